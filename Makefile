@@ -1,0 +1,48 @@
+# Every target builds its own .venv on a machine that has only Python >= 3.11 and pip.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: help install demo test lint bench format clean
+
+help:            ## Show this help
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+install: .venv/.installed  ## Build .venv with all that castpoi needs
+
+.venv/.installed: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "castpoi needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "installing castpoi into .venv (the first time takes a minute or two)"
+	@$(INSTALL) -e .
+	@touch $@
+
+.venv/.dev: .venv/.installed
+	@$(INSTALL) -e '.[dev]'
+	@touch $@
+
+.venv/.bench: .venv/.dev
+	@$(INSTALL) -e '.[dev,bench]'
+	@touch $@
+
+demo: install    ## The whole road on a synthetic city: prepare, train, evaluate, one table
+	@$(BIN)/castpoi demo --out castpoi-demo --overwrite
+
+test: .venv/.dev ## The fast test suite
+	@$(BIN)/python -m pytest -n auto -q
+
+lint: .venv/.dev ## ruff, mypy strict, import layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: .venv/.dev ## Format the code and mend what ruff can mend
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: .venv/.bench ## Speed and memory, as ratios inside one run
+	@$(BIN)/python -m benchmarks
+
+clean:           ## Remove what make has built
+	@rm -rf .venv castpoi-demo

@@ -1,0 +1,1 @@
+"""Ranking methods to compare with."""

@@ -1,0 +1,1 @@
+"""Check-ins: read, cleaned, localised, split, fingerprinted, audited, described, synthesized."""

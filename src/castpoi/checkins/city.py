@@ -1,0 +1,126 @@
+"""A city on disk: check-ins, users, places, split and manifest, checked by fingerprint at load.
+
+    CITY/checkins.parquet   checkin, user, place, at_utc, local_offset_minutes
+    CITY/users.parquet      user, user_id
+    CITY/places.parquet     place, place_id, lat, lon, zone, category, name
+    CITY/split.parquet      checkin, part
+    CITY/manifest.json      source, every step with counts, zone rule, fingerprint
+
+The files need nothing of castpoi to be read; `user` and `place` are row numbers of their tables.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from polars.exceptions import PolarsError
+
+from castpoi.checkins import record
+from castpoi.checkins.fingerprint import fingerprint_of
+from castpoi.checkins.trajectory import Trajectories
+from castpoi.errors import BrokenFolder
+from castpoi.files import new_folder, read_manifest, write_json
+
+REVISIT_WINDOW: Final = 512
+"""A target is a revisit if its place stands among this many visits before it."""
+
+_TABLES: Final = {
+    "checkins": record.CHECKIN_SCHEMA,
+    "users": record.USER_SCHEMA,
+    "places": record.PLACE_SCHEMA,
+    "split": record.SPLIT_SCHEMA,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class City:
+    """Check-ins in canonical order, with their users, places and split."""
+
+    checkins: pl.DataFrame
+    users: pl.DataFrame
+    places: pl.DataFrame
+    split: pl.DataFrame
+    manifest: dict[str, Any]
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the canonical content of the split."""
+        return str(self.manifest["fingerprint"])
+
+    @property
+    def has_targets(self) -> bool:
+        """Whether the split has a test part."""
+        return bool((self.split[record.PART] == record.TEST).any())
+
+    @cached_property
+    def trajectories(self) -> Trajectories:
+        """The check-ins of the split, left-out ones removed, as flat arrays."""
+        kept = (self.split[record.PART] != record.LEFT_OUT).to_numpy()
+
+        def column(name: str) -> Any:
+            values = self.checkins[name].to_physical().to_numpy()
+            return np.ascontiguousarray(values[kept]).astype(np.int64, copy=False)
+
+        return Trajectories(
+            checkin=column(record.CHECKIN),
+            user=column(record.USER),
+            place=column(record.PLACE),
+            at_us=column(record.AT_UTC),
+            offset_minutes=column(record.OFFSET),
+            part=self.split[record.PART].to_physical().to_numpy()[kept].astype(np.uint8),
+        )
+
+    def targets(self, part: str) -> "np.ndarray[Any, np.dtype[np.int64]]":
+        """Rows of `trajectories` to be foretold in a part of the split."""
+        return np.flatnonzero(self.trajectories.part == record.PARTS.index(part))
+
+    def save(self, folder: Path, *, overwrite: bool = False) -> None:
+        """Write the city; it appears whole or not at all."""
+        with new_folder(folder, kind="city", overwrite=overwrite) as staging:
+            self.write_into(staging)
+
+    def write_into(self, staging: Path) -> None:
+        """Write the files of the city into an existing folder."""
+        for table in _TABLES:
+            frame: pl.DataFrame = getattr(self, table)
+            frame.write_parquet(staging / f"{table}.parquet", compression="zstd")
+        write_json(staging / "manifest.json", self.manifest)
+
+    @classmethod
+    def load(cls, folder: Path) -> "City":
+        """Read a city and check that its content still has the fingerprint of its manifest."""
+        manifest = read_manifest(folder, kind="city")
+        tables = {table: _read_table(folder, table) for table in _TABLES}
+        city = cls(manifest=manifest, **tables)
+        found = fingerprint_of(city.checkins, city.users, city.places, city.split)
+        if found != manifest.get("fingerprint"):
+            raise BrokenFolder(
+                f"{folder} has changed since it was prepared: its manifest says fingerprint "
+                f"{str(manifest.get('fingerprint'))[:12]}, its content has {found[:12]}; "
+                "prepare it again with 'castpoi data prepare'"
+            )
+        return city
+
+
+def _read_table(folder: Path, table: str) -> pl.DataFrame:
+    path = folder / f"{table}.parquet"
+    try:
+        frame = pl.read_parquet(path)
+        return frame.select(record_columns(table)).cast(dict(_TABLES[table]))
+    except FileNotFoundError as problem:
+        raise BrokenFolder(
+            f"{folder} has no {path.name}; prepare it again with 'castpoi data prepare'"
+        ) from problem
+    except PolarsError as problem:
+        raise BrokenFolder(
+            f"{path} is damaged ({str(problem).splitlines()[0]}); "
+            "prepare the city again with 'castpoi data prepare'"
+        ) from problem
+
+
+def record_columns(table: str) -> list[str]:
+    """Names of the columns of one of the city's tables."""
+    return list(_TABLES[table])

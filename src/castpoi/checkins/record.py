@@ -1,0 +1,60 @@
+"""The words of a check-in: one home for column names, parts and table schemas.
+
+A *check-in* is a user at a place at an instant. Inside castpoi users and places are numbers
+(their rank among the sorted ids), instants are UTC in microseconds, and rows stand in
+*canonical order*: by user, then instant, then place. That order depends on the content alone,
+never on the order of the source.
+"""
+
+from typing import Final
+
+import polars as pl
+
+# Columns of a check-in
+CHECKIN: Final = "checkin"
+USER: Final = "user"
+PLACE: Final = "place"
+AT_UTC: Final = "at_utc"
+OFFSET: Final = "local_offset_minutes"
+PART: Final = "part"
+
+# Columns of a user and of a place
+USER_ID: Final = "user_id"
+PLACE_ID: Final = "place_id"
+LAT: Final = "lat"
+LON: Final = "lon"
+ZONE: Final = "zone"
+CATEGORY: Final = "category"
+NAME: Final = "name"
+
+# Columns that only a source has
+ROW: Final = "row"
+SOURCE: Final = "source"
+SOURCE_PART: Final = "source_part"
+SESSION: Final = "session"
+
+# The parts of a split. `left out` are check-ins that the protocol sets aside.
+TRAIN: Final = "train"
+VALIDATION: Final = "validation"
+TEST: Final = "test"
+LEFT_OUT: Final = "left out"
+PARTS: Final = (TRAIN, VALIDATION, TEST, LEFT_OUT)
+
+INSTANT: Final = pl.Datetime("us", "UTC")
+
+CHECKIN_SCHEMA: Final = pl.Schema(
+    {CHECKIN: pl.UInt32, USER: pl.UInt32, PLACE: pl.UInt32, AT_UTC: INSTANT, OFFSET: pl.Int16}
+)
+USER_SCHEMA: Final = pl.Schema({USER: pl.UInt32, USER_ID: pl.String})
+PLACE_SCHEMA: Final = pl.Schema(
+    {
+        PLACE: pl.UInt32,
+        PLACE_ID: pl.String,
+        LAT: pl.Float64,
+        LON: pl.Float64,
+        ZONE: pl.String,
+        CATEGORY: pl.String,
+        NAME: pl.String,
+    }
+)
+SPLIT_SCHEMA: Final = pl.Schema({CHECKIN: pl.UInt32, PART: pl.Enum(PARTS)})

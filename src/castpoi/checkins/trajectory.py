@@ -1,0 +1,116 @@
+"""Trajectories: every user's check-ins in time order, end to end in flat arrays.
+
+A *target* is a check-in to be foretold; its *history* is all that its user did before it. Since
+rows stand in canonical order, a history is a slice, and no copy of the past can be out of step.
+
+Shapes: N check-ins, B histories, T visits over all histories of a batch.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Histories:
+    """A batch of histories of any length, laid end to end; oldest visit first."""
+
+    place: NDArray[np.int64]
+    """Place of each visit. [T]"""
+    at_us: NDArray[np.int64]
+    """Instant of each visit, UTC microseconds. [T]"""
+    offset_minutes: NDArray[np.int64]
+    """Local time minus UTC at each visit, in minutes. [T]"""
+    bounds: NDArray[np.int64]
+    """History b is the slice bounds[b]:bounds[b + 1]. [B + 1]"""
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Number of visits in each history. [B]"""
+        return np.diff(self.bounds)
+
+    @property
+    def owner(self) -> NDArray[np.int64]:
+        """Which history each visit belongs to. [T]"""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    @property
+    def last_place(self) -> NDArray[np.int64]:
+        """Place of the last visit of each history, -1 where the history is empty. [B]"""
+        if not len(self.place):
+            return np.full(len(self), -1, dtype=np.int64)
+        return np.where(self.lengths > 0, self.place[np.maximum(self.bounds[1:] - 1, 0)], -1)
+
+    def tail(self, most: int) -> "Histories":
+        """The last `most` visits of every history."""
+        if not len(self) or self.lengths.max() <= most:
+            return self
+        starts = np.maximum(self.bounds[:-1], self.bounds[1:] - most)
+        visits, bounds = _slices(starts, self.bounds[1:])
+        return Histories(
+            place=self.place[visits],
+            at_us=self.at_us[visits],
+            offset_minutes=self.offset_minutes[visits],
+            bounds=bounds,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trajectories:
+    """The check-ins of a split (none left out), in canonical order."""
+
+    checkin: NDArray[np.int64]
+    """Id of each check-in, by which results are joined. [N]"""
+    user: NDArray[np.int64]
+    place: NDArray[np.int64]
+    at_us: NDArray[np.int64]
+    offset_minutes: NDArray[np.int64]
+    part: NDArray[np.uint8]
+    """Index into `record.PARTS`. [N]"""
+
+    def __len__(self) -> int:
+        return len(self.checkin)
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Row at which the trajectory of each row's user begins. [N]"""
+        return np.searchsorted(self.user, self.user, side="left")
+
+    def histories_before(self, rows: NDArray[np.int64]) -> Histories:
+        """What the user of each row did before it."""
+        starts = np.searchsorted(self.user, self.user[rows], side="left")
+        visits, bounds = _slices(starts, rows)
+        return Histories(
+            place=self.place[visits],
+            at_us=self.at_us[visits],
+            offset_minutes=self.offset_minutes[visits],
+            bounds=bounds,
+        )
+
+    def is_revisit(self, rows: NDArray[np.int64], *, window: int) -> NDArray[np.bool_]:
+        """Whether the place of each row stands among its user's `window` visits before it. [B]"""
+        previous = self._previous_visit_to_same_place()[rows]
+        return (previous >= 0) & (rows - previous <= window)
+
+    def _previous_visit_to_same_place(self) -> NDArray[np.int64]:
+        """Row of the user's visit before to the same place, -1 where there is none. [N]"""
+        order = np.lexsort((np.arange(len(self)), self.place, self.user))
+        same = (np.diff(self.user[order]) == 0) & (np.diff(self.place[order]) == 0)
+        previous = np.full(len(self), -1, dtype=np.int64)
+        previous[order[1:][same]] = order[:-1][same]
+        return previous
+
+
+def _slices(
+    starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Indices of all slices end to end, and the bounds between them."""
+    lengths = ends - starts
+    bounds = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=bounds[1:])
+    within = np.arange(bounds[-1]) - np.repeat(bounds[:-1], lengths)
+    return np.repeat(starts, lengths) + within, bounds

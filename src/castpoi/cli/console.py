@@ -1,0 +1,135 @@
+"""What a person sees and what a script reads.
+
+Tables and sentences go to standard output, progress and logs to standard error. With `--json`
+standard output holds exactly one JSON object and nothing else.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any
+
+import click
+from rich.console import Console as RichConsole
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as RichProgress
+from rich.table import Table
+
+from castpoi.progress import Silence, Task
+
+
+@dataclass(frozen=True)
+class Console:
+    """Where one command speaks."""
+
+    as_json: bool
+    """Print one JSON object instead of words."""
+    quiet: bool = False
+    """No progress bars."""
+    out: RichConsole = field(default_factory=lambda: RichConsole(soft_wrap=True, highlight=False))
+    err: RichConsole = field(
+        default_factory=lambda: RichConsole(stderr=True, soft_wrap=True, highlight=False)
+    )
+
+    def say(self, text: str = "") -> None:
+        """A sentence for a person; not printed with `--json`. Markup is not read."""
+        if not self.as_json:
+            self.out.print(text, markup=False)
+
+    def note(self, text: str) -> None:
+        """A remark beside the result, on standard error."""
+        self.err.print(text, markup=False)
+
+    def table(
+        self,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        *,
+        title: str | None = None,
+        left: int = 1,
+    ) -> None:
+        """A table for a person; the first `left` columns are words, the others numbers."""
+        if self.as_json:
+            return
+        table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+        for position, column in enumerate(columns):
+            table.add_column(column, justify="left" if position < left else "right")
+        for row in rows:
+            table.add_row(*(cell.replace("[", r"\[") for cell in row))
+        self.out.print(table, soft_wrap=False)
+
+    def result(self, content: dict[str, Any]) -> None:
+        """The one JSON object of `--json`; nothing otherwise."""
+        if self.as_json:
+            click.echo(json.dumps(content, ensure_ascii=False, allow_nan=False))
+
+    @contextmanager
+    def progress(self) -> Iterator["Bars | Silence"]:
+        """Progress bars while the block runs, where standard error is a terminal."""
+        if self.quiet or not self.err.is_terminal:
+            yield Silence()
+            return
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        with RichProgress(*columns, console=self.err, transient=True) as bars:
+            yield Bars(bars)
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Progress shown as bars in a terminal."""
+
+    bars: RichProgress
+
+    @contextmanager
+    def task(self, name: str, total: float | None = None) -> Iterator[Task]:
+        """One bar, from the beginning of a piece of work to its end."""
+        bar = self.bars.add_task(name, total=total)
+        try:
+            yield _Bar(self.bars, bar)
+        finally:
+            self.bars.remove_task(bar)
+
+
+@dataclass(frozen=True)
+class _Bar:
+    bars: RichProgress
+    bar: TaskID
+
+    def advance(self, amount: float = 1) -> None:
+        self.bars.advance(self.bar, amount)
+
+
+def speaks(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command `--json`, `--quiet` and `--debug`, and a `Console` as first argument."""
+
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+    @click.option("--quiet", is_flag=True, help="No progress bars.")
+    @click.option("--debug", is_flag=True, help="Show the full traceback of an error.")
+    @wraps(command)
+    def wrapped(*arguments: Any, as_json: bool, quiet: bool, debug: bool, **options: Any) -> None:
+        command(Console(as_json=as_json, quiet=quiet), *arguments, **options)
+
+    return wrapped
+
+
+def wants(flag: str, arguments: Sequence[str] | None = None) -> bool:
+    """Whether a flag stands on the command line, for use before it is parsed."""
+    return flag in (sys.argv[1:] if arguments is None else arguments)

@@ -1,0 +1,82 @@
+"""The `castpoi` command: its verbs, and how it ends.
+
+Exit codes: 0 done, 1 a problem with the input or the run (one clear sentence), 2 wrong usage.
+"""
+
+import json
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from castpoi import __version__
+from castpoi.cli.console import wants
+from castpoi.cli.lazy import LazyGroup
+from castpoi.errors import CastPoiError
+
+VERBS = {
+    "data": ("castpoi.cli.data", "Prepare, describe, audit, synthesize or fetch check-ins."),
+    "train": ("castpoi.cli.train", "Train a method on a city and write a run."),
+    "evaluate": ("castpoi.cli.evaluate", "Rank every test target and write a result."),
+    "compare": ("castpoi.cli.compare", "Print results side by side."),
+    "demo": ("castpoi.cli.demo", "The whole road on a synthetic city."),
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    verbs=VERBS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Start with 'castpoi demo'. Every verb takes --help, --json, --quiet and --debug.",
+)
+@click.version_option(__version__, prog_name="castpoi")
+def castpoi() -> None:
+    """Where will a person go next, from the places they have been?
+
+    A road of folders: a raw table becomes a CITY (data prepare), a city and a method become a
+    RUN (train), a run becomes a RESULT (evaluate), results become a table (compare).
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and exit."""
+    try:
+        castpoi.main(args=None if arguments is None else list(arguments), standalone_mode=False)
+    except click.exceptions.Exit as ended:
+        sys.exit(ended.exit_code)
+    except click.ClickException as wrong_usage:
+        _fail(wrong_usage.format_message(), arguments, shown=wrong_usage.show)
+        sys.exit(2)
+    except (KeyboardInterrupt, click.Abort):
+        _fail("interrupted", arguments)
+        sys.exit(130)
+    except CastPoiError as problem:
+        _fail(str(problem), arguments)
+        sys.exit(1)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    except Exception as surprise:  # the last door: no traceback unless asked for
+        _fail(
+            f"unexpected {type(surprise).__name__}: {surprise}; this is a fault of castpoi, "
+            "please report it with what '--debug' shows",
+            arguments,
+        )
+        sys.exit(1)
+    sys.exit(0)
+
+
+def _fail(sentence: str, arguments: Sequence[str] | None, shown: object = None) -> None:
+    if wants("--json", arguments):
+        click.echo(json.dumps({"error": sentence}, ensure_ascii=False))
+    if wants("--debug", arguments):
+        traceback.print_exc()
+    if callable(shown):
+        shown()
+    else:
+        click.echo(f"castpoi: {sentence}", err=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Every error castpoi raises on purpose.
+
+    CastPoiError
+    ├── BadInput          a file, a row or an option is not what it should be
+    │   ├── BadRows       rows of a source break a rule (file, row number, way out)
+    │   ├── UnknownLayout the source is none of the layouts we read
+    │   └── WrongClock    the local hours are not those of human life
+    ├── BrokenFolder      a city, run or result folder is missing, damaged or of another split
+    ├── DownloadFailed    a public data set could not be fetched
+    ├── TooFewCheckins    nothing is left to split or to rank
+    ├── UnknownMethod     no ranking method has this name
+    └── BadScores         a ranker gave scores that cannot be ranked
+
+Each message is one sentence or two: the thing, the value received, the rule, the way out.
+The command line prints it and ends with exit code 1.
+"""
+
+
+class CastPoiError(Exception):
+    """A problem a person can do something about; its text says what."""
+
+
+class BadInput(CastPoiError):
+    """A file, a row or an option is not what it should be."""
+
+
+class BadRows(BadInput):
+    """Rows of a source break a rule."""
+
+
+class UnknownLayout(BadInput):
+    """The source is none of the layouts we read."""
+
+
+class WrongClock(BadInput):
+    """The local hours of the check-ins are not those of human life."""
+
+
+class BrokenFolder(CastPoiError):
+    """A city, run or result folder is missing, damaged or belongs to another split."""
+
+
+class DownloadFailed(CastPoiError):
+    """A public data set could not be fetched."""
+
+
+class TooFewCheckins(CastPoiError):
+    """Nothing is left to split or to rank."""
+
+
+class UnknownMethod(CastPoiError):
+    """No ranking method has this name."""
+
+
+class BadScores(CastPoiError):
+    """A ranker gave scores that cannot be ranked."""

@@ -1,0 +1,1 @@
+"""Evaluation: ranks, metrics, results; sees any ranker through one small protocol."""

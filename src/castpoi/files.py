@@ -1,0 +1,89 @@
+"""Folders that appear whole or not at all, and JSON that reads the same everywhere."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from castpoi.errors import BadInput, BrokenFolder
+
+
+@contextmanager
+def new_folder(target: Path, *, kind: str, overwrite: bool = False) -> Iterator[Path]:
+    """Build a folder beside `target` and move it there only when the block succeeds.
+
+    `kind` is the word for what is built ("city", "run", "result"). With `overwrite` a former
+    folder of the same kind is replaced; anything else that stands there is never touched.
+    """
+    check_vacant(target, kind=kind, overwrite=overwrite)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        yield staging
+        staging.chmod(0o755)
+        if target.exists():
+            former = staging.with_name(staging.name + ".former")
+            target.replace(former)
+            staging.replace(target)
+            shutil.rmtree(former)
+        else:
+            staging.replace(target)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def check_vacant(target: Path, *, kind: str, overwrite: bool) -> None:
+    """Refuse a target that is taken, before any work is done."""
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return
+    if not is_folder_of(target, kind):
+        raise BadInput(f"{target} exists and is not a {kind}; choose another --out")
+    if not overwrite:
+        raise BadInput(
+            f"{target} already holds a {kind}; choose another --out or replace it with --overwrite"
+        )
+
+
+def is_folder_of(folder: Path, kind: str) -> bool:
+    """Whether the folder holds what its manifest calls a `kind`."""
+    try:
+        return bool(json.loads((folder / "manifest.json").read_bytes()).get("kind") == kind)
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def read_manifest(folder: Path, *, kind: str) -> dict[str, Any]:
+    """The manifest of a city, run or result."""
+    if not folder.is_dir():
+        raise BrokenFolder(f"{folder} is not a folder; a {kind} is expected there")
+    path = folder / "manifest.json"
+    if not path.is_file():
+        raise BrokenFolder(f"{folder} has no manifest.json, so it is not a {kind}")
+    manifest = read_json(path)
+    if manifest.get("kind") != kind:
+        found = manifest.get("kind", "something else")
+        raise BrokenFolder(f"{folder} holds a {found}, but a {kind} is expected there")
+    return manifest
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """One JSON object from a file."""
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as problem:
+        raise BrokenFolder(f"{path} cannot be read: {problem.strerror}") from problem
+    except ValueError as problem:
+        raise BrokenFolder(f"{path} is not valid JSON: {problem}") from problem
+    if not isinstance(content, dict):
+        raise BrokenFolder(f"{path} holds a {type(content).__name__}, an object is expected")
+    return content
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """One JSON object to a file, atomically."""
+    staging = path.with_name(f".{path.name}.tmp")
+    staging.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    staging.replace(path)

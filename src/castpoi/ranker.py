@@ -1,0 +1,36 @@
+"""The one protocol that every ranking method follows, counted or learned.
+
+Evaluation, serving and scale-out see nothing else of a method: they encode a batch of histories
+once and then score places against it. A history may be empty; it names no user, so a method
+works for people it has never met.
+
+Shapes: B histories, P places of the city, C candidates.
+"""
+
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castpoi.checkins.trajectory import Histories
+
+Encoded = TypeVar("Encoded")
+
+
+class Ranker(Protocol[Encoded]):
+    """Scores places as the next visit after a history; higher is likelier."""
+
+    @property
+    def places(self) -> int:
+        """Number of places in the vocabulary, P."""
+
+    def encode(self, histories: Histories) -> Encoded:
+        """Read a batch of histories once, before any place is scored."""
+
+    def score(
+        self, encoded: Encoded, candidates: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
+        """Score every place, or the given candidates, for each history. [B, P] or [B, C]
+
+        All scores are finite; equal scores are ties and share their rank.
+        """

@@ -1,0 +1,56 @@
+"""Small cities for tests, built by hand and without files."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import polars as pl
+
+from castpoi.checkins import record
+from castpoi.checkins.city import City
+from castpoi.checkins.fingerprint import fingerprint_of
+
+CAFE, OFFICE, PARK, STATION, THEATRE = range(5)
+"""Places of the small city, near to far along a street: 0, 0.4, 1.5, 4 and 12 km from the cafe."""
+
+_LAT = [40.70, 40.7036, 40.7135, 40.7360, 40.8079]
+
+
+def small_city(visits: Sequence[tuple[int, int, str]], parts: Sequence[str]) -> City:
+    """A city from (user, place, 'YYYY-MM-DD HH:MM' in UTC) in canonical order, and their parts."""
+    users = sorted({user for user, _, _ in visits})
+    count = len(visits)
+    instants = [datetime.fromisoformat(at + "+00:00") for _, _, at in visits]
+    checkins = pl.DataFrame(
+        {
+            record.CHECKIN: range(count),
+            record.USER: [users.index(user) for user, _, _ in visits],
+            record.PLACE: [place for _, place, _ in visits],
+            record.AT_UTC: instants,
+            record.OFFSET: [-240] * count,
+        },
+        schema=record.CHECKIN_SCHEMA,
+    )
+    user_table = pl.DataFrame(
+        {record.USER: range(len(users)), record.USER_ID: [f"user {user}" for user in users]},
+        schema=record.USER_SCHEMA,
+    )
+    places = pl.DataFrame(
+        {
+            record.PLACE: range(5),
+            record.PLACE_ID: ["cafe", "office", "park", "station", "theatre"],
+            record.LAT: _LAT,
+            record.LON: [-74.0] * 5,
+            record.ZONE: ["America/New_York"] * 5,
+            record.CATEGORY: ["Food", "Work", "Outdoors", "Travel", "Arts"],
+            record.NAME: ["Café", "Office", "Park", "Station", "Theatre"],
+        },
+        schema=record.PLACE_SCHEMA,
+    )
+    split = pl.DataFrame(
+        {record.CHECKIN: range(count), record.PART: list(parts)}, schema=record.SPLIT_SCHEMA
+    )
+    manifest = {
+        "kind": "city",
+        "fingerprint": fingerprint_of(checkins, user_table, places, split),
+    }
+    return City(checkins=checkins, users=user_table, places=places, split=split, manifest=manifest)
