@@ -4,8 +4,8 @@ The command line passes bars; tests and libraries pass nothing and hear nothing.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Protocol
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final, Protocol
 
 
 class Task(Protocol):
@@ -18,16 +18,8 @@ class Task(Protocol):
 class Progress(Protocol):
     """Someone who wants to know how far the work is."""
 
-    def task(self, name: str, total: float | None = None) -> "TaskContext":
+    def task(self, name: str, total: float | None = None) -> AbstractContextManager[Task]:
         """Begin a piece of work; `total` is None where the end cannot be foreseen."""
-
-
-class TaskContext(Protocol):
-    """A task for the length of a `with` block."""
-
-    def __enter__(self) -> Task: ...
-
-    def __exit__(self, *exception: object) -> bool | None: ...
 
 
 class Silence:
@@ -42,3 +34,7 @@ class Silence:
 class _SilentTask:
     def advance(self, amount: float = 1) -> None:
         pass
+
+
+SILENCE: Final[Progress] = Silence()
+"""The default of everything that can show progress."""

@@ -7,7 +7,8 @@ works for people it has never met.
 Shapes: B histories, P places of the city, C candidates.
 """
 
-from typing import Protocol, TypeVar
+from collections.abc import Mapping
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,5 +33,22 @@ class Ranker(Protocol[Encoded]):
     ) -> NDArray[np.float32]:
         """Score every place, or the given candidates, for each history. [B, P] or [B, C]
 
-        All scores are finite; equal scores are ties and share their rank.
+        The candidates are the same for all histories. [C] All scores are finite; equal scores
+        are ties and share their rank.
         """
+
+
+class SavableRanker(Ranker[Encoded], Protocol[Encoded]):
+    """A ranker that rests on disk as numbers and words, so that loading it runs no code."""
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Its settings, as JSON can hold them."""
+
+    @property
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """What it has counted or learned, by name."""
+
+    @classmethod
+    def restore(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The ranker that once had these settings and arrays; it scores the same."""

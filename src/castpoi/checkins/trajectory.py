@@ -50,7 +50,7 @@ class Histories:
         if not len(self) or self.lengths.max() <= most:
             return self
         starts = np.maximum(self.bounds[:-1], self.bounds[1:] - most)
-        visits, bounds = _slices(starts, self.bounds[1:])
+        visits, bounds = slices(starts, self.bounds[1:])
         return Histories(
             place=self.place[visits],
             at_us=self.at_us[visits],
@@ -83,7 +83,7 @@ class Trajectories:
     def histories_before(self, rows: NDArray[np.int64]) -> Histories:
         """What the user of each row did before it."""
         starts = np.searchsorted(self.user, self.user[rows], side="left")
-        visits, bounds = _slices(starts, rows)
+        visits, bounds = slices(starts, rows)
         return Histories(
             place=self.place[visits],
             at_us=self.at_us[visits],
@@ -93,22 +93,36 @@ class Trajectories:
 
     def is_revisit(self, rows: NDArray[np.int64], *, window: int) -> NDArray[np.bool_]:
         """Whether the place of each row stands among its user's `window` visits before it. [B]"""
-        previous = self._previous_visit_to_same_place()[rows]
+        if len(np.unique(self.user[rows])) == len(rows):
+            previous = self._previous_visits_of_distinct_users(rows)
+        else:
+            previous = self._previous_visits()[rows]
         return (previous >= 0) & (rows - previous <= window)
 
-    def _previous_visit_to_same_place(self) -> NDArray[np.int64]:
+    def _previous_visits_of_distinct_users(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Row of the visit before to the same place, by one look at every check-in. [B]"""
+        target = np.full(int(self.user.max(initial=0)) + 1, -1, dtype=np.int64)
+        target[self.user[rows]] = rows
+        target_of_row = target[self.user]  # [N]
+        is_before = np.arange(len(self)) < target_of_row
+        same_place = np.flatnonzero(is_before & (self.place == self.place[target_of_row]))
+        previous = np.full(len(target), -1, dtype=np.int64)
+        np.maximum.at(previous, self.user[same_place], same_place)
+        return previous[self.user[rows]]
+
+    def _previous_visits(self) -> NDArray[np.int64]:
         """Row of the user's visit before to the same place, -1 where there is none. [N]"""
-        order = np.lexsort((np.arange(len(self)), self.place, self.user))
+        order = np.lexsort((self.place, self.user))
         same = (np.diff(self.user[order]) == 0) & (np.diff(self.place[order]) == 0)
         previous = np.full(len(self), -1, dtype=np.int64)
         previous[order[1:][same]] = order[:-1][same]
         return previous
 
 
-def _slices(
+def slices(
     starts: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Indices of all slices end to end, and the bounds between them."""
+    """Indices of all slices starts[b]:ends[b] end to end, and the bounds between them."""
     lengths = ends - starts
     bounds = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=bounds[1:])

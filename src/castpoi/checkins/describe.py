@@ -1,0 +1,286 @@
+"""What a city looks like in numbers: who comes back, how far, how soon, at which hour.
+
+Everything is counted over all check-ins of the city, left-out ones too; only the revisit share
+asks the split, for it speaks of test targets. Hours, weekdays and days are local.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import date, timedelta
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from castpoi.checkins import record
+from castpoi.checkins.city import REVISIT_WINDOW, City
+from castpoi.geo.buckets import bucket_of
+from castpoi.geo.distance import haversine_km
+
+DISTANCE_EDGES_KM: Final = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+"""Two buckets a decade, for distances of people spread over many decades."""
+DISTANCE_LABELS: Final = (
+    "< 100 m",
+    "100–300 m",
+    "0.3–1 km",
+    "1–3 km",
+    "3–10 km",
+    "10–30 km",
+    "30–100 km",
+    "100–300 km",
+    "300–1,000 km",
+    "≥ 1,000 km",
+)
+GAP_EDGES_HOURS: Final = (1 / 6, 1.0, 6.0, 24.0, 24.0 * 7, 24.0 * 30)
+GAP_LABELS: Final = ("< 10 min", "10–60 min", "1–6 h", "6–24 h", "1–7 d", "7–30 d", "≥ 30 d")
+USER_EDGES: Final = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
+USER_LABELS: Final = (
+    "< 2",
+    "2–4",
+    "5–9",
+    "10–19",
+    "20–49",
+    "50–99",
+    "100–199",
+    "200–499",
+    "500–999",
+    "≥ 1,000",
+)
+HOUR_LABELS: Final = tuple(f"{hour:02d}" for hour in range(24))
+WEEKDAY_LABELS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+NOT_GIVEN: Final = "(not given)"
+TOP_CATEGORIES: Final = 10
+
+_US_PER_MINUTE: Final = 60_000_000
+_US_PER_HOUR: Final = 3_600_000_000
+_EPOCH_WEEKDAY: Final = 3  # 1 January 1970 was a Thursday, and Monday is 0
+_CURVE_POINTS: Final = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bucket:
+    """One bar of a histogram."""
+
+    label: str
+    count: int
+    share: float
+    """Part of the whole, 0 to 1; 0 where the whole is empty."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """How a number of check-ins varies over users or over places."""
+
+    min: int
+    lower_quartile: float
+    median: float
+    upper_quartile: float
+    mean: float
+    max: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CityDescription:
+    """The numbers of one city; None stands where there is nothing to count."""
+
+    checkins: int
+    users: int
+    places: int
+    categories: int
+    first_day: date | None
+    last_day: date | None
+    days: int
+    """Days from the first to the last, both counted."""
+    train: int
+    validation: int
+    test: int
+    left_out: int
+    test_targets: int
+    revisit_share: float | None
+    """Test targets whose place stands among the user's 512 visits before it."""
+    new_share: float | None
+    checkins_per_user: Spread | None
+    checkins_per_place: Spread | None
+    users_by_checkins: tuple[Bucket, ...]
+    median_distance_km: float | None
+    """Between consecutive visits of one user."""
+    same_place_share: float | None
+    """Consecutive visits that stay at the place."""
+    distances: tuple[Bucket, ...]
+    median_gap_hours: float | None
+    gaps: tuple[Bucket, ...]
+    hours: tuple[Bucket, ...]
+    weekdays: tuple[Bucket, ...]
+    top_categories: tuple[Bucket, ...]
+    zones: tuple[Bucket, ...]
+    gini: float | None
+    """Skew of popularity: 0 if all places are alike, near 1 if one place has everything."""
+    top_1_percent_share: float | None
+    top_10_percent_share: float | None
+    popularity: tuple[tuple[int, int], ...]
+    """(rank, check-ins) of places from the busiest on, at ranks evenly spaced in logarithm."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The numbers as plain JSON values."""
+        content = asdict(self)
+        for day in ("first_day", "last_day"):
+            content[day] = content[day] and content[day].isoformat()
+        return content
+
+
+def describe_city(city: City) -> CityDescription:
+    """Count everything worth knowing about a city."""
+    per_user = np.bincount(_column(city, record.USER), minlength=city.users.height)
+    per_place = checkins_per_place(city)
+    parts = np.bincount(city.split[record.PART].to_physical(), minlength=len(record.PARTS)).tolist()
+    return CityDescription(
+        checkins=city.checkins.height,
+        users=city.users.height,
+        places=city.places.height,
+        categories=city.places[record.CATEGORY].drop_nulls().n_unique(),
+        train=parts[record.PARTS.index(record.TRAIN)],
+        validation=parts[record.PARTS.index(record.VALIDATION)],
+        test=parts[record.PARTS.index(record.TEST)],
+        left_out=parts[record.PARTS.index(record.LEFT_OUT)],
+        checkins_per_user=_spread(per_user),
+        checkins_per_place=_spread(per_place),
+        users_by_checkins=_histogram(per_user, USER_EDGES, USER_LABELS),
+        top_categories=_checkins_by(city, record.CATEGORY, per_place)[:TOP_CATEGORIES],
+        zones=_checkins_by(city, record.ZONE, per_place),
+        gini=gini(per_place),
+        top_1_percent_share=top_share(per_place, 0.01),
+        top_10_percent_share=top_share(per_place, 0.10),
+        popularity=_popularity_curve(per_place),
+        **_revisits(city),
+        **_moves(city),
+        **_rhythm(city),
+    )
+
+
+def checkins_per_place(city: City) -> NDArray[np.int64]:
+    """Number of check-ins at each place, in the order of the places. [P]"""
+    return np.bincount(_column(city, record.PLACE), minlength=city.places.height)
+
+
+def gini(counts: NDArray[np.int64]) -> float | None:
+    """The Gini coefficient of the counts; None where there is nothing to share."""
+    total = int(counts.sum())
+    if not total:
+        return None
+    size = len(counts)
+    weighted = int((np.arange(1, size + 1) * np.sort(counts)).sum())
+    return 2 * weighted / (size * total) - (size + 1) / size
+
+
+def top_share(counts: NDArray[np.int64], fraction: float) -> float | None:
+    """Part of all check-ins that the busiest fraction of places has; at least one place."""
+    total = int(counts.sum())
+    if not total:
+        return None
+    return int(np.sort(counts)[-busiest(len(counts), fraction) :].sum()) / total
+
+
+def busiest(places: int, fraction: float) -> int:
+    """How many places the busiest fraction of them is: rounded up, at least one."""
+    # 300 * 0.01 is a hair above 3 in binary, and must not become 4
+    return max(1, math.ceil(round(places * fraction, 9)))
+
+
+def _column(city: City, name: str) -> NDArray[np.int64]:
+    values: NDArray[np.int64] = city.checkins[name].to_physical().to_numpy().astype(np.int64)
+    return values
+
+
+def _revisits(city: City) -> dict[str, Any]:
+    targets = city.targets(record.TEST)
+    if not len(targets):
+        return {"test_targets": 0, "revisit_share": None, "new_share": None}
+    is_revisit = city.trajectories.is_revisit(targets, window=REVISIT_WINDOW)
+    share = float(is_revisit.mean())
+    return {"test_targets": len(targets), "revisit_share": share, "new_share": 1 - share}
+
+
+def _moves(city: City) -> dict[str, Any]:
+    """Distance and gap from each visit to the next one of the same user."""
+    user, place = _column(city, record.USER), _column(city, record.PLACE)
+    at_us = _column(city, record.AT_UTC)
+    goes_on = user[1:] == user[:-1]
+    before, after = place[:-1][goes_on], place[1:][goes_on]
+    lat, lon = city.places[record.LAT].to_numpy(), city.places[record.LON].to_numpy()
+    distance_km = haversine_km(lat[before], lon[before], lat[after], lon[after])
+    gap_hours = np.diff(at_us)[goes_on] / _US_PER_HOUR
+    has_moves = len(distance_km) > 0
+    return {
+        "median_distance_km": float(np.median(distance_km)) if has_moves else None,
+        "same_place_share": float((before == after).mean()) if has_moves else None,
+        "distances": _histogram(distance_km, DISTANCE_EDGES_KM, DISTANCE_LABELS),
+        "median_gap_hours": float(np.median(gap_hours)) if has_moves else None,
+        "gaps": _histogram(gap_hours, GAP_EDGES_HOURS, GAP_LABELS),
+    }
+
+
+def _rhythm(city: City) -> dict[str, Any]:
+    minute = _column(city, record.AT_UTC) // _US_PER_MINUTE + _column(city, record.OFFSET)
+    hour = minute // 60
+    day = hour // 24
+    first, last = (_date(day.min()), _date(day.max())) if len(day) else (None, None)
+    return {
+        "first_day": first,
+        "last_day": last,
+        "days": (last - first).days + 1 if first and last else 0,
+        "hours": _buckets(HOUR_LABELS, np.bincount(hour % 24, minlength=24)),
+        "weekdays": _buckets(WEEKDAY_LABELS, np.bincount((day + _EPOCH_WEEKDAY) % 7, minlength=7)),
+    }
+
+
+def _date(day: np.int64) -> date:
+    return date(1970, 1, 1) + timedelta(days=int(day))
+
+
+def _spread(counts: NDArray[np.int64]) -> Spread | None:
+    if not len(counts):
+        return None
+    lower, median, upper = (float(cut) for cut in np.quantile(counts, (0.25, 0.5, 0.75)))
+    return Spread(
+        min=int(counts.min()),
+        lower_quartile=lower,
+        median=median,
+        upper_quartile=upper,
+        mean=float(counts.mean()),
+        max=int(counts.max()),
+    )
+
+
+def _histogram(
+    values: NDArray[Any], edges: tuple[float, ...], labels: Sequence[str]
+) -> tuple[Bucket, ...]:
+    return _buckets(labels, np.bincount(bucket_of(values, edges), minlength=len(labels)))
+
+
+def _buckets(labels: Sequence[str], counts: NDArray[np.int64]) -> tuple[Bucket, ...]:
+    whole = max(1, int(counts.sum()))
+    return tuple(
+        Bucket(label=label, count=count, share=count / whole)
+        for label, count in zip(labels, counts.tolist(), strict=True)
+    )
+
+
+def _checkins_by(city: City, trait: str, per_place: NDArray[np.int64]) -> tuple[Bucket, ...]:
+    """Check-ins by a trait of their place, most first and then by name."""
+    counted = (
+        city.places.select(pl.col(trait).fill_null(NOT_GIVEN), pl.Series("count", per_place))
+        .group_by(trait)
+        .agg(pl.col("count").sum())
+        .sort(["count", trait], descending=[True, False])
+    )
+    return _buckets(counted[trait].to_list(), counted["count"].to_numpy())
+
+
+def _popularity_curve(per_place: NDArray[np.int64]) -> tuple[tuple[int, int], ...]:
+    if not len(per_place):
+        return ()
+    falling = np.sort(per_place)[::-1]
+    ranks = np.unique(np.geomspace(1, len(falling), _CURVE_POINTS).round().astype(np.int64))
+    return tuple(zip(ranks.tolist(), falling[ranks - 1].tolist(), strict=True))

@@ -1,0 +1,129 @@
+"""From coordinates on rows to one point a place, and the rows whose coordinates cannot be right.
+
+A place that was recorded at several near points lies at the most frequent one (at a tie, the
+southernmost, then westernmost): the order of the rows has no say.
+"""
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from castpoi.checkins import record
+from castpoi.checkins.reading.read import BROKEN
+from castpoi.checkins.reading.rules import CODE, OK
+from castpoi.geo.distance import haversine_km
+from castpoi.geo.zones import is_land, zones_of
+
+_FAR_FROM_ALL_KM: Final = 2000.0
+_NEAR_WHEN_SWAPPED_KM: Final = 500.0
+
+_POINT: Final = [record.PLACE, record.LAT, record.LON]
+
+
+def points_of(rows: pl.DataFrame) -> pl.DataFrame:
+    """Every (place, lat, lon) with its number of rows, the most frequent point of a place first."""
+    return (
+        rows.lazy()
+        .filter(pl.col(BROKEN) == OK)
+        .group_by(_POINT)
+        .agg(pl.len().alias("rows"))
+        .sort(record.PLACE, -pl.col("rows").cast(pl.Int64), record.LAT, record.LON)
+        .collect()
+    )
+
+
+def one_point_each(points: pl.DataFrame) -> pl.DataFrame:
+    """The point of every place: columns place, lat, lon, by place."""
+    return points.unique(record.PLACE, keep="first", maintain_order=True).select(_POINT)
+
+
+def misplaced(points: pl.DataFrame, limit_km: float) -> pl.DataFrame:
+    """Points that cannot be right, with the rule their rows break: place, lat, lon, mark."""
+    swapped = _swapped(points)
+    far = _far_from_own_place(points.filter(~swapped), limit_km)
+    marked = {"swapped coordinates": points.filter(swapped), "far-apart coordinates": far}
+    return pl.concat(
+        found.select(*_POINT, pl.lit(CODE[key], dtype=pl.UInt8).alias("mark"))
+        for key, found in marked.items()
+    )
+
+
+def mark_rows(rows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
+    """Mark the rows at misplaced points as breaking the rule of the point."""
+    if marks.is_empty():
+        return rows
+    marked = rows.join(marks, on=_POINT, how="left", maintain_order="left")
+    mark = pl.when(pl.col(BROKEN) == OK).then(pl.col("mark").fill_null(OK)).otherwise(BROKEN)
+    return marked.with_columns(mark.alias(BROKEN)).drop("mark")
+
+
+def without(points: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
+    """The points that are not misplaced, in the same order."""
+    return points.join(marks, on=_POINT, how="anti", maintain_order="left")
+
+
+def _swapped(points: pl.DataFrame) -> pl.Series:
+    """Points far from the rest of the city that lie in it when lat and lon are exchanged."""
+    if points.is_empty():
+        return pl.Series([], dtype=pl.Boolean)
+    lat, lon = points[record.LAT].to_numpy(), points[record.LON].to_numpy()
+    if _whole_city_is_swapped(lat, lon):
+        return pl.Series(np.ones(len(lat), dtype=bool))
+    weights = points["rows"].to_numpy()
+    centre = _weighted_median(lat, weights), _weighted_median(lon, weights)
+    far = haversine_km(lat, lon, *centre) > _FAR_FROM_ALL_KM
+    near = haversine_km(np.clip(lon, -90, 90), lat, *centre) < _NEAR_WHEN_SWAPPED_KM
+    return pl.Series(far & near & (np.abs(lon) <= 90))
+
+
+def _whole_city_is_swapped(lat: np.ndarray, lon: np.ndarray) -> bool:
+    """Most points at sea or on Antarctica as written, and on land when exchanged."""
+    sample = np.linspace(0, len(lat) - 1, num=min(len(lat), 200)).astype(int)
+    lat, lon = lat[sample], lon[sample]
+    if (np.abs(lon) > 90).any():
+        return False
+    as_written = np.mean([is_land(zone) for zone in zones_of(lat, lon)])
+    exchanged = np.mean([is_land(zone) for zone in zones_of(lon, lat)])
+    return bool(as_written < 0.2 and exchanged > 0.8)
+
+
+def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(reached, reached[-1] / 2)])
+
+
+def _far_from_own_place(points: pl.DataFrame, limit_km: float) -> pl.DataFrame:
+    """Points more than `limit_km` from the usual point of their place."""
+    several = points.filter(pl.col(record.PLACE).is_duplicated())
+    usual = several.group_by(record.PLACE, maintain_order=True).agg(
+        pl.col(record.LAT).first().alias("usual_lat"), pl.col(record.LON).first().alias("usual_lon")
+    )
+    beside = several.join(usual, on=record.PLACE, how="left", maintain_order="left")
+    km = haversine_km(
+        beside[record.LAT].to_numpy(),
+        beside[record.LON].to_numpy(),
+        beside["usual_lat"].to_numpy(),
+        beside["usual_lon"].to_numpy(),
+    )
+    return beside.filter(pl.Series(km > limit_km, dtype=pl.Boolean))
+
+
+def usual_text(rows: pl.DataFrame, column: str, texts: pl.Series) -> pl.DataFrame:
+    """The most frequent text of a coded column for every place: columns place, `column`."""
+    if column not in rows.columns:
+        return pl.DataFrame(schema={record.PLACE: pl.UInt32, column: pl.String})
+    counted = (
+        rows.lazy()
+        .filter(pl.col(column).is_not_null())
+        .group_by(record.PLACE, column)
+        .agg(pl.len().alias("rows"))
+        .collect()
+    )
+    return (
+        counted.with_columns(texts.gather(counted[column]).alias(column))
+        .sort(record.PLACE, -pl.col("rows").cast(pl.Int64), column)
+        .unique(record.PLACE, keep="first", maintain_order=True)
+        .select(record.PLACE, column)
+    )

@@ -1,0 +1,362 @@
+"""The road from a raw table to a city: read, judge, place, localise, clean, split, fingerprint."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from castpoi import __version__
+from castpoi.checkins import record
+from castpoi.checkins.city import REVISIT_WINDOW, City
+from castpoi.checkins.cleaning import StepCount, count_step
+from castpoi.checkins.fingerprint import fingerprint_of
+from castpoi.checkins.local_time import check_zone, offsets_minutes, to_utc_us
+from castpoi.checkins.places import (
+    mark_rows,
+    misplaced,
+    one_point_each,
+    points_of,
+    usual_text,
+    without,
+)
+from castpoi.checkins.reading.bad_rows import count_by_rule, refuse_bad_rows, write_bad_rows
+from castpoi.checkins.reading.layout import NaiveTimes
+from castpoi.checkins.reading.read import BROKEN, CLOCK, IS_NAIVE, RawCheckins, read_checkins
+from castpoi.checkins.reading.rules import OK
+from castpoi.checkins.reading.source import Source, open_sources
+from castpoi.checkins.recipe import BAKED_IN, Recipe, clean
+from castpoi.checkins.rhythm import Rhythm, rhythm_of
+from castpoi.checkins.split import SplitKind, split_checkins, split_table
+from castpoi.errors import BadInput, BadRows, WrongClock
+from castpoi.files import check_vacant, new_folder
+from castpoi.geo.zones import boundaries_version, zones_of
+from castpoi.progress import SILENCE, Progress
+
+_HOUR_US = 3_600_000_000
+_MINUTE_US = 60_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preparation:
+    """Everything that decides what a city becomes of its sources."""
+
+    format_name: str = "auto"
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Word -> column, where the usual names do not do."""
+    delimiter: str | None = None
+    encoding: str | None = None
+    naive_times: NaiveTimes | None = None
+    """What a time without offset means; None: as the layout or the column's name says."""
+    drop_bad_rows: bool = False
+    max_place_spread_km: float = 25.0
+    """Coordinates of one place further apart than this are a mistake."""
+    zone: str | None = None
+    """One IANA zone for all places, instead of looking it up by coordinates."""
+    local_time: Literal["place", "offset"] = "place"
+    """Local time follows the zone of the place, or the offset column of the source."""
+    clock_shift_hours: float = 0.0
+    """Added to every time of the source."""
+    accept_rhythm: bool = False
+    recipe: Recipe = field(default_factory=Recipe)
+    split: SplitKind = "leave-one-out"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A city, and what happened on the road to it."""
+
+    city: City
+    steps: list[StepCount]
+    dropped: Mapping[str, int]
+    """Rule -> rows that were left out because they break it."""
+    rhythm: Rhythm
+
+
+def prepare(
+    paths: list[Path],
+    out: Path,
+    preparation: Preparation,
+    *,
+    overwrite: bool = False,
+    progress: Progress = SILENCE,
+) -> Prepared:
+    """Make a city of the sources and write it to `out`, whole or not at all."""
+    check_vacant(out, kind="city", overwrite=overwrite)
+    if preparation.zone:
+        check_zone(preparation.zone, where="--zone")
+    sources = open_sources(
+        paths,
+        format_name=preparation.format_name,
+        delimiter=preparation.delimiter,
+        encoding=preparation.encoding,
+    )
+    raw = read_checkins(
+        sources,
+        columns=preparation.columns,
+        naive_times=preparation.naive_times,
+        published=preparation.recipe.needs_published or sources[0].layout.name == "sthgcn",
+        progress=progress,
+    )
+    with progress.task("preparing", total=4) as task:
+        raw = _with_ranked_ids(raw)
+        points = points_of(raw.rows)
+        marks = misplaced(points, preparation.max_place_spread_km)
+        raw = _judged(replace(raw, rows=mark_rows(raw.rows, marks)), preparation)
+        task.advance()
+        places = _place_table(raw, without(points, marks), preparation)
+        checkins, read = _in_canonical_order(raw, places, preparation)
+        task.advance()
+        recipe = BAKED_IN if raw.sources[0].layout.name == "sthgcn" else preparation.recipe
+        checkins, steps = clean(checkins, recipe)
+        city, rhythm = _city(checkins, raw, places, preparation)
+        task.advance()
+        dropped = count_by_rule(raw)
+        city.manifest.update(_history_of(raw, [*read, *steps], dropped, preparation))
+        with new_folder(out, kind="city", overwrite=overwrite) as staging:
+            city.write_into(staging)
+            if dropped:
+                write_bad_rows(raw, dropped_path(out))
+        task.advance()
+    return Prepared(city=city, steps=[*read, *steps], dropped=dropped, rhythm=rhythm)
+
+
+def dropped_path(out: Path) -> Path:
+    """Where the rows that were left out of a city are written: beside it."""
+    return out.with_name(f"{out.name}.dropped.csv")
+
+
+def _with_ranked_ids(raw: RawCheckins) -> RawCheckins:
+    """Codes of users and places become the rank of their id among all ids, in byte order."""
+    rows, texts = raw.rows, dict(raw.texts)
+    for word in (record.USER, record.PLACE):
+        order = texts[word].arg_sort()
+        rank = np.empty(len(order), dtype=np.uint32)
+        rank[order.to_numpy()] = np.arange(len(order), dtype=np.uint32)
+        rows = rows.with_columns(pl.Series(rank).gather(rows[word]).alias(word))
+        texts[word] = texts[word].gather(order)
+    return replace(raw, rows=rows, texts=texts)
+
+
+def _judged(raw: RawCheckins, preparation: Preparation) -> RawCheckins:
+    """The same rows, unless a broken rule is to stop the preparation."""
+    if not preparation.drop_bad_rows:
+        refuse_bad_rows(raw, preparation.max_place_spread_km)
+    elif not (raw.rows[BROKEN] == OK).any():
+        counts = ", ".join(f"{count:,} {rule}" for rule, count in count_by_rule(raw).items())
+        raise BadRows(f"{raw.sources[0].path}: every row breaks a rule ({counts})")
+    return raw
+
+
+def _place_table(raw: RawCheckins, points: pl.DataFrame, preparation: Preparation) -> pl.DataFrame:
+    """Every place with its point, zone, category and name, by rank of its id."""
+    good = raw.rows.filter(pl.col(BROKEN) == OK)
+    places = one_point_each(points).sort(record.PLACE)
+    for column in (record.CATEGORY, record.NAME):
+        texts = usual_text(good, column, raw.texts[column])
+        places = places.join(texts, on=record.PLACE, how="left", maintain_order="left")
+    given = usual_text(good, record.ZONE, raw.texts[record.ZONE])
+    for zone in given[record.ZONE].unique():
+        check_zone(zone, where=f"{raw.sources[0].path}, the zone column")
+    if preparation.zone:
+        zones = pl.Series([preparation.zone] * places.height, dtype=pl.String)
+    else:
+        looked_up = zones_of(places[record.LAT].to_numpy(), places[record.LON].to_numpy())
+        zones = pl.Series(looked_up, dtype=pl.String)
+    places = places.with_columns(zones.alias("looked_up")).join(
+        given, on=record.PLACE, how="left", maintain_order="left"
+    )
+    zone = pl.coalesce(record.ZONE, "looked_up") if not preparation.zone else pl.col("looked_up")
+    return places.with_columns(zone.alias(record.ZONE)).drop("looked_up")
+
+
+def _in_canonical_order(
+    raw: RawCheckins, places: pl.DataFrame, preparation: Preparation
+) -> tuple[pl.DataFrame, list[StepCount]]:
+    """Good rows with their instant, sorted by user, instant and place; and the first counts."""
+    rows = raw.rows.filter(pl.col(BROKEN) == OK)
+    at_us = rows[CLOCK].to_physical().to_numpy()
+    if rows[IS_NAIVE].any():
+        at_us = _instants(rows, at_us, places, preparation)
+    at_us = at_us + round(preparation.clock_shift_hours * _HOUR_US)
+    kept = [name for name in ("offset", record.SESSION, record.SOURCE_PART) if name in rows.columns]
+    checkins = rows.select(
+        record.USER,
+        record.PLACE,
+        pl.Series(at_us).cast(record.INSTANT).alias(record.AT_UTC),
+        *kept,
+    ).sort(record.USER, record.AT_UTC, record.PLACE)
+    counts = []
+    if raw.padding_rows:
+        counts.append(count_step("padding rows", raw.rows.height + raw.padding_rows, raw.rows))
+    counts.append(count_step("rows that are no check-ins", raw.rows.height, checkins))
+    return checkins, counts
+
+
+def _instants(
+    rows: pl.DataFrame, wall_us: NDArray[np.int64], places: pl.DataFrame, preparation: Preparation
+) -> NDArray[np.int64]:
+    """Instants of rows of which some carry a local wall clock."""
+    is_naive = rows[IS_NAIVE].to_numpy()
+    if preparation.local_time == "offset":
+        offset = _given_offsets(rows)
+        return np.where(is_naive, wall_us - offset.astype(np.int64) * _MINUTE_US, wall_us)
+    zone_of_row, zones = _zone_of_rows(rows, places)
+    return np.where(is_naive, to_utc_us(wall_us, zone_of_row, zones), wall_us)
+
+
+def _zone_of_rows(rows: pl.DataFrame, places: pl.DataFrame) -> tuple[NDArray[np.int64], list[str]]:
+    """(number of the zone of every row, the zones by number)."""
+    zones = places[record.ZONE].unique().sort()
+    number = places[record.ZONE].cast(pl.Enum(zones)).to_physical().to_numpy()
+    by_place = np.zeros(int(places[record.PLACE].to_numpy().max()) + 1, dtype=np.int64)
+    by_place[places[record.PLACE].to_numpy()] = number
+    return by_place[rows[record.PLACE].to_numpy()], zones.to_list()
+
+
+def _given_offsets(rows: pl.DataFrame) -> NDArray[np.int16]:
+    if "offset" not in rows.columns or rows["offset"].has_nulls():
+        raise BadInput(
+            "--local-time offset needs a complete column of offsets in minutes; name it with "
+            "--columns offset=COLUMN, or leave local time to the zone of the place"
+        )
+    return rows["offset"].to_numpy()
+
+
+def _city(
+    checkins: pl.DataFrame, raw: RawCheckins, places: pl.DataFrame, preparation: Preparation
+) -> tuple[City, Rhythm]:
+    """The city of cleaned check-ins: ids renumbered without gaps, localised, split."""
+    if preparation.local_time == "offset":
+        offsets = _given_offsets(checkins)
+    else:
+        at_us = checkins[record.AT_UTC].to_physical().to_numpy()
+        offsets = offsets_minutes(at_us, *_zone_of_rows(checkins, places))
+    rhythm = _checked_rhythm(checkins, offsets, preparation)
+    user, user_ranks = _renumbered(checkins[record.USER].to_numpy())
+    place, place_ranks = _renumbered(checkins[record.PLACE].to_numpy())
+    table = pl.DataFrame(
+        {
+            record.CHECKIN: np.arange(checkins.height, dtype=np.uint32),
+            record.USER: user,
+            record.PLACE: place,
+            record.AT_UTC: checkins[record.AT_UTC],
+            record.OFFSET: offsets,
+        },
+        schema=record.CHECKIN_SCHEMA,
+    )
+    users = pl.DataFrame(
+        {
+            record.USER: np.arange(len(user_ranks), dtype=np.uint32),
+            record.USER_ID: raw.texts[record.USER].gather(pl.Series(user_ranks)),
+        },
+        schema=record.USER_SCHEMA,
+    )
+    kept = places.filter(pl.col(record.PLACE).is_in(pl.Series(place_ranks).implode()))
+    kept = kept.with_columns(
+        pl.Series(np.arange(kept.height, dtype=np.uint32)).alias(record.PLACE),
+        raw.texts[record.PLACE].gather(pl.Series(place_ranks)).alias(record.PLACE_ID),
+    )
+    at_us = table[record.AT_UTC].to_physical().to_numpy()
+    part = split_checkins(preparation.split, user.astype(np.int64), place.astype(np.int64), at_us)
+    city = City(
+        checkins=table,
+        users=users,
+        places=kept.select(list(record.PLACE_SCHEMA)).cast(record.PLACE_SCHEMA),
+        split=split_table(part),
+        manifest={"kind": "city"},
+    )
+    city.manifest.update(_counts_of(city, rhythm))
+    return city, rhythm
+
+
+def _renumbered(codes: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """(codes without gaps in the same order, the former code of each new one)."""
+    used = np.flatnonzero(np.bincount(codes)).astype(np.uint32)
+    number = np.zeros(int(used[-1]) + 1, dtype=np.uint32)
+    number[used] = np.arange(len(used), dtype=np.uint32)
+    return number[codes], used
+
+
+def _checked_rhythm(
+    checkins: pl.DataFrame, offsets: NDArray[np.int16], preparation: Preparation
+) -> Rhythm:
+    at_us = checkins[record.AT_UTC].to_physical().to_numpy()
+    rhythm = rhythm_of(at_us + offsets.astype(np.int64) * _MINUTE_US)
+    if rhythm.is_judged and not rhythm.is_human and not preparation.accept_rhythm:
+        shift = preparation.clock_shift_hours + rhythm.mending_shift_hours
+        raise WrongClock(
+            f"the clock of this source is not that of people: {rhythm.sentence}; pass "
+            f"--clock-shift {shift:+g} to mend it, or --accept-rhythm if it is right as it is"
+        )
+    return rhythm
+
+
+def _counts_of(city: City, rhythm: Rhythm) -> dict[str, Any]:
+    """The part of the manifest that speaks of the city itself."""
+    parts = dict(city.split[record.PART].value_counts().iter_rows())
+    targets = city.targets(record.TEST)
+    revisits = city.trajectories.is_revisit(targets, window=REVISIT_WINDOW)
+    return {
+        "fingerprint": fingerprint_of(city.checkins, city.users, city.places, city.split),
+        "checkins": city.checkins.height,
+        "users": city.users.height,
+        "places": city.places.height,
+        "train": parts.get(record.TRAIN, 0),
+        "validation": parts.get(record.VALIDATION, 0),
+        "test": parts.get(record.TEST, 0),
+        "left_out": parts.get(record.LEFT_OUT, 0),
+        "revisit_share": round(float(revisits.mean()), 6),
+        "rhythm": {**asdict(rhythm), "is_human": rhythm.is_human, "finding": rhythm.sentence},
+    }
+
+
+def _history_of(
+    raw: RawCheckins,
+    steps: list[StepCount],
+    dropped: Mapping[str, int],
+    preparation: Preparation,
+) -> dict[str, Any]:
+    """The part of the manifest that tells how the city came to be."""
+    options = asdict(preparation)
+    return {
+        "prepared_at_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {
+            "castpoi": __version__,
+            "polars": pl.__version__,
+            "zone_boundaries": boundaries_version(),
+        },
+        "sources": [_origin(source) for source in raw.sources],
+        "zone_rule": _zone_rule(raw, preparation),
+        "naive_times": raw.naive_times,
+        "split": options.pop("split"),
+        "recipe": options.pop("recipe"),
+        "options": options,
+        "dropped_rows": dict(dropped),
+        "steps": [asdict(step) for step in steps],
+    }
+
+
+def _zone_rule(raw: RawCheckins, preparation: Preparation) -> str:
+    if preparation.local_time == "offset":
+        return "offset column of the source"
+    if preparation.zone:
+        return f"one zone for all: {preparation.zone}"
+    given = record.ZONE in raw.rows.columns
+    return "zone column, else coordinates" if given else "coordinates of the place"
+
+
+def _origin(source: Source) -> dict[str, Any]:
+    with source.path.open("rb") as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
+    return {
+        "file": source.path.name,
+        "layout": source.layout.name,
+        "bytes": source.path.stat().st_size,
+        "sha256": digest,
+    }

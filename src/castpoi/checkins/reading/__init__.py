@@ -1,0 +1,1 @@
+"""Reading check-ins from the layouts in which people publish and keep them."""

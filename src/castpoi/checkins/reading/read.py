@@ -1,0 +1,273 @@
+"""Sources in, one table of raw check-ins out: ids as codes, times as clocks, broken rules marked.
+
+Nothing is judged here beyond single rows; `prepare` decides whether a broken rule is fatal.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import polars as pl
+
+from castpoi.checkins import record
+from castpoi.checkins.reading import sthgcn, times
+from castpoi.checkins.reading.layout import NaiveTimes, naive_times_by_column
+from castpoi.checkins.reading.rules import CODE, broken_rule
+from castpoi.checkins.reading.source import Source, explained
+from castpoi.checkins.reading.words import Word, recognise
+from castpoi.errors import BadInput
+from castpoi.progress import SILENCE, Progress
+
+CLOCK: Final = "clock"
+IS_NAIVE: Final = "is_naive"
+BROKEN: Final = "broken_rule"
+_SAMPLE_ROWS: Final = 1000
+_CODED: Final[tuple[Word, ...]] = ("user", "place", "category", "name", "zone", "session")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawCheckins:
+    """Rows as they were read: columns user, place, lat, lon, clock, is_naive, broken_rule, row,
+    source, and offset, category, name, zone, session, source_part where the source has them."""
+
+    rows: pl.DataFrame
+    texts: Mapping[str, pl.Series]
+    """Word -> the texts its codes stand for."""
+    sources: tuple[Source, ...]
+    meanings: tuple[Mapping[Word, str], ...]
+    """Of every source, which column means what."""
+    naive_times: str
+    """What naive clocks mean here: utc, local, or a mixture over the sources."""
+    padding_rows: int
+    """Rows of padding that the STHGCN files of TKY and CA carry."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Dictionary:
+    """Texts of one word, shared by all sources; each text has one code."""
+
+    categories: Mapping[Word, pl.Categories]
+
+    def code(self, word: Word, column: str) -> pl.Expr:
+        text = pl.col(column).cast(pl.String)
+        text = pl.when(text.str.strip_chars() != "").then(text)
+        return text.cast(pl.Categorical(self.categories[word]))
+
+
+def read_checkins(
+    sources: list[Source],
+    *,
+    columns: Mapping[str, str],
+    naive_times: NaiveTimes | None,
+    published: bool,
+    progress: Progress = SILENCE,
+) -> RawCheckins:
+    """Read all sources; `published` keeps the published split and sessions of the rows."""
+    dictionary = _Dictionary(categories={word: pl.Categories.random(word) for word in _CODED})
+    meanings = [_meaning(source, columns) for source in sources]
+    tables: list[pl.DataFrame] = []
+    meant: set[str] = set()
+    padding = 0
+    with progress.task("reading", total=len(sources)) as task:
+        for number, source in enumerate(sources):
+            reading = _Reading(
+                source=source,
+                number=number,
+                meaning=meanings[number],
+                dictionary=dictionary,
+                published=published,
+            )
+            rows, skipped, clock_means = reading.rows(naive_times)
+            padding += skipped
+            meant.add(clock_means)
+            tables.append(rows)
+            task.advance()
+    rows = pl.concat(tables, how="diagonal") if len(tables) > 1 else tables[0]
+    # Polars forgets the texts of a category once no column holds it: take them first.
+    texts = {word: kept.to_series() for word, kept in dictionary.categories.items()}
+    return RawCheckins(
+        rows=rows.with_columns(pl.col(pl.Categorical).to_physical()),
+        texts=texts,
+        sources=tuple(sources),
+        meanings=tuple(meanings),
+        naive_times=meant.pop() if len(meant) == 1 else "mixed",
+        padding_rows=padding,
+    )
+
+
+def _meaning(source: Source, given: Mapping[str, str]) -> dict[Word, str]:
+    fixed = source.layout.columns
+    if not fixed:
+        return recognise(source.columns, given, where=str(source.path))
+    missing = [column for column in fixed.values() if column not in source.columns]
+    missing = [column for column in missing if column not in ("timezone", "name")]
+    if missing:
+        raise BadInput(
+            f"{source.path}, row 1: the {source.layout.name} layout has a column '{missing[0]}', "
+            f"this file has {', '.join(source.columns)}; read it with --format table"
+        )
+    return {word: column for word, column in fixed.items() if column in source.columns}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reading:
+    """The reading of one source."""
+
+    source: Source
+    number: int
+    meaning: Mapping[Word, str]
+    dictionary: _Dictionary
+    published: bool
+
+    def rows(self, naive_times: NaiveTimes | None) -> tuple[pl.DataFrame, int, str]:
+        """(rows, rows of padding skipped, what naive times mean)."""
+        with explained(self.source):
+            sample = self._sample()
+        if sample.is_empty():
+            raise BadInput(f"{self.source.path} has a header but no rows; export it again")
+        means = naive_times or self._naive_times(sample)
+        formats = self._time_formats(sample)
+        rows = self._parse(formats, means, lenient=False)
+        doubtful = rows[BROKEN].is_in(
+            [CODE["unreadable time"], CODE["unreadable coordinates"], CODE["too many columns"]]
+        )
+        if doubtful.any() and not self.source.is_parquet:
+            rows = self._parse(list(times.ALL_FORMATS), means, lenient=True)
+        rows, padding = self._without_padding(rows)
+        return rows, padding, means
+
+    def _sample(self) -> pl.DataFrame:
+        return self.source.scan(ragged=True).head(_SAMPLE_ROWS).collect()
+
+    def _naive_times(self, sample: pl.DataFrame) -> NaiveTimes:
+        if self.source.layout.name == "sthgcn":
+            return sthgcn.clock_means(self._sthgcn_city(sample))
+        by_layout = self.source.layout.naive_times
+        return by_layout or naive_times_by_column(self.meaning["time"]) or "refuse"
+
+    def _sthgcn_city(self, sample: pl.DataFrame) -> str:
+        coordinates = sample.select(
+            pl.col(self.meaning["lat"]).cast(pl.Float64, strict=False).alias("lat"),
+            pl.col(self.meaning["lon"]).cast(pl.Float64, strict=False).alias("lon"),
+        )
+        return sthgcn.which_city(coordinates, where=str(self.source.path))
+
+    def _time_formats(self, sample: pl.DataFrame) -> list[str]:
+        if sample[self.meaning["time"]].dtype != pl.String:
+            return [times.EPOCH]
+        return times.formats_in(sample[self.meaning["time"]])
+
+    def _parse(self, formats: list[str], means: NaiveTimes, *, lenient: bool) -> pl.DataFrame:
+        """All rows; `lenient` forgives blanks around numbers and tries every time format."""
+        ragged: set[int] = set()
+        try:
+            with explained(self.source):
+                return self._query(self.source.scan(), formats, means, lenient=lenient).collect()
+        except BadInput as problem:
+            if "more fields" not in str(problem.__cause__):
+                raise
+            ragged = self._ragged_rows()
+        with explained(self.source):
+            rows = self._query(
+                self.source.scan(ragged=True), list(times.ALL_FORMATS), means, lenient=True
+            ).collect()
+        code = pl.lit(CODE["too many columns"], dtype=pl.UInt8)
+        is_ragged = pl.col(record.ROW).is_in(sorted(ragged))
+        return rows.with_columns(pl.when(is_ragged).then(code).otherwise(BROKEN).alias(BROKEN))
+
+    def _ragged_rows(self) -> set[int]:
+        first = 1 if self.source.has_header else 0
+        width = len(self.source.columns)
+        return {
+            number - first
+            for number, (_, cells) in enumerate(self.source.lines())
+            if len(cells) > width
+        }
+
+    def _query(
+        self, frame: pl.LazyFrame, formats: list[str], means: NaiveTimes, *, lenient: bool
+    ) -> pl.LazyFrame:
+        """Every column of a raw check-in as an expression over the source's own columns."""
+        time = self.meaning["time"]
+        dtype = frame.collect_schema()[time]
+        texts = {word: self._text(word, lenient=lenient) for word in ("lat", "lon")}
+        if isinstance(dtype, pl.Datetime):
+            clock, is_naive = times.clock_of_dates(time, dtype)
+        else:
+            frame = frame.with_columns(pl.col(time).cast(pl.String).str.strip_chars())
+            clock, is_naive = times.clock_of(time, formats)
+        parsed = {
+            record.USER: self.dictionary.code("user", self.meaning["user"]),
+            record.PLACE: self.dictionary.code("place", self.meaning["place"]),
+            record.LAT: texts["lat"].cast(pl.Float64, strict=False),
+            record.LON: texts["lon"].cast(pl.Float64, strict=False),
+            CLOCK: clock,
+            IS_NAIVE: is_naive,
+            **self._optional_columns(),
+        }
+        has_coordinates = texts["lat"].is_not_null() & texts["lon"].is_not_null()
+        return (
+            frame.select(
+                record.ROW,
+                *(expression.alias(name) for name, expression in parsed.items()),
+                has_coordinates.alias("has_coordinates"),
+                _is_filled(time, dtype).alias("has_time"),
+            )
+            .with_columns(broken_rule(naive_is_refused=means == "refuse").alias(BROKEN))
+            .drop("has_coordinates", "has_time")
+            .with_columns(
+                pl.lit(self.number, dtype=pl.UInt16).alias(record.SOURCE),
+                # a UTC clock is an instant already; only local ones stay naive
+                (pl.col(IS_NAIVE) & (means == "local")).alias(IS_NAIVE),
+            )
+        )
+
+    def _text(self, word: Word, *, lenient: bool) -> pl.Expr:
+        column = pl.col(self.meaning[word])
+        if not lenient or self.source.is_parquet:
+            return column
+        text = column.str.strip_chars()
+        return pl.when(text != "").then(text)
+
+    def _optional_columns(self) -> dict[str, pl.Expr]:
+        found: dict[str, pl.Expr] = {}
+        for word in ("category", "name", "zone"):
+            if word in self.meaning:
+                found[word] = self.dictionary.code(word, self.meaning[word])
+        if "offset" in self.meaning:
+            number = pl.col(self.meaning["offset"]).cast(pl.Float64, strict=False)
+            found["offset"] = number.round().cast(pl.Int16, strict=False)
+        if not self.published:
+            return found
+        if "session" in self.meaning:
+            found[record.SESSION] = self.dictionary.code("session", self.meaning["session"])
+        if self.source.part is not None:
+            found[record.SOURCE_PART] = pl.lit(self.source.part)
+        elif "part" in self.meaning:
+            found[record.SOURCE_PART] = pl.col(self.meaning["part"]).replace(
+                {
+                    "val": record.VALIDATION,
+                    "valid": record.VALIDATION,
+                    "validate": record.VALIDATION,
+                }
+            )
+        return found
+
+    def _without_padding(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+        if self.source.layout.name != "sthgcn":
+            return rows, 0
+        padding = sthgcn.padding_id(self._sthgcn_city(self._sample()))
+        if padding is None:
+            return rows, 0
+        texts = self.dictionary.categories["place"].to_series()
+        code = texts.index_of(padding)
+        if code is None:
+            return rows, 0
+        place = pl.col(record.PLACE).to_physical()
+        kept = rows.filter(place.is_null() | (place != code))
+        return kept, rows.height - kept.height
+
+
+def _is_filled(column: str, dtype: pl.DataType) -> pl.Expr:
+    filled = pl.col(column).is_not_null()
+    return filled & (pl.col(column) != "") if dtype == pl.String else filled

@@ -1,0 +1,213 @@
+"""One file of check-ins: opened, recognised, and scanned row by row without loading it whole."""
+
+import csv
+import gzip
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+import polars as pl
+from polars.exceptions import NoDataError, PolarsError
+
+from castpoi.checkins import record
+from castpoi.checkins.reading.layout import (
+    LAYOUTS,
+    SUFFIXES,
+    TABLE,
+    Layout,
+    files_of_folder,
+    part_by_name,
+    recognise_layout,
+)
+from castpoi.errors import BadInput, UnknownLayout
+
+_DELIMITERS: Final = {",": "a comma", "\t": "a tab", ";": "a semicolon", "|": "a bar"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A file and how its rows are to be read."""
+
+    path: Path
+    layout: Layout
+    delimiter: str
+    encoding: str
+    columns: tuple[str, ...]
+    part: str | None
+    """Part of a published split that the whole file belongs to."""
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether the file is parquet, with types of its own."""
+        return self.path.name.lower().endswith(".parquet")
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first line names the columns."""
+        return self.layout.header is None
+
+    def scan(self, *, ragged: bool = False) -> pl.LazyFrame:
+        """All rows with their number from 0; text columns stay text.
+
+        `ragged` reads rows with too many cells too, cut to the width of the header.
+        """
+        if self.is_parquet:
+            return pl.scan_parquet(self.path).with_row_index(record.ROW)
+        return pl.scan_csv(
+            self.path if self.encoding == "utf-8" else self._transcoded(),
+            separator=self.delimiter,
+            has_header=self.has_header,
+            new_columns=None if self.has_header else list(self.columns),
+            infer_schema=False,
+            quote_char='"' if self.has_header else None,
+            truncate_ragged_lines=ragged,
+        ).with_row_index(record.ROW)
+
+    def _transcoded(self) -> bytes:
+        with _open_text(self.path, self.encoding) as text:
+            return text.read().encode()
+
+    def lines(self) -> Iterator[tuple[int, list[str]]]:
+        """(line number, cells) of every row, slowly: to find out what is wrong."""
+        quoting = csv.QUOTE_MINIMAL if self.has_header else csv.QUOTE_NONE
+        with _open_text(self.path, self.encoding) as text:
+            reader = csv.reader(text, delimiter=self.delimiter, quoting=quoting)
+            for cells in reader:
+                if cells:
+                    yield reader.line_num, cells
+
+    def place_of_row(self, row: int) -> str:
+        """`row 3 (line 4)`: rows are counted without the header, lines as an editor shows them."""
+        if self.is_parquet:
+            return f"row {row + 1}"
+        first = 1 if self.has_header else 0
+        for number, (line, _) in enumerate(self.lines()):
+            if number == row + first:
+                return f"row {row + 1} (line {line})"
+        return f"row {row + 1}"
+
+
+def open_sources(
+    paths: list[Path], *, format_name: str, delimiter: str | None, encoding: str | None
+) -> list[Source]:
+    """Recognise every file; folders stand for the files of check-ins in them."""
+    files: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            inside = files_of_folder(path)
+            if not inside:
+                raise BadInput(f"{path} holds no file that ends in {', '.join(SUFFIXES)}")
+            files.extend(inside)
+        else:
+            files.append(path)
+    return [_open(path, format_name, delimiter, encoding) for path in files]
+
+
+def _open(path: Path, format_name: str, delimiter: str | None, encoding: str | None) -> Source:
+    if not path.exists():
+        raise BadInput(f"{path} does not exist; give a file or a folder of check-ins")
+    if path.stat().st_size == 0:
+        raise BadInput(f"{path} is empty (0 bytes); download or export it again")
+    if path.name.lower().endswith(".parquet"):
+        return _open_parquet(path)
+    first_line = _first_line(path, encoding or "latin-1")
+    layout = LAYOUTS[format_name] if format_name != "auto" else recognise_layout(path, first_line)
+    if layout is TABLE and not path.name.lower().endswith(SUFFIXES):
+        raise UnknownLayout(
+            f"{path} is none of the layouts castpoi knows: a table ends in "
+            f"{', '.join(SUFFIXES)}; rename it, or name its layout with --format"
+        )
+    separator = delimiter or layout.delimiter or ("," if ".csv" in path.name.lower() else "\t")
+    columns = layout.header or _header(path, first_line, separator)
+    return Source(
+        path=path,
+        layout=layout,
+        delimiter=separator,
+        encoding=encoding or layout.encoding,
+        columns=columns,
+        part=part_by_name(path) if layout.name in ("getnext", "sthgcn") else None,
+    )
+
+
+def _open_parquet(path: Path) -> Source:
+    try:
+        columns = tuple(pl.read_parquet_schema(path))
+    except (PolarsError, OSError) as problem:
+        raise BadInput(
+            f"{path} is not a whole parquet file ({_brief(problem)}); export it again"
+        ) from problem
+    return Source(
+        path=path, layout=TABLE, delimiter="", encoding="utf-8", columns=columns, part=None
+    )
+
+
+def _header(path: Path, first_line: str, delimiter: str) -> tuple[str, ...]:
+    line = first_line.removeprefix("\ufeff").removeprefix("ï»¿").rstrip("\r\n")
+    if delimiter not in line:
+        other = max(_DELIMITERS, key=line.count)
+        if other in line:
+            raise BadInput(
+                f"{path}, row 1: the columns are parted by {_DELIMITERS[other]}, but "
+                f"{_DELIMITERS.get(delimiter, repr(delimiter))} is expected from the file's name; "
+                f"pass --delimiter {other!r}"
+            )
+    cells = next(csv.reader([line], delimiter=delimiter), [])
+    twice = sorted({cell for cell in cells if cells.count(cell) > 1})
+    if twice:
+        raise BadInput(f"{path}, row 1: column '{twice[0]}' stands there twice; rename one of them")
+    return tuple(cells)
+
+
+def _first_line(path: Path, encoding: str) -> str:
+    try:
+        with _open_text(path, encoding) as text:
+            line = text.readline()
+    except (EOFError, OSError) as problem:
+        raise BadInput(_cut_off(path)) from problem
+    if not line.strip():
+        raise BadInput(f"{path} has no header: its first line is empty")
+    return line
+
+
+def _open_text(path: Path, encoding: str) -> IO[str]:
+    with path.open("rb") as raw:
+        is_gzip = raw.read(2) == b"\x1f\x8b"
+    settings = {"encoding": encoding, "newline": "", "errors": "replace"}
+    return gzip.open(path, "rt", **settings) if is_gzip else path.open("r", **settings)
+
+
+@contextmanager
+def explained(source: Source) -> Iterator[None]:
+    """Turn what the reader stumbles over into a sentence for a person."""
+    path = source.path
+    try:
+        yield
+    except NoDataError as problem:
+        raise BadInput(f"{path} has no rows; download or export it again") from problem
+    except (EOFError, OSError) as problem:
+        raise BadInput(_cut_off(path)) from problem
+    except PolarsError as problem:
+        text = str(problem)
+        if "utf-8" in text or "UTF-8" in text:
+            raise BadInput(
+                f"{path}{_where_not_utf8(source)} is not UTF-8 text; pass --encoding latin-1 if it "
+                "comes from an older system"
+            ) from problem
+        raise BadInput(f"{path} cannot be read: {_brief(problem)}") from problem
+
+
+def _cut_off(path: Path) -> str:
+    return f"{path} ends too early: the compressed file was cut off; download or copy it again"
+
+
+def _where_not_utf8(source: Source) -> str:
+    for line, cells in source.lines():
+        if any("\ufffd" in cell for cell in cells):
+            return f", row {line - 1} (line {line})," if source.has_header else f", row {line},"
+    return ""
+
+
+def _brief(problem: Exception) -> str:
+    return str(problem).strip().splitlines()[0][:160]

@@ -1,0 +1,82 @@
+"""Which column of a table means what: the usual names of each word of a check-in."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
+
+from castpoi.errors import BadInput
+
+Word = Literal[
+    "user", "place", "lat", "lon", "time", "zone", "offset", "category", "name", "part", "session"
+]
+NEEDED: Final[tuple[Word, ...]] = ("user", "place", "lat", "lon", "time")
+OPTIONAL: Final[tuple[Word, ...]] = ("zone", "offset", "category", "name", "part", "session")
+
+# Names are compared in lower case without spaces, dots, dashes and underscores, best first.
+USUAL_NAMES: Final[Mapping[Word, tuple[str, ...]]] = {
+    "user": ("user", "userid", "uid", "username", "personid", "person"),
+    "place": (
+        *("place", "placeid", "poi", "poiid", "venue", "venueid", "locationid", "locid"),
+        *("location", "loc", "item", "itemid", "businessid", "spotid", "spot"),
+    ),
+    "lat": ("lat", "latitude", "placelat", "y"),
+    "lon": ("lon", "lng", "long", "longitude", "placelon", "x"),
+    "time": (
+        *("utctime", "atutc", "timeutc", "timestamputc", "time", "timestamp", "datetime", "at"),
+        *("checkintime", "checkinat", "createdat", "visitedat", "date", "localtime", "epoch"),
+    ),
+    "zone": ("zone", "tz", "timezonename", "tzname", "ianazone"),
+    "offset": (
+        *("tzoffsetminutes", "offset", "offsetminutes", "tzoffset", "timezoneoffset"),
+        *("utcoffset", "utcoffsetminutes", "localoffsetminutes"),
+    ),
+    "category": ("category", "categoryname", "venuecategory", "poicatname", "placecategory"),
+    "name": ("name", "placename", "venuename", "poiname", "title"),
+    "part": ("split", "part", "splittag"),
+    "session": ("trajectoryid", "session", "sessionid", "trailid"),
+}
+
+
+def plain(column: str) -> str:
+    """A column's name as it is compared."""
+    return "".join(letter for letter in column.lower() if letter not in " ._-\t\ufeff")
+
+
+def recognise(columns: Sequence[str], given: Mapping[str, str], *, where: str) -> dict[Word, str]:
+    """Word -> column of the table; what is `given` by hand goes before usual names.
+
+    Raises BadInput if a needed word has no column, or a given column does not exist.
+    """
+    for word, column in given.items():
+        if column not in columns:
+            raise BadInput(
+                f"{where}, row 1: no column '{column}' for the {word}; "
+                f"its columns are {', '.join(columns)}"
+            )
+    by_name = {plain(column): column for column in reversed(columns)}
+    meaning: dict[Word, str] = {}
+    for word, names in USUAL_NAMES.items():
+        usual = next((by_name[name] for name in names if name in by_name), None)
+        if word in given:
+            meaning[word] = given[word]
+        elif usual is not None and usual not in given.values():
+            meaning[word] = usual
+    missing = [word for word in NEEDED if word not in meaning]
+    if missing:
+        raise BadInput(
+            f"{where}, row 1: no column for the {' and the '.join(missing)}; its columns are "
+            f"{', '.join(columns)}; name it with --columns {missing[0]}=COLUMN"
+        )
+    return meaning
+
+
+def parse_columns(text: str) -> dict[str, str]:
+    """Read `user=who,place=where` as given by hand."""
+    given: dict[str, str] = {}
+    for pair in text.split(","):
+        word, equals, column = (piece.strip() for piece in pair.partition("="))
+        if not equals or not column:
+            raise BadInput(f"--columns: '{pair}' is not of the form word=column")
+        if word not in USUAL_NAMES:
+            raise BadInput(f"--columns: '{word}' is not one of {', '.join(USUAL_NAMES)}")
+        given[word] = column
+    return given

@@ -1,0 +1,79 @@
+"""The rhythm audit: do the local hours look like human life?
+
+People sleep. In true local time the quietest hours lie deep in the night and days are busier than
+nights; a clock that is off by hours moves the trough, and the distance it moved is the error. The
+trough of four real check-in cities (New York twice, California, Tokyo) lies at 03:00 or 04:00.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+TROUGH_HOURS: Final = (1, 7)
+"""The quietest hour begins at or after the first and before the second."""
+USUAL_TROUGH: Final = 3
+LEAST_DAY_NIGHT_RATIO: Final = 1.5
+LEAST_CHECKINS: Final = 500
+"""With fewer check-ins an hour's share is mostly chance."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rhythm:
+    """The local-hour curve of a city and what it says of its clock."""
+
+    hour_share: tuple[float, ...]
+    """Share of check-ins in each local hour, 0 to 23."""
+    trough_hour: int
+    """Middle of the three quietest hours."""
+    day_night_ratio: float
+    """Check-ins an hour from 08:00 to 22:00, against from 01:00 to 06:00."""
+    checkins: int
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether there are enough check-ins to say anything."""
+        return self.checkins >= LEAST_CHECKINS
+
+    @property
+    def is_human(self) -> bool:
+        """Whether the curve is that of people in their own time zone."""
+        first, last = TROUGH_HOURS
+        return first <= self.trough_hour < last and self.day_night_ratio >= LEAST_DAY_NIGHT_RATIO
+
+    @property
+    def mending_shift_hours(self) -> int:
+        """Hours to add to every time so that the trough falls at 03:00, from -11 to 12."""
+        return (USUAL_TROUGH - self.trough_hour + 11) % 24 - 11
+
+    @property
+    def sentence(self) -> str:
+        """The finding in words."""
+        if not self.is_judged:
+            return f"{self.checkins} check-ins are too few to judge the clock"
+        found = (
+            f"the quietest local hour is {self.trough_hour:02d}:00 and days are "
+            f"{self.day_night_ratio:.1f} times as busy as nights"
+        )
+        if self.is_human:
+            return found
+        if not self.mending_shift_hours:
+            return f"{found}; no shift of the clock would mend that"
+        return f"{found}; a shift of {self.mending_shift_hours:+d} h would mend it"
+
+
+def rhythm_of(local_us: NDArray[np.int64]) -> Rhythm:
+    """The rhythm of local wall-clock times in microseconds."""
+    hours = (local_us // 3_600_000_000) % 24
+    counts = np.bincount(hours, minlength=24).astype(np.float64)
+    share = counts / max(counts.sum(), 1.0)
+    around = share + np.roll(share, 1) + np.roll(share, -1)
+    night = float(share[1:6].mean())
+    day = float(share[8:22].mean())
+    return Rhythm(
+        hour_share=tuple(share.tolist()),
+        trough_hour=int(np.argmin(around)),
+        day_night_ratio=day / night if night > 0 else (999.0 if day > 0 else 0.0),
+        checkins=len(local_us),
+    )

@@ -1,0 +1,123 @@
+"""A synthetic city to disk, whole or not at all: one table, or a folder with its parameters.
+
+OUT.csv, .csv.gz, .tsv, .tsv.gz, .parquet   the table alone
+OUT/checkins.parquet, OUT/synthesis.json    the table and how to make it again
+"""
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+import castpoi
+from castpoi.checkins.synthetic.config import SynthesisConfig
+from castpoi.errors import BadInput
+from castpoi.files import write_json
+
+TABLE: Final = "checkins.parquet"
+PARAMETERS: Final = "synthesis.json"
+_TIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
+
+
+def is_table(out: Path) -> bool:
+    """Whether a path names one table rather than a folder."""
+    return _writer_of(out) is not None
+
+
+def check_free(out: Path, *, overwrite: bool) -> None:
+    """Refuse a path that is taken, before any work is done."""
+    if not out.exists():
+        ground = next(folder for folder in out.absolute().parents if folder.exists())
+        if not ground.is_dir():
+            raise BadInput(f"{ground} is a file, so {out} cannot be made; choose another --out")
+        return
+    if is_table(out) and not out.is_file():
+        raise BadInput(f"{out} is a folder, but its name is that of a table; choose another --out")
+    if not is_table(out) and not out.is_dir():
+        raise BadInput(
+            f"{out} is a file, and its name is not that of a table "
+            "(.parquet, .csv, .csv.gz, .tsv, .tsv.gz); choose another --out"
+        )
+    if out.is_dir() and not any(out.iterdir()):
+        return
+    if out.is_dir() and not (out / PARAMETERS).is_file():
+        raise BadInput(f"{out} holds something else than a synthetic city; choose another --out")
+    if not overwrite:
+        raise BadInput(f"{out} already exists; choose another --out or replace it with --overwrite")
+
+
+def write_checkins(
+    checkins: pl.DataFrame,
+    out: Path,
+    *,
+    config: SynthesisConfig,
+    seed: int,
+    overwrite: bool = False,
+) -> Path:
+    """Write a synthetic city and return the path of its table."""
+    check_free(out, overwrite=overwrite)
+    try:
+        if is_table(out):
+            _write_whole(checkins, out)
+            return out
+        out.mkdir(parents=True, exist_ok=True)
+        (out / PARAMETERS).unlink(missing_ok=True)  # written last: where it is, all is
+        _write_whole(checkins, out / TABLE)
+        write_json(out / PARAMETERS, describe_synthesis(checkins, config, seed))
+    except OSError as problem:
+        raise BadInput(
+            f"{out} cannot be written: {problem.strerror or problem}; choose another --out"
+        ) from problem
+    return out / TABLE
+
+
+def describe_synthesis(
+    checkins: pl.DataFrame, config: SynthesisConfig, seed: int
+) -> dict[str, object]:
+    """All that is needed to make the same check-ins again, and how many there are."""
+    return {
+        "kind": "synthesis",
+        "castpoi": castpoi.__version__,
+        "seed": seed,
+        "parameters": config.as_json(),
+        "checkins": checkins.height,
+        "users": checkins["user"].n_unique(),
+        "places": checkins["place"].n_unique(),
+    }
+
+
+def _write_whole(checkins: pl.DataFrame, path: Path) -> None:
+    writer = _writer_of(path)
+    assert writer is not None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as staging:
+        staged = Path(staging) / path.name
+        writer(checkins, staged)
+        staged.replace(path)
+
+
+def _writer_of(path: Path) -> Callable[[pl.DataFrame, Path], None] | None:
+    """How to write a table, by the end of its name; None where it names no table."""
+    name = path.name.lower()
+    if name.endswith(".parquet"):
+        return lambda checkins, to: checkins.write_parquet(to, compression="zstd")
+    for ending, separator in ((".csv", ","), (".tsv", "\t")):
+        if name.endswith(ending):
+            return _text_writer(separator, packed=False)
+        if name.endswith(f"{ending}.gz"):
+            return _text_writer(separator, packed=True)
+    return None
+
+
+def _text_writer(separator: str, *, packed: bool) -> Callable[[pl.DataFrame, Path], None]:
+    def write(checkins: pl.DataFrame, to: Path) -> None:
+        checkins.write_csv(
+            to,
+            separator=separator,
+            datetime_format=_TIME_FORMAT,
+            compression="gzip" if packed else "uncompressed",
+        )
+
+    return write

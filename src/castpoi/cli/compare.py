@@ -1,0 +1,113 @@
+"""`castpoi compare`: results side by side, the best of every column marked."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Final
+
+import click
+from rich.console import Console as RichConsole
+
+from castpoi.cli.console import Console, speaks
+from castpoi.evaluation.compare import (
+    ComparedMethod,
+    Comparison,
+    Spread,
+    find_results,
+)
+from castpoi.evaluation.compare import compare as compare_results
+from castpoi.evaluation.metrics import METRICS
+from castpoi.evaluation.result import Result
+
+_BEST: Final = "*"
+_NARROW: Final = ("HR@1", "HR@10", "NDCG@10", "MRR")
+"""Metrics for a terminal that has no room for all."""
+_BESIDE: Final = (("HR@10", "revisit"), ("HR@10", "new"))
+"""Metrics of strata that stand beside the overall ones."""
+
+
+@click.command()
+@click.argument(
+    "results", metavar="RESULT...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+@click.option(
+    "--sort",
+    "sort_by",
+    type=click.Choice(METRICS, case_sensitive=False),
+    default="MRR",
+    show_default=True,
+    help="The metric to sort by, best first.",
+)
+@speaks
+def compare(console: Console, results: tuple[Path, ...], sort_by: str) -> None:
+    """Print results side by side.
+
+    A RESULT is a result folder or a folder that holds some. All must be of one split, one part
+    and the same targets. Several seeds of one method become mean ± sample standard deviation.
+    """
+    loaded = [Result.load(folder) for folder in find_results(results)]
+    comparison = compare_results(loaded, sort_by=sort_by)
+    show_comparison(console, comparison)
+    console.result(as_json(comparison))
+
+
+def as_json(comparison: Comparison) -> dict[str, object]:
+    """The comparison as one JSON object, with the best methods of every metric."""
+    best = {metric: comparison.best(metric) for metric in METRICS}
+    return {**asdict(comparison), "best": best}
+
+
+def show_comparison(console: Console, comparison: Comparison) -> None:
+    """Print the table in percent, as many metrics as there is room for."""
+    wide = _cells(comparison, METRICS)
+    room = _width(wide)
+    if not console.out.is_terminal:  # a file has no edge to wrap at
+        out = RichConsole(soft_wrap=True, highlight=False, width=max(room, console.out.width))
+        console = replace(console, out=out)
+    fits = room <= console.out.width
+    header, *rows = wide if fits else _cells(comparison, _NARROW)
+    title = f"{comparison.n:,} targets of the {comparison.part} part, in percent"
+    console.table(header, rows, title=title)
+    console.say(
+        f"{_BEST} best of its column; split {comparison.fingerprint[:12]}"
+        + ("" if fits else "; a wider terminal or --json shows all metrics")
+    )
+
+
+def _cells(comparison: Comparison, metrics: Sequence[str]) -> list[list[str]]:
+    """Header and rows of the table, as text."""
+    columns: list[tuple[str, str | None]] = [(metric, None) for metric in metrics]
+    columns += _BESIDE
+    header = [
+        "method",
+        *(f"{stratum} {metric}" if stratum else metric for metric, stratum in columns),
+    ]
+    best = [comparison.best(metric, stratum) for metric, stratum in columns]
+    rows = [
+        [
+            _label(row),
+            *(
+                _cell((row.strata[stratum] if stratum else row.metrics)[metric])
+                + (_BEST if row.method in winners else "")
+                for (metric, stratum), winners in zip(columns, best, strict=True)
+            ),
+        ]
+        for row in comparison.rows
+    ]
+    return [header, *rows]
+
+
+def _label(row: ComparedMethod) -> str:
+    return row.method if len(row.seeds) == 1 else f"{row.method} ({len(row.seeds)} seeds)"
+
+
+def _cell(spread: Spread) -> str:
+    if spread.mean is None:
+        return "-"
+    mean = f"{100 * spread.mean:.2f}"
+    return mean if spread.std is None else f"{mean} ± {100 * spread.std:.2f}"
+
+
+def _width(cells: Sequence[Sequence[str]]) -> int:
+    """Characters a table needs: a column is as wide as its widest cell, plus rules and blanks."""
+    return sum(max(map(len, column)) + 3 for column in zip(*cells, strict=True)) + 1

@@ -1,0 +1,156 @@
+"""`castpoi evaluate`: rank every target of a city and write a result."""
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from castpoi.checkins.city import City
+from castpoi.cli.console import Console, speaks
+from castpoi.cli.method_list import method_list
+from castpoi.errors import BadInput, BrokenFolder
+from castpoi.evaluation.evaluate import evaluate as evaluate_ranker
+from castpoi.evaluation.metrics import METRICS, STRATA
+from castpoi.evaluation.result import Result
+from castpoi.files import check_vacant
+from castpoi.methods import METHODS
+from castpoi.progress import Progress
+from castpoi.ranker import SavableRanker
+from castpoi.run import Run, load_run
+
+
+@dataclass(frozen=True)
+class _Contender:
+    """A ranker ready to be evaluated, and its city."""
+
+    ranker: SavableRanker[Any]
+    city: City
+    method: str
+    seed: int
+    origin: dict[str, str]
+
+
+@click.command(
+    epilog=method_list(
+        "Methods without training:", (method for method in METHODS if not method.needs_training)
+    )
+)
+@click.argument("run", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--city",
+    type=click.Path(path_type=Path),
+    help="The city to rank; that of the run unless told otherwise.",
+)
+@click.option("--model", metavar="NAME", help="A method without training, instead of a run.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The result to write.")
+@click.option(
+    "--part",
+    type=click.Choice(["test", "validation"]),
+    default="test",
+    show_default=True,
+    help="The part to foretell.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace a former result.")
+@speaks
+def evaluate(
+    console: Console,
+    run: Path | None,
+    city: Path | None,
+    model: str | None,
+    out: Path,
+    part: str,
+    overwrite: bool,
+) -> None:
+    """Rank every target of a RUN's city, or of --city with --model, and write a result."""
+    if run is not None and model is not None:
+        raise click.UsageError(
+            "Give either a RUN or --model, not both: a run already has a method."
+        )
+    check_vacant(out, kind="result", overwrite=overwrite)
+    with console.progress() as progress:
+        if run is not None:
+            contender = _from_run(run, city, part)
+        elif city is not None and model is not None:
+            contender = _from_method(city, model, part, progress)
+        else:
+            raise click.UsageError("Give a RUN, or both --city and --model.")
+        result = evaluate_ranker(
+            contender.ranker,
+            contender.city,
+            method=contender.method,
+            seed=contender.seed,
+            part=part,
+            origin={**contender.origin, "command": _command(run, city, model, out, part)},
+            progress=progress,
+        )
+    result.save(out, overwrite=overwrite)
+    show_result(console, result)
+    console.say(f"Written: {out}. Side by side with others: castpoi compare {out} RESULT...")
+    console.result(
+        {
+            **result.summary(),
+            "method": result.method,
+            "seed": result.seed,
+            "fingerprint": result.fingerprint,
+            "part": part,
+            "out": str(out),
+        }
+    )
+
+
+def show_result(console: Console, result: Result) -> None:
+    """Print one result as a table in percent: all targets, revisits, new places."""
+    sides = [{**result.metrics, "n": result.ranks.height}, *(result.strata[s] for s in STRATA)]
+    rows = [["targets", *(f"{side['n']:,}" for side in sides)]]
+    rows += [[metric, *(_percent(side[metric]) for side in sides)] for metric in METRICS]
+    console.table(
+        ["%", "overall", *STRATA],
+        rows,
+        title=f"{result.method} on the {result.part} part ({result.seconds:.1f} s)",
+    )
+
+
+def _from_run(folder: Path, city_folder: Path | None, part: str) -> _Contender:
+    run = load_run(folder)
+    city = City.load(city_folder) if city_folder else _city_of(run)
+    run.check_may_foretell(city.fingerprint, part)
+    origin = {"run": str(folder.resolve()), "city": str((city_folder or run.city).resolve())}
+    return _Contender(run.ranker, city, run.method, run.seed, origin)
+
+
+def _city_of(run: Run) -> City:
+    if not run.city.is_dir():
+        raise BrokenFolder(
+            f"{run.folder} was trained on {run.city}, which is no longer there; say with --city "
+            "where the city is now"
+        )
+    return City.load(run.city)
+
+
+def _from_method(city_folder: Path, name: str, part: str, progress: Progress) -> _Contender:
+    from castpoi.training.train import fit
+
+    method = METHODS.named(name)
+    if method.needs_training:
+        raise BadInput(
+            f"{name} needs training; first 'castpoi train {city_folder} --model {name} --out RUN', "
+            "then 'castpoi evaluate RUN'"
+        )
+    city = City.load(city_folder)
+    ranker = fit(method, city, part=part, progress=progress)
+    return _Contender(ranker, city, name, 0, {"city": str(city_folder.resolve())})
+
+
+def _command(run: Path | None, city: Path | None, model: str | None, out: Path, part: str) -> str:
+    """The command line that gives this result again."""
+    words = ["castpoi", "evaluate"] + ([str(run)] if run else [])
+    options = {"--city": city, "--model": model, "--out": out, "--part": part}
+    for option, value in options.items():
+        words += [option, str(value)] if value is not None else []
+    return shlex.join(words)
+
+
+def _percent(fraction: float | None) -> str:
+    return "-" if fraction is None else f"{100 * fraction:.2f}"

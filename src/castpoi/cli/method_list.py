@@ -1,0 +1,13 @@
+"""The methods by name, one line each, for the end of a verb's help."""
+
+from collections.abc import Iterable
+
+from castpoi.methods import Method
+
+
+def method_list(title: str, methods: Iterable[Method]) -> str:
+    """A paragraph that click leaves as it is (`\\b`)."""
+    listed = list(methods)
+    width = max(len(method.name) for method in listed)
+    lines = [f"  {method.name:<{width}}  {method.line}" for method in listed]
+    return "\n".join(["\b", title, *lines])

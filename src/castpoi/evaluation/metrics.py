@@ -1,0 +1,44 @@
+"""Metrics of ranks, as fractions between 0 and 1, and the two strata they are split by.
+
+    HR@k    share of targets with rank <= k
+    NDCG@k  mean of 1 / log2(1 + rank) where rank <= k, else 0 (one target a list: the ideal is 1)
+    MRR     mean of 1 / rank
+
+Ranks are mid-ranks and enter as they are: 10.5 is no hit at 10, and its discount is 1 / log2(11.5).
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+METRICS: Final = ("HR@1", "HR@5", "HR@10", "HR@20", "NDCG@5", "NDCG@10", "NDCG@20", "MRR")
+STRATA: Final = ("revisit", "new")
+"""Targets at a place among the user's previous 512 visits, and all others."""
+
+Metrics = dict[str, float | None]
+
+
+def metrics_of(ranks: NDArray[np.float64]) -> Metrics:
+    """All metrics of some ranks; None where there is no rank."""
+    if not len(ranks):
+        return dict.fromkeys(METRICS)
+    return {name: _metric(name, ranks) for name in METRICS}
+
+
+def strata_of(
+    ranks: NDArray[np.float64], is_revisit: NDArray[np.bool_]
+) -> dict[str, dict[str, float | int | None]]:
+    """All metrics and the number of targets `n`, for revisits and for new places."""
+    parts = dict(zip(STRATA, (ranks[is_revisit], ranks[~is_revisit]), strict=True))
+    return {name: {**metrics_of(part), "n": len(part)} for name, part in parts.items()}
+
+
+def _metric(name: str, ranks: NDArray[np.float64]) -> float:
+    kind, _, cutoff = name.partition("@")
+    if kind == "MRR":
+        return float(np.mean(1 / ranks))
+    is_hit = ranks <= int(cutoff)
+    if kind == "HR":
+        return float(np.mean(is_hit))
+    return float(np.mean(np.where(is_hit, 1 / np.log2(1 + ranks), 0.0)))

@@ -1,0 +1,63 @@
+"""The table of ranks: one row a target, with what the target can be grouped by later."""
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from castpoi.checkins import record
+from castpoi.checkins.city import REVISIT_WINDOW, City
+from castpoi.geo.distance import haversine_km
+
+RANK: Final = "rank"
+IS_REVISIT: Final = "is_revisit"
+HISTORY_LENGTH: Final = "history_length"
+PLACE_COUNT_IN_TRAIN: Final = "place_count_in_train"
+KM_FROM_LAST_VISIT: Final = "km_from_last_visit"
+HOURS_SINCE_LAST_VISIT: Final = "hours_since_last_visit"
+
+RANK_SCHEMA: Final = pl.Schema(
+    {
+        record.CHECKIN: pl.UInt32,
+        record.USER: pl.UInt32,
+        record.PLACE: pl.UInt32,
+        RANK: pl.Float64,
+        IS_REVISIT: pl.Boolean,
+        HISTORY_LENGTH: pl.UInt32,
+        PLACE_COUNT_IN_TRAIN: pl.UInt32,
+        KM_FROM_LAST_VISIT: pl.Float64,
+        HOURS_SINCE_LAST_VISIT: pl.Float64,
+    }
+)
+
+_MICROSECONDS_PER_HOUR: Final = 3_600_000_000
+
+
+def rank_table(city: City, rows: NDArray[np.int64], ranks: NDArray[np.float64]) -> pl.DataFrame:
+    """One row a target of `city.trajectories`; after an empty history the last visit is null."""
+    trajectories = city.trajectories
+    place = trajectories.place[rows]
+    has_history = rows > trajectories.starts[rows]
+    before = np.where(has_history, rows - 1, rows)
+    lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
+    last = trajectories.place[before]
+    hours = (trajectories.at_us[rows] - trajectories.at_us[before]) / _MICROSECONDS_PER_HOUR
+    in_train = trajectories.part == record.PARTS.index(record.TRAIN)
+    count_in_train = np.bincount(trajectories.place[in_train], minlength=city.places.height)
+    table = pl.DataFrame(
+        {
+            record.CHECKIN: trajectories.checkin[rows],
+            record.USER: trajectories.user[rows],
+            record.PLACE: place,
+            RANK: ranks,
+            IS_REVISIT: trajectories.is_revisit(rows, window=REVISIT_WINDOW),
+            HISTORY_LENGTH: rows - trajectories.starts[rows],
+            PLACE_COUNT_IN_TRAIN: count_in_train[place],
+            KM_FROM_LAST_VISIT: haversine_km(lat[last], lon[last], lat[place], lon[place]),
+            HOURS_SINCE_LAST_VISIT: hours,
+        }
+    ).cast(RANK_SCHEMA)
+    return table.with_columns(
+        pl.when(pl.Series(has_history)).then(pl.col(KM_FROM_LAST_VISIT, HOURS_SINCE_LAST_VISIT))
+    )

@@ -1,0 +1,74 @@
+"""Ranks: at which position does a ranker put the place that was visited next?
+
+Ties share their rank (mid-rank): rank = 1 + places strictly better + places tied / 2, where the
+target is not tied with itself. So no order of the vocabulary can flatter a method, and a method
+that scores all places alike gets the middle rank. Mid-ranks may end in .5.
+
+Shapes: B histories, P places.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castpoi.checkins.trajectory import Trajectories
+from castpoi.errors import BadScores
+from castpoi.progress import Progress, Silence
+from castpoi.ranker import Ranker
+
+BLOCK_BYTES: Final = 16 * 2**20
+"""Scores held at a time. Blocks that stay near the processor's cache are also the quickest."""
+
+
+def rank_targets(
+    ranker: Ranker[Any],
+    trajectories: Trajectories,
+    rows: NDArray[np.int64],
+    *,
+    method: str,
+    block_bytes: int = BLOCK_BYTES,
+    progress: Progress | None = None,
+) -> NDArray[np.float64]:
+    """The rank of each target among all places, given what its user did before. [len(rows)]
+
+    Histories are ranked in blocks, so that memory does not grow with their number.
+    """
+    ranks = np.empty(len(rows), dtype=np.float64)
+    step = max(1, block_bytes // (np.dtype(np.float32).itemsize * ranker.places))
+    with (progress or Silence()).task(f"ranking with {method}", total=len(rows)) as task:
+        for start in range(0, len(rows), step):
+            block = rows[start : start + step]
+            scores = ranker.score(ranker.encode(trajectories.histories_before(block)))
+            _check_shape(scores, (len(block), ranker.places), method)
+            ranks[start : start + step] = mid_ranks(
+                scores, trajectories.place[block], method=method
+            )
+            task.advance(len(block))
+    return ranks
+
+
+def mid_ranks(
+    scores: NDArray[np.float32], targets: NDArray[np.int64], *, method: str = "the ranker"
+) -> NDArray[np.float64]:
+    """The mid-rank of one target a row. [B, P], [B] -> [B]"""
+    finite = np.isfinite(scores)
+    if not finite.all():
+        raise BadScores(
+            f"{method} gave {finite.size - int(finite.sum()):,} scores that are not finite numbers "
+            f"(of {finite.size:,} for {len(scores):,} histories), and these cannot be ranked; "
+            "train it again and look into the log of its run for a loss that diverged"
+        )
+    own = np.take_along_axis(scores, targets[:, None], axis=1)  # [B, 1]
+    better = np.count_nonzero(scores > own, axis=1)  # [B]
+    tied = np.count_nonzero(scores == own, axis=1) - 1  # [B]
+    ranks: NDArray[np.float64] = 1.0 + better + tied / 2
+    return ranks
+
+
+def _check_shape(scores: NDArray[np.float32], expected: tuple[int, int], method: str) -> None:
+    if scores.shape != expected:
+        raise BadScores(
+            f"{method} gave scores of shape {scores.shape}, but {expected[0]:,} histories x "
+            f"{expected[1]:,} places need {expected}; mend its `score`"
+        )

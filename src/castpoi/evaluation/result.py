@@ -1,0 +1,105 @@
+"""A result on disk: the rank of every target, the metrics, and where they come from.
+
+RESULT/ranks.parquet   one row a target (see rank_table.py), joined across methods by `checkin`
+RESULT/metrics.json    metrics, strata, n, seconds
+RESULT/manifest.json   method, seed, fingerprint, part, command, versions, commit, wall time
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from castpoi.errors import BrokenFolder
+from castpoi.evaluation.metrics import Metrics, metrics_of, strata_of
+from castpoi.evaluation.rank_table import IS_REVISIT, RANK, RANK_SCHEMA
+from castpoi.files import new_folder, read_manifest, write_json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """How one method ranked the targets of one part of a city."""
+
+    ranks: pl.DataFrame
+    """One row a target, in canonical order."""
+    seconds: float
+    """Time to encode, score and rank all targets."""
+    manifest: dict[str, Any]
+    name: str = "this result"
+    """What to call it in a sentence: its folder."""
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return str(self.manifest["method"])
+
+    @property
+    def seed(self) -> int:
+        """Seed of its training."""
+        return int(self.manifest["seed"])
+
+    @property
+    def part(self) -> str:
+        """The part of the split that was foretold."""
+        return str(self.manifest["part"])
+
+    @property
+    def fingerprint(self) -> str:
+        """Fingerprint of the city."""
+        return str(self.manifest["fingerprint"])
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """The metrics over all targets."""
+        return metrics_of(self.ranks[RANK].to_numpy())
+
+    @cached_property
+    def strata(self) -> dict[str, dict[str, float | int | None]]:
+        """The metrics and `n` for revisits and for new places."""
+        return strata_of(self.ranks[RANK].to_numpy(), self.ranks[IS_REVISIT].to_numpy())
+
+    def summary(self) -> dict[str, Any]:
+        """Metrics, strata, number of targets and seconds, as JSON can hold them."""
+        return {
+            "metrics": self.metrics,
+            "strata": self.strata,
+            "n": self.ranks.height,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def save(self, folder: Path, *, overwrite: bool = False) -> None:
+        """Write the result; it appears whole or not at all."""
+        with new_folder(folder, kind="result", overwrite=overwrite) as staging:
+            self.ranks.write_parquet(staging / "ranks.parquet", compression="zstd")
+            write_json(staging / "metrics.json", self.summary())
+            write_json(staging / "manifest.json", self.manifest)
+
+    @classmethod
+    def load(cls, folder: Path) -> "Result":
+        """Read a result; its metrics are computed anew from its ranks."""
+        manifest = read_manifest(folder, kind="result")
+        lacking = {"method", "seed", "part", "fingerprint", "seconds"} - manifest.keys()
+        if lacking:
+            raise BrokenFolder(
+                f"the manifest of {folder} does not say {', '.join(sorted(lacking))}; "
+                "evaluate again with 'castpoi evaluate'"
+            )
+        return cls(
+            ranks=_read_ranks(folder / "ranks.parquet"),
+            seconds=float(manifest["seconds"]),
+            manifest=manifest,
+            name=str(folder),
+        )
+
+
+def _read_ranks(path: Path) -> pl.DataFrame:
+    try:
+        return pl.read_parquet(path).select(RANK_SCHEMA.names()).cast(RANK_SCHEMA)
+    except (FileNotFoundError, PolarsError) as problem:
+        state = "missing" if isinstance(problem, FileNotFoundError) else "damaged"
+        raise BrokenFolder(
+            f"{path} is {state}; evaluate again with 'castpoi evaluate'"
+        ) from problem

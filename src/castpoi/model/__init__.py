@@ -1,0 +1,1 @@
+"""CaST-POI: every candidate place reads the trajectory for itself."""

@@ -1,0 +1,223 @@
+"""Histories as tensors: what the model reads of each visit, and how often it came back.
+
+A place has a *row* in the model's table: its number plus one. Row 0 is padding. Windows are
+left-padded, so the last visit always stands in the last slot.
+
+Everything but the age of a visit is a fact of the visit alone (and of the move that led to it),
+whatever window it stands in. So the facts are computed once for all visits, and windows gather
+them; the age is counted back from the last visit of the window.
+
+Shapes: N visits laid end to end, B histories, T slots of a window, E (history, place) pairs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from castpoi.checkins.trajectory import Histories
+from castpoi.errors import BadInput
+from castpoi.geo.buckets import bucket_of
+from castpoi.geo.distance import haversine_km
+from castpoi.model.config import ModelConfig
+
+PADDING: Final = 0
+"""Row of the model's place table that stands for no place."""
+
+_HOUR_US: Final = 3_600_000_000
+_DAY_US: Final = 24 * _HOUR_US
+_THURSDAY: Final = 3  # 1970-01-01, with Monday 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Revisits:
+    """How often and how recently each history went to the places it knows; all others are zero."""
+
+    owner: Tensor
+    """Which history the pair belongs to. [E]"""
+    row: Tensor
+    """Row of the place. [E]"""
+    features: Tensor
+    """log(1 + visits), recency of the last one in (0, 1], and 1. [E, 3]"""
+
+    def to(self, device: torch.device) -> "Revisits":
+        """The same on another device."""
+        return Revisits(**{each.name: getattr(self, each.name).to(device) for each in fields(self)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Windows:
+    """Left-padded windows of visits."""
+
+    row: Tensor
+    """Row of the visited place, 0 where the slot is empty. [B, T]"""
+    local_hour: Tensor
+    """Local time of day in hours, 0 to 24. [B, T]"""
+    weekday: Tensor
+    """Local day of the week, Monday 0. [B, T]"""
+    move_km: Tensor
+    """Distance from the visit before; 0 for the first visit of a history. [B, T]"""
+    move_bucket: Tensor
+    """Displacement bucket of that distance. [B, T]"""
+    move_degrees: Tensor
+    """Latitude and longitude minus those of the visit before. [B, T, 2]"""
+    age_us: Tensor
+    """Microseconds from the visit to the last visit of the window. [B, T]"""
+    is_real: Tensor
+    """Whether a visit stands in the slot. [B, T]"""
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def split(self, most: int) -> Iterator["Windows"]:
+        """The same in parts of at most so many windows."""
+        for start in range(0, len(self), most):
+            part = slice(start, start + most)
+            yield Windows(**{each.name: getattr(self, each.name)[part] for each in fields(self)})
+
+    def to(self, device: torch.device) -> "Windows":
+        """The same on another device."""
+        return Windows(**{each.name: getattr(self, each.name).to(device) for each in fields(self)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryBatch:
+    """A batch of histories: the last visits of each, and its counts over a longer window."""
+
+    windows: Windows
+    revisits: Revisits
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+    def to(self, device: torch.device) -> "HistoryBatch":
+        """The same on another device."""
+        return HistoryBatch(windows=self.windows.to(device), revisits=self.revisits.to(device))
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisitFacts:
+    """What the model reads of each visit, whatever window it stands in."""
+
+    row: NDArray[np.int64]
+    local_hour: NDArray[np.float32]
+    weekday: NDArray[np.int64]
+    move_km: NDArray[np.float32]
+    move_bucket: NDArray[np.int64]
+    move_degrees: NDArray[np.float32]
+    at_us: NDArray[np.int64]
+
+
+class BatchBuilder:
+    """Turns histories of one city into batches for one model."""
+
+    def __init__(
+        self, *, config: ModelConfig, lat: NDArray[np.float64], lon: NDArray[np.float64]
+    ) -> None:
+        self.config = config
+        self.lat = lat
+        self.lon = lon
+
+    def build(self, histories: Histories) -> HistoryBatch:
+        """The last visits of every history, as many as decide the score."""
+        self._check(histories)
+        # one visit more than is read, for the move that led to the first
+        recent = histories.tail(self.config.visits_read + 1)
+        visits, is_real = last_visits(recent, self.config.visits_read)
+        return HistoryBatch(
+            windows=windows_of(self.facts(recent), visits, is_real),
+            revisits=revisits_of(histories, self.config.revisit_window),
+        )
+
+    def facts(self, histories: Histories) -> VisitFacts:
+        """What the model reads of each visit. [N]"""
+        first = histories.bounds[:-1][histories.lengths > 0]
+        before = np.roll(histories.place, 1)
+        before[first] = histories.place[first]
+        lat, lon = self.lat[histories.place], self.lon[histories.place]
+        lat_before, lon_before = self.lat[before], self.lon[before]
+        move_km = haversine_km(lat_before, lon_before, lat, lon)
+        move = np.stack([lat - lat_before, _half_turn(lon - lon_before)], axis=-1)
+        local_us = histories.at_us + histories.offset_minutes * 60_000_000
+        return VisitFacts(
+            row=histories.place + 1,
+            local_hour=(local_us % _DAY_US / _HOUR_US).astype(np.float32),
+            weekday=(local_us // _DAY_US + _THURSDAY) % 7,
+            move_km=move_km.astype(np.float32),
+            move_bucket=bucket_of(move_km, self.config.displacement_edges_km).astype(np.int64),
+            move_degrees=move.astype(np.float32),
+            at_us=histories.at_us,
+        )
+
+    def _check(self, histories: Histories) -> None:
+        outside = (histories.place < 0) | (histories.place >= len(self.lat))
+        if outside.any():
+            raise BadInput(
+                f"a history visits place {histories.place[outside][0]}, but the model knows "
+                f"places 0 to {len(self.lat) - 1}; encode histories of the city it was made for"
+            )
+
+
+def windows_of(facts: VisitFacts, visits: NDArray[np.int64], is_real: NDArray[np.bool_]) -> Windows:
+    """Windows of the given visits; the last slot must hold the last visit. [B, T] -> windows"""
+
+    def gather(column: NDArray[np.generic]) -> Tensor:
+        slots = np.zeros((*visits.shape, *column.shape[1:]), dtype=column.dtype)
+        slots[is_real] = column[visits[is_real]]
+        return torch.from_numpy(slots)
+
+    at_us, real = gather(facts.at_us), torch.from_numpy(is_real)
+    return Windows(
+        row=gather(facts.row),
+        local_hour=gather(facts.local_hour),
+        weekday=gather(facts.weekday),
+        move_km=gather(facts.move_km),
+        move_bucket=gather(facts.move_bucket),
+        move_degrees=gather(facts.move_degrees),
+        age_us=(at_us[:, -1:] - at_us).clamp(min=0) * real,
+        is_real=real,
+    )
+
+
+def last_visits(histories: Histories, most: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Indices of the last visits, left-padded to the longest history, and which are real. [B, T]
+
+    There is always one slot, even if all histories are empty.
+    """
+    longest = int(histories.lengths.max(initial=0))
+    slots = np.arange(-min(max(longest, 1), most), 0)
+    visits = histories.bounds[1:, None] + slots
+    is_real = visits >= histories.bounds[:-1, None]
+    return np.where(is_real, visits, 0), is_real
+
+
+def revisits_of(histories: Histories, window: int) -> Revisits:
+    """Visits a place and their recency, over the last `window` visits of every history.
+
+    Recency is the slot of the last visit to the place in the left-padded window, from 1 to
+    `window`, divided by `window`: 1 is the place where the history ends.
+    """
+    recent = histories.tail(window)
+    owner = recent.owner
+    slot = window - (recent.bounds[1:][owner] - 1 - np.arange(len(owner)))
+    order = np.lexsort((slot, recent.place, owner))
+    owner, row, slot = owner[order], recent.place[order] + 1, slot[order]
+    is_last = np.ones(len(order), dtype=np.bool_)  # of its (history, place) pair
+    is_last[:-1] = (np.diff(owner) != 0) | (np.diff(row) != 0)
+    ends = np.flatnonzero(is_last)
+    count = np.diff(ends, prepend=-1)
+    features = np.stack([np.log1p(count), slot[ends] / window, np.ones(len(ends))], axis=-1)
+    return Revisits(
+        owner=torch.from_numpy(owner[ends]),
+        row=torch.from_numpy(row[ends]),
+        features=torch.from_numpy(features.astype(np.float32)),
+    )
+
+
+def _half_turn(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A difference of longitudes the short way round, in [-180, 180)."""
+    return (degrees + 180.0) % 360.0 - 180.0

@@ -1,0 +1,39 @@
+"""Two biases in the reader's attention: how old a visit is, how far it is from the candidate.
+
+Each is one learned scalar a bucket, shared by heads and layers and zero at the start: the same
+family of functions as the paper's embedding of a bucket projected to a scalar.
+"""
+
+import torch
+from torch import Tensor, nn
+
+_HOUR_US = 3_600_000_000
+
+
+class TemporalBias(nn.Module):
+    """One scalar a bucket of a visit's age; the same for every candidate."""
+
+    edges_us: Tensor
+
+    def __init__(self, *, edges_hours: tuple[float, ...]) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(len(edges_hours) + 1))
+        edges = torch.tensor([round(hours * _HOUR_US) for hours in edges_hours])
+        self.register_buffer("edges_us", edges, persistent=False)
+
+    def forward(self, age_us: Tensor) -> Tensor:
+        """The bias of visits of this age; an edge belongs to the bucket above. [...] -> [...]"""
+        # whole microseconds, so that no rounding moves a visit over an edge
+        return self.weight[torch.bucketize(age_us.contiguous(), self.edges_us, right=True)]
+
+
+class SpatialBias(nn.Module):
+    """One scalar a bucket of the distance between a visit and a candidate."""
+
+    def __init__(self, *, edges_km: tuple[float, ...]) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(len(edges_km) + 1))
+
+    def forward(self, bucket: Tensor) -> Tensor:
+        """The bias of pairs in these buckets. [...] -> [...]"""
+        return self.weight[bucket.long()]

@@ -1,0 +1,205 @@
+"""CaST-POI, the whole: a score of four named terms.
+
+    s(u, c) = h_u . e_c    base         the state after the last visit meets the candidate
+            + beta_c       popularity   what the place is worth to anybody
+            + gamma r      reader       what the candidate finds when it reads the trajectory
+            + rho_u(c)     revisit      what past visits to the candidate count
+
+    tokens ──▶ backbone ──▶ states ──▶ h_u, the last one ──▶ base, revisit
+                              └──────▶ the last `window` ──▶ reader ──▶ head
+
+Candidates are given as rows of the place table (number + 1; row 0 is padding).
+
+Shapes: B histories, T slots, C candidates, P places, D width, H heads, N reader layers.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from castpoi.model.backbone import Backbone
+from castpoi.model.batch import PADDING, HistoryBatch, Revisits, Windows
+from castpoi.model.biases import SpatialBias, TemporalBias
+from castpoi.model.config import ModelConfig
+from castpoi.model.distance_buckets import DistanceBuckets
+from castpoi.model.head import RefinementHead
+from castpoi.model.reader import CandidateReader
+from castpoi.model.revisit_gate import RevisitGate
+from castpoi.model.tokens import TokenEncoder
+
+_AT_ONCE: Final = 256  # windows; bounds the memory of the backbone's attention
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoded:
+    """Histories read once, before any place is scored."""
+
+    state: Tensor
+    """State after the last visit; zero where the history is empty. [B, D]"""
+    visits: Tensor
+    """States that the reader reads; zero in empty slots. [B, T, D]"""
+    row: Tensor
+    """Row of the visited place. [B, T]"""
+    age_us: Tensor
+    """Microseconds from the visit to the last one. [B, T]"""
+    is_real: Tensor
+    """Whether a visit stands in the slot. [B, T]"""
+    revisits: Revisits
+    """Counts for the revisit gate."""
+
+    def __len__(self) -> int:
+        return len(self.state)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """The four terms of the score, and where the reader looked."""
+
+    base: Tensor
+    """[B, C]"""
+    popularity: Tensor
+    """[B, C]"""
+    reader: Tensor
+    """[B, C]"""
+    revisit: Tensor
+    """[B, C]"""
+    attention: Tensor
+    """Weight of each visit in each reader layer and head; sums to 1 over visits. [N, B, H, C, T]"""
+
+    @property
+    def score(self) -> Tensor:
+        """The sum of the four. [B, C]"""
+        return self.base + self.popularity + self.reader + self.revisit
+
+    @property
+    def attention_by_layer(self) -> Tensor:
+        """Weight of each visit in each reader layer, mean over heads. [N, B, C, T]"""
+        return self.attention.mean(dim=2)
+
+    @property
+    def attention_by_visit(self) -> Tensor:
+        """Weight of each visit, mean over heads and layers. [B, C, T]"""
+        return self.attention.mean(dim=(0, 2))
+
+
+class CastPoi(nn.Module):
+    """Scores places as the next visit after a history; higher is likelier."""
+
+    def __init__(self, *, config: ModelConfig, distances: DistanceBuckets) -> None:
+        super().__init__()
+        self.config = config
+        self.distances = distances
+        self.place_count = distances.places
+        self.place = nn.Embedding(self.place_count + 1, config.width, padding_idx=PADDING)
+        nn.init.xavier_uniform_(self.place.weight)
+        nn.init.zeros_(self.place.weight[PADDING].detach())
+        self.popularity = nn.Parameter(torch.zeros(self.place_count + 1))
+        self.tokens = TokenEncoder(config=config)
+        self.backbone = Backbone(config=config) if config.backbone else None
+        self.refinement = Refinement(config=config) if config.candidate_conditioning else None
+        self.revisit_gate = (
+            RevisitGate(width=config.width, inner_width=config.gate_width)
+            if config.revisit_gate
+            else None
+        )
+
+    def forward(self, batch: HistoryBatch, candidates: Tensor) -> Tensor:
+        """Score candidates, shared or each history's own. batch, [C] or [B, C] -> [B, C]"""
+        return self.terms(self.encode(batch), candidates).score
+
+    def states(self, windows: Windows) -> Tensor:
+        """The state after every visit, zero in empty slots. windows -> [B, T, D]"""
+        tokens: Tensor = self.tokens(self.place(windows.row), windows)
+        if self.backbone is None:
+            return tokens
+        states: Tensor = self.backbone(tokens, windows.is_real)
+        return states
+
+    def encode(self, batch: HistoryBatch) -> Encoded:
+        """Read a batch of histories once, before any place is scored."""
+        windows, read = batch.windows, slice(-self.config.window, None)
+        visits = torch.cat([self.states(part)[:, read] for part in windows.split(_AT_ONCE)])
+        return Encoded(
+            state=visits[:, -1],
+            visits=visits,
+            row=windows.row[:, read],
+            age_us=windows.age_us[:, read],
+            is_real=windows.is_real[:, read],
+            revisits=batch.revisits,
+        )
+
+    def terms(self, encoded: Encoded, candidates: Tensor) -> Terms:
+        """The four terms for candidates, shared or each history's own. [C] or [B, C] -> terms"""
+        candidates = candidates.expand(len(encoded), -1)  # [B, C]
+        vectors: Tensor = self.place(candidates)  # [B, C, D]
+        base = (vectors @ encoded.state.unsqueeze(-1)).squeeze(-1)
+        reader, attention = torch.zeros_like(base), self._no_attention(encoded, candidates)
+        if self.refinement is not None:
+            buckets = self.distances(encoded.row, candidates)  # [B, C, T]
+            reader, attention = self.refinement(vectors, encoded, buckets)
+        return Terms(
+            base=base,
+            popularity=self.popularity[candidates],
+            reader=reader,
+            revisit=self.revisit(encoded).gather(1, candidates),
+            attention=attention,
+        )
+
+    def revisit(self, encoded: Encoded) -> Tensor:
+        """The revisit term of every row. [B, P + 1]"""
+        if self.revisit_gate is None:
+            return encoded.state.new_zeros(len(encoded), self.place_count + 1)
+        return self.revisit_gate.spread(encoded.state, encoded.revisits, self.place_count)
+
+    def _no_attention(self, encoded: Encoded, candidates: Tensor) -> Tensor:
+        return encoded.state.new_zeros(
+            0, len(encoded), self.config.heads, candidates.shape[1], encoded.visits.shape[1]
+        )
+
+
+class Refinement(nn.Module):
+    """The candidate-conditioned term: biases, reader, head and gamma."""
+
+    def __init__(self, *, config: ModelConfig) -> None:
+        super().__init__()
+        self.temporal_bias = (
+            TemporalBias(edges_hours=config.temporal_edges_hours) if config.temporal_bias else None
+        )
+        self.spatial_bias = (
+            SpatialBias(edges_km=config.spatial_edges_km) if config.spatial_bias else None
+        )
+        self.reader = CandidateReader(config=config)
+        self.head = RefinementHead(width=config.width, dropout=config.dropout)
+        self.gamma = nn.Parameter(torch.tensor(0.0 if config.gamma_start == "zero" else 1.0))
+        if config.gamma_start == "one":
+            nn.init.zeros_(self.head.last.weight)
+            nn.init.zeros_(self.head.last.bias)
+
+    def forward(
+        self, candidates: Tensor, encoded: Encoded, buckets: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The reader's term, and where it looked.
+
+        [B, C, D], B histories, [B, C, T] bytes -> [B, C], [N, B, H, C, T]
+        """
+        bias = candidates.new_zeros(buckets.shape)  # [B, C, T]
+        if self.temporal_bias is not None:
+            bias = bias + self.temporal_bias(encoded.age_us).unsqueeze(1)
+        if self.spatial_bias is not None:
+            bias = bias + self.spatial_bias(buckets)
+        reading, attentions = self.reader(candidates, encoded.visits, bias, encoded.is_real)
+        return self.gamma * self.head(reading, candidates), torch.stack(attentions)
+
+
+def new_model(
+    *, config: ModelConfig, lat: NDArray[np.float64], lon: NDArray[np.float64], seed: int
+) -> CastPoi:
+    """An untrained model for the places at these coordinates; the same seed, the same weights."""
+    distances = DistanceBuckets(lat=lat, lon=lon, edges_km=config.spatial_edges_km)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return CastPoi(config=config, distances=distances)

@@ -1,0 +1,178 @@
+"""What a CaST-POI model is made of: sizes, windows, bucket edges, and a switch for every part.
+
+Two presets of the one model. `paper` is the published model to the letter. `fast`, the default,
+differs in two places so that work can be shared between the prefixes of a trajectory and so that
+the reader learns from the first step:
+
+    positions    paper: one learned vector a slot of the left-padded window
+                 fast:  one learned attention bias a relative offset, head and layer
+    gamma_start  paper: gamma starts at 0
+                 fast:  gamma starts at 1 and the last layer of the head at 0
+
+Both start from a reader that contributes nothing.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final, Literal, get_args
+
+from castpoi.errors import BadInput
+from castpoi.geo.buckets import (
+    DISPLACEMENT_EDGES_KM,
+    SPATIAL_BIAS_EDGES_KM,
+    TEMPORAL_BIAS_EDGES_HOURS,
+)
+from castpoi.geo.distance import EARTH_RADIUS_KM
+
+Positions = Literal["absolute", "relative"]
+GammaStart = Literal["zero", "one"]
+
+_HALF_AROUND_THE_EARTH_KM: Final = math.pi * EARTH_RADIUS_KM
+_MOST_BUCKETS: Final = 256  # a bucket number is one byte
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """The shape of one CaST-POI model; refuses what cannot be built."""
+
+    width: int = 128
+    """Size of the vector of a place, a visit and a candidate (d in the paper)."""
+    heads: int = 4
+    """Attention heads of backbone and reader; must divide `width`."""
+    backbone_layers: int = 2
+    """Self-attention blocks over the history."""
+    reader_layers: int = 2
+    """Cross-attention blocks through which a candidate reads the history (N in the paper)."""
+    feed_forward_width: int = 128
+    """Inner size of the feed-forward part of every block."""
+    time_slot_width: int = 16
+    """Size of the vector of a part of the day."""
+    move_bucket_width: int = 16
+    """Size of the vector of a displacement bucket."""
+    move_width: int = 32
+    """Size of the two layers that read the displacement from the previous visit."""
+    gate_width: int = 32
+    """Inner size of the revisit gate."""
+
+    window: int = 50
+    """Visits the reader reads, and how far back one layer of the backbone looks (L)."""
+    revisit_window: int = 512
+    """Visits the revisit gate counts."""
+
+    displacement_edges_km: tuple[float, ...] = DISPLACEMENT_EDGES_KM
+    """Bucket edges of the move from one visit to the next."""
+    spatial_edges_km: tuple[float, ...] = SPATIAL_BIAS_EDGES_KM
+    """Bucket edges of the distance between a visit and a candidate."""
+    temporal_edges_hours: tuple[float, ...] = TEMPORAL_BIAS_EDGES_HOURS
+    """Bucket edges of the age of a visit, counted back from the last one."""
+
+    dropout: float = 0.2
+    """Share of activations dropped in training: tokens, feed-forward parts and head."""
+    positions: Positions = "relative"
+    """How the backbone knows the order of visits; see the module's text."""
+    gamma_start: GammaStart = "one"
+    """How the reader starts from contributing nothing; see the module's text."""
+
+    backbone: bool = True
+    """Ablation: without it, visits are read as they are encoded."""
+    candidate_conditioning: bool = True
+    """Ablation: without it there is no reader, hence no bias and no gamma."""
+    temporal_bias: bool = True
+    """Ablation: without it the reader does not see the age of a visit."""
+    spatial_bias: bool = True
+    """Ablation: without it the reader does not see how far a visit is from the candidate."""
+    revisit_gate: bool = True
+    """Ablation: without it past visits to the candidate are not counted."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            _check(field.name, getattr(self, field.name), field.type)
+        if self.width % self.heads:
+            raise BadInput(f"heads={self.heads} must divide width={self.width}")
+        if not 0 <= self.dropout < 1:
+            raise BadInput(f"dropout={self.dropout} must be at least 0 and below 1")
+        if self.spatial_edges_km[-1] > _HALF_AROUND_THE_EARTH_KM:
+            raise BadInput(
+                f"spatial_edges_km ends at {self.spatial_edges_km[-1]:g} km, but no two places "
+                f"are more than {_HALF_AROUND_THE_EARTH_KM:.0f} km apart; lower the last edge"
+            )
+
+    @property
+    def visits_read(self) -> int:
+        """How many last visits decide the score, the revisit gate aside.
+
+        With absolute positions the window is all there is. With relative positions a state looks
+        back `window` visits in each layer, wherever a window of training begins; the oldest of
+        the `window` states that the reader reads therefore reaches further back.
+        """
+        if self.positions == "absolute" or not self.backbone:
+            return self.window
+        return self.window + self.backbone_layers * (self.window - 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The config in JSON's words."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "ModelConfig":
+        """A config from JSON's or TOML's words; what is left out keeps its default."""
+        known = [field.name for field in fields(cls)]
+        unknown = sorted(set(content) - set(known))
+        if unknown:
+            raise BadInput(
+                f"a model has no setting {', '.join(map(repr, unknown))}; "
+                f"its settings are {', '.join(known)}"
+            )
+        return cls(**{name: _as_edges(value) for name, value in content.items()})
+
+    @classmethod
+    def preset(cls, name: str) -> "ModelConfig":
+        """One of the two presets, `paper` or `fast`."""
+        if name not in PRESETS:
+            raise BadInput(f"there is no preset {name!r}; choose {' or '.join(PRESETS)}")
+        return PRESETS[name]
+
+
+def _as_edges(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _check(name: str, value: Any, kind: Any) -> None:
+    """Refuse a setting of the wrong kind."""
+    if kind is int:
+        is_right = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+        rule = "a whole number of at least 1"
+    elif kind is bool:
+        is_right = isinstance(value, bool)
+        rule = "true or false"
+    elif kind is float:
+        is_right = isinstance(value, int | float) and not isinstance(value, bool)
+        rule = "a number"
+    elif kind in (Positions, GammaStart):
+        is_right = value in get_args(kind)
+        rule = " or ".join(map(repr, get_args(kind)))
+    else:
+        is_right = _are_edges(value)
+        rule = f"1 to {_MOST_BUCKETS - 1} positive numbers, each above the one before"
+    if not is_right:
+        raise BadInput(f"{name}={value!r} is not valid; it must be {rule}")
+
+
+def _are_edges(value: Any) -> bool:
+    """Whether the value cuts the line above zero into buckets that are not empty."""
+    if not isinstance(value, tuple) or not 1 <= len(value) < _MOST_BUCKETS:
+        return False
+    if not all(isinstance(edge, int | float) and math.isfinite(edge) for edge in value):
+        return False
+    return all(low < high for low, high in zip((0.0, *value), value, strict=False))
+
+
+PRESETS: Final[Mapping[str, ModelConfig]] = {
+    "paper": ModelConfig(positions="absolute", gamma_start="zero", dropout=0.1),
+    "fast": ModelConfig(),
+}
+"""The two presets of the one model."""

@@ -1,0 +1,85 @@
+"""In which distance bucket two places lie, without trigonometry where it counts.
+
+Places are points on the unit sphere. The squared chord between two points grows with their
+great-circle distance, so the edges are turned into squared chords once and each pair costs three
+multiplications. Up to a limit of places all pairs are kept in a table of one byte each.
+
+Shapes: P places, V visits, C candidates, B histories, T slots.
+"""
+
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from castpoi.geo.distance import EARTH_RADIUS_KM
+
+TABLE_LIMIT: Final = 20_000
+"""Most places for which all pairs are kept; 400 MB at the limit."""
+
+_BLOCK: Final = 512
+
+
+class DistanceBuckets(nn.Module):
+    """The distance bucket of any visit and candidate of a city, given as rows of the table."""
+
+    vectors: Tensor
+    table: Tensor
+    edges: Tensor
+
+    def __init__(
+        self,
+        *,
+        lat: NDArray[np.float64],
+        lon: NDArray[np.float64],
+        edges_km: tuple[float, ...],
+        table_limit: int = TABLE_LIMIT,
+    ) -> None:
+        super().__init__()
+        self.places = len(lat)
+        vectors = torch.cat([torch.zeros(1, 3).double(), unit_vectors(lat, lon)])
+        edges = squared_chords(edges_km)
+        # float64 is kept only where it is needed: some devices do not have it
+        if self.places <= table_limit:
+            blocks = [_buckets(block, vectors, edges) for block in torch.split(vectors, _BLOCK)]
+            self.register_buffer("table", torch.cat(blocks), persistent=False)
+        else:
+            self.register_buffer("vectors", vectors, persistent=False)
+            self.register_buffer("edges", edges, persistent=False)
+        self.has_table = self.places <= table_limit
+
+    def forward(self, visited: Tensor, candidates: Tensor) -> Tensor:
+        """Buckets of every history's visits and candidates. [B, T], [B, C] -> [B, C, T] bytes"""
+        if self.has_table:
+            return self.table[candidates.unsqueeze(2), visited.unsqueeze(1)]
+        return _buckets(self.vectors[candidates], self.vectors[visited], self.edges)
+
+    def between(self, visited: Tensor, candidates: Tensor) -> Tensor:
+        """Buckets of all visits with all candidates. [V], [C] -> [V, C] bytes"""
+        if self.has_table:
+            return self.table[visited][:, candidates]
+        return _buckets(self.vectors[visited], self.vectors[candidates], self.edges)
+
+
+def unit_vectors(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> Tensor:
+    """Points on the unit sphere from degrees. [P], [P] -> [P, 3]"""
+    phi, theta = np.radians(lat), np.radians(lon)
+    axes = [np.cos(phi) * np.cos(theta), np.cos(phi) * np.sin(theta), np.sin(phi)]
+    return torch.from_numpy(np.stack(axes, axis=-1).astype(np.float64))
+
+
+def squared_chords(distances_km: tuple[float, ...]) -> Tensor:
+    """Squared straight-line distance on the unit sphere of great-circle distances."""
+    half_angles = np.asarray(distances_km, dtype=np.float64) / (2 * EARTH_RADIUS_KM)
+    return torch.from_numpy(4 * np.sin(half_angles) ** 2)
+
+
+def _buckets(left: Tensor, right: Tensor, edges: Tensor) -> Tensor:
+    """Buckets of all pairs of points. [..., V, 3], [..., C, 3] -> [..., V, C] bytes"""
+    squared_chord = 2 - 2 * (left @ right.mT)
+    bucket = torch.zeros(squared_chord.shape, dtype=torch.uint8, device=left.device)
+    for edge in edges:
+        bucket += squared_chord >= edge  # an edge belongs to the bucket above
+    return bucket

@@ -1,0 +1,91 @@
+"""The reader: every candidate place reads the trajectory for itself.
+
+    CCAttn = softmax( Q K^T / sqrt(d_h) + B + M' ) V           the candidate asks, visits answer
+    U~     = LN_1( U + CCAttn(U, X, X; B, M) )
+    U'     = LN_2( U~ + FFN(U~) )                              U^(0) are the candidate's vectors
+
+This is the reader of the paper, term by term; `scoring.py` computes the same for all places of a
+city with far less work.
+
+Shapes: B histories, C candidates, T slots, D width, H heads.
+"""
+
+import math
+
+from torch import Tensor, nn
+
+from castpoi.model.backbone import MASKED, join_heads, split_heads
+from castpoi.model.config import ModelConfig
+from castpoi.model.feed_forward import FeedForward
+
+
+class CandidateAttention(nn.Module):
+    """Candidates ask, visits answer."""
+
+    def __init__(self, *, config: ModelConfig) -> None:
+        super().__init__()
+        self.heads = config.heads
+        self.query = nn.Linear(config.width, config.width)
+        # a bias here would add the same to every logit of a row, which softmax cannot see
+        self.key = nn.Linear(config.width, config.width, bias=False)
+        self.value = nn.Linear(config.width, config.width)
+        self.mix = nn.Linear(config.width, config.width)
+
+    def forward(
+        self, candidates: Tensor, visits: Tensor, bias: Tensor, is_real: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """What each candidate finds, and where it looked.
+
+        [B, C, D], [B, T, D], [B, C, T], [B, T] -> [B, C, D], [B, H, C, T]
+        """
+        query = split_heads(self.query(candidates), self.heads)  # [B, H, C, D / H]
+        key = split_heads(self.key(visits), self.heads)  # [B, H, T, D / H]
+        # empty slots hold nothing: an empty history answers with zero
+        value = split_heads(self.value(visits) * is_real.unsqueeze(-1), self.heads)
+        match = query @ key.mT / math.sqrt(query.shape[-1]) + bias.unsqueeze(1)  # [B, H, C, T]
+        match = match.masked_fill(~is_real[:, None, None, :], MASKED)
+        attention = match.softmax(dim=-1)  # [B, H, C, T]
+        found: Tensor = self.mix(join_heads(attention @ value))  # [B, C, D]
+        return found, attention * is_real[:, None, None, :]
+
+
+class ReaderBlock(nn.Module):
+    """One reading: attention and a feed-forward part, each added and normalised."""
+
+    def __init__(self, *, config: ModelConfig) -> None:
+        super().__init__()
+        self.attention = CandidateAttention(config=config)
+        self.attention_norm = nn.LayerNorm(config.width)
+        self.feed_forward = FeedForward(
+            width=config.width, inner_width=config.feed_forward_width, dropout=config.dropout
+        )
+        self.feed_forward_norm = nn.LayerNorm(config.width)
+
+    def forward(
+        self, candidates: Tensor, visits: Tensor, bias: Tensor, is_real: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Candidates after one reading, and where they looked; shapes as in the attention."""
+        found, attention = self.attention(candidates, visits, bias, is_real)
+        candidates = self.attention_norm(candidates + found)
+        return self.feed_forward_norm(candidates + self.feed_forward(candidates)), attention
+
+
+class CandidateReader(nn.Module):
+    """Reads the same visits anew for every candidate, several times over."""
+
+    def __init__(self, *, config: ModelConfig) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(ReaderBlock(config=config) for _ in range(config.reader_layers))
+
+    def forward(
+        self, candidates: Tensor, visits: Tensor, bias: Tensor, is_real: Tensor
+    ) -> tuple[Tensor, list[Tensor]]:
+        """The user as each candidate sees them, and every layer's attention.
+
+        [B, C, D], [B, T, D], [B, C, T], [B, T] -> [B, C, D], [B, H, C, T] a layer
+        """
+        attentions = []
+        for block in self.blocks:
+            candidates, attention = block(candidates, visits, bias, is_real)
+            attentions.append(attention)
+        return candidates, attentions

@@ -1,0 +1,41 @@
+"""The revisit gate: how much past visits to a candidate count for this user, now.
+
+    rho_u(c) = w(h_u) . [ log(1 + visits), recency, visited ]
+
+The features are counted, not learned; they are zero for places the history does not know, so
+only the known ones are kept.
+
+Shapes: B histories (or any positions), E (history, place) pairs, P places, D width.
+"""
+
+from typing import Final
+
+import torch
+from torch import Tensor, nn
+
+from castpoi.model.batch import Revisits
+
+REVISIT_FEATURES: Final = 3
+
+_LAST_LAYER_STD: Final = 0.01
+
+
+class RevisitGate(nn.Module):
+    """Weighs return against discovery by the state of the user."""
+
+    def __init__(self, *, width: int, inner_width: int) -> None:
+        super().__init__()
+        last = nn.Linear(inner_width, REVISIT_FEATURES)
+        nn.init.normal_(last.weight, std=_LAST_LAYER_STD)
+        nn.init.zeros_(last.bias)
+        self.weigh = nn.Sequential(nn.Linear(width, inner_width), nn.ReLU(), last)
+
+    def forward(self, state: Tensor, revisits: Revisits) -> Tensor:
+        """What each known place gains. [B, D], E pairs -> [E]"""
+        weights: Tensor = self.weigh(state)  # [B, 3]
+        return (weights[revisits.owner] * revisits.features).sum(dim=-1)
+
+    def spread(self, state: Tensor, revisits: Revisits, places: int) -> Tensor:
+        """The same laid out over all rows, zero where nothing is known. [B, D] -> [B, P + 1]"""
+        gain = torch.zeros(len(state), places + 1, dtype=state.dtype, device=state.device)
+        return gain.index_put((revisits.owner, revisits.row), self(state, revisits))

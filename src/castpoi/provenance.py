@@ -1,0 +1,81 @@
+"""Where a run or a result comes from: versions, commit and clock, for manifests."""
+
+import platform
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final
+
+from castpoi import __version__
+
+_LIBRARIES: Final = ("numpy", "polars", "safetensors")
+_LEARNING_LIBRARIES: Final = ("torch",)
+_PATIENCE_SECONDS: Final = 5
+
+
+@dataclass(frozen=True)
+class Stopwatch:
+    """Measures a piece of work from its creation on."""
+
+    started_utc: str = field(default_factory=lambda: now_utc())
+    _start: float = field(default_factory=perf_counter)
+
+    @property
+    def seconds(self) -> float:
+        """Wall time since the start."""
+        return perf_counter() - self._start
+
+    def provenance(self) -> dict[str, Any]:
+        """Versions, commit, start, end and wall time of the work that ends now."""
+        return {
+            "versions": versions(),
+            "commit": commit(),
+            "started_utc": self.started_utc,
+            "ended_utc": now_utc(),
+            "wall_seconds": round(self.seconds, 3),
+        }
+
+
+def now_utc() -> str:
+    """This instant, as `2012-04-03T18:00:09+00:00`."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def versions() -> dict[str, str]:
+    """Versions of castpoi, Python and the libraries that numbers depend on."""
+    used = (*_LIBRARIES, *(name for name in _LEARNING_LIBRARIES if name in sys.modules))
+    found = {"castpoi": __version__, "python": platform.python_version()}
+    for library in used:
+        try:
+            found[library] = version(library)
+        except PackageNotFoundError:  # imported from a folder that was never installed
+            found[library] = "unknown"
+    return found
+
+
+@cache
+def commit() -> str | None:
+    """The commit of castpoi's own checkout, `-dirty` if files differ; None outside a checkout."""
+    # An installed castpoi may stand inside somebody else's checkout: its commit says nothing.
+    if _git("ls-files", "--error-unmatch", "__init__.py") is None:
+        return None
+    return _git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+
+
+def _git(*words: str) -> str | None:
+    try:
+        ended = subprocess.run(
+            ["git", "-C", str(Path(__file__).parent), *words],
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE_SECONDS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return ended.stdout.strip() or None

@@ -1,0 +1,141 @@
+"""The table of a synthetic city: what it holds, and that a seed makes it."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from datetime import date, timedelta
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from castpoi.checkins.synthetic import SynthesisConfig, synthesize
+from castpoi.checkins.synthetic.categories import CATEGORIES
+from castpoi.checkins.synthetic.config import ZONE
+from castpoi.errors import BadInput
+
+SMALL = SynthesisConfig(users=40, places=200, days=20)
+
+
+def mark_of(checkins: pl.DataFrame) -> str:
+    return hashlib.sha256(checkins.write_csv().encode()).hexdigest()
+
+
+def test_the_same_seed_makes_the_same_checkins() -> None:
+    assert synthesize(SMALL, seed=5).equals(synthesize(SMALL, seed=5))
+
+
+def test_another_seed_makes_another_city() -> None:
+    one, other = synthesize(SMALL, seed=5), synthesize(SMALL, seed=6)
+    assert set(one["lat"]).isdisjoint(other["lat"])
+    assert not one["time"].head(20).equals(other["time"].head(20))
+
+
+def test_the_number_of_threads_has_no_say() -> None:
+    words = (
+        "from castpoi.checkins.synthetic import *; import hashlib; "
+        "city = synthesize(SynthesisConfig(users=40, places=200, days=20), seed=5); "
+        "print(hashlib.sha256(city.write_csv().encode()).hexdigest())"
+    )
+    one_thread = {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1", "TZ": "Asia/Tokyo"}
+    ended = subprocess.run(
+        [sys.executable, "-c", words],
+        env=os.environ | one_thread,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout.strip() == mark_of(synthesize(SMALL, seed=5))
+
+
+def test_the_table_has_the_columns_that_prepare_reads() -> None:
+    city = synthesize(SMALL, seed=1)
+    assert city.schema == {
+        "user": pl.String,
+        "place": pl.String,
+        "lat": pl.Float64,
+        "lon": pl.Float64,
+        "time": pl.Datetime("us", "UTC"),
+        "category": pl.String,
+        "name": pl.String,
+    }
+    assert city.null_count().sum_horizontal().item() == 0
+    assert city["time"].is_sorted()
+
+
+def test_a_place_has_one_id_one_point_one_category_and_one_name() -> None:
+    city = synthesize(SMALL, seed=1)
+    places = city.select("place", "lat", "lon", "category", "name").unique()
+    assert places["place"].is_unique().all()
+    assert places.select("lat", "lon").is_unique().all()
+
+
+def test_places_are_called_after_their_category() -> None:
+    nouns = {category.name: category.nouns for category in CATEGORIES}
+    for category, name in synthesize(SMALL, seed=1).select("category", "name").unique().rows():
+        assert name.endswith(nouns[category])
+        assert len(name.split()) == 3
+
+
+def test_a_city_of_another_first_day_keeps_to_its_days() -> None:
+    config = SynthesisConfig(users=60, places=100, days=3, first_day=date(2023, 11, 4))
+    local = synthesize(config, seed=2)["time"].dt.convert_time_zone(ZONE)
+    assert set(local.dt.date()) == {date(2023, 11, day) for day in (4, 5, 6)}
+
+
+@given(
+    users=st.integers(1, 6),
+    places=st.integers(20, 60),
+    days=st.integers(1, 9),
+    rate=st.floats(0.01, 20.0),
+    first_day=st.dates(date(2023, 1, 1), date(2025, 12, 31)),
+    seed=st.integers(0, 2**63),
+)
+@settings(max_examples=30, deadline=None)
+def test_any_city_keeps_to_its_size_and_days(
+    users: int, places: int, days: int, rate: float, first_day: date, seed: int
+) -> None:
+    config = SynthesisConfig(
+        users=users, places=places, days=days, checkins_per_day=rate, first_day=first_day
+    )
+    city = synthesize(config, seed=seed)
+    count = city.group_by("user").len()
+    assert count.height == users
+    assert count["len"].to_list() >= [3] * users
+    assert city["place"].n_unique() <= places
+    assert city.select("user", "time").is_unique().all()
+    local = city["time"].dt.convert_time_zone(ZONE).dt.date()
+    assert set(local) <= {first_day + timedelta(days=day) for day in range(days)}
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"users": 0}, "a city of 0 users has no check-ins; ask for 1 or more"),
+        ({"places": 19}, "19 places leave no room for homes.*ask for 20 or more"),
+        ({"days": 0}, "days is 0; ask for 1 to 3650 days"),
+        ({"days": 3_651}, "days is 3651; ask for 1 to 3650 days"),
+        ({"checkins_per_day": 0.0}, "0.0 check-ins per day is not a human life"),
+        ({"checkins_per_day": float("nan")}, "nan check-ins per day is not a human life"),
+        ({"checkins_per_day": 51.0}, "51.0 check-ins per day .* at most 50"),
+        ({"first_day": date(1900, 1, 1)}, "the first day is 1900-01-01; choose one from 1971"),
+        ({"users": 20_000_000}, "about 1,920,000,000 check-ins .* ask for fewer users"),
+        ({"exploration_rho": 1.1}, "exploration_rho is 1.1, but it is a share"),
+        ({"habit_share": -0.1}, "habit_share is -0.1, but it is a share"),
+        ({"jump_exponent": 0.0}, "jump_exponent is 0.0; choose one above 0"),
+        ({"jump_offset_km": -1.0}, "jump_offset_km is -1.0; choose one above 0"),
+        ({"jump_cutoff_km": float("inf")}, "jump_cutoff_km is inf; choose one above 0"),
+        ({"exploration_gamma": -0.2}, "exploration_gamma is -0.2; choose one of 0 or more"),
+        ({"popularity_exponent": -1.0}, "popularity_exponent is -1.0; choose one of 0 or more"),
+    ],
+)
+def test_nonsense_is_refused(asked: dict[str, object], words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        SynthesisConfig(**asked)  # type: ignore[arg-type]
+
+
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(BadInput, match="seed is -1; choose a whole number of 0 or more"):
+        synthesize(SMALL, seed=-1)

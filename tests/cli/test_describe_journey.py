@@ -1,0 +1,188 @@
+"""`castpoi data describe`, as a person types it."""
+
+from dataclasses import replace
+from errno import ENOSPC
+from pathlib import Path
+
+import polars as pl
+import pytest
+from rich.cells import cell_len
+
+from castpoi.checkins import record
+from castpoi.checkins.fingerprint import fingerprint_of
+from tests.cities import CAFE, OFFICE, PARK, THEATRE, small_city
+from tests.conftest import CommandLine
+
+VISITS = [
+    (1, CAFE, "2024-05-06 12:00"),
+    (1, OFFICE, "2024-05-06 12:05"),
+    (1, CAFE, "2024-05-06 14:05"),
+    (1, THEATRE, "2024-05-08 14:05"),
+    (2, PARK, "2024-05-07 02:00"),
+    (2, PARK, "2024-05-07 02:30"),
+]
+PARTS = ["train", "train", "validation", "test", "train", "test"]
+
+
+@pytest.fixture
+def city(tmp_path: Path) -> Path:
+    folder = tmp_path / "smallville"
+    small_city(VISITS, PARTS).save(folder)
+    return folder
+
+
+def test_describe_prints_numbers_and_plots(castpoi: CommandLine, city: Path) -> None:
+    ended = castpoi("data", "describe", city)
+    assert (ended.code, ended.err) == (0, "")
+    for words in (
+        "smallville",
+        "6 May 2024 to 8 May 2024, 3 days",
+        "America/New_York",
+        "Check-ins by local hour",
+        "Distance to the user's next visit: median 400 m, 25.0% at the same place",
+        "Gap to the user's next visit: median 1.2 h",
+        "Gini coefficient",
+    ):
+        assert words in ended.out
+
+
+def test_the_hour_plot_stands_over_its_hours(castpoi: CommandLine, city: Path) -> None:
+    lines = castpoi("data", "describe", city).out.splitlines()
+    top = lines[lines.index("Check-ins by local hour") + 1]
+    axis = next(line for line in lines if line.lstrip().startswith("00"))
+    assert top.startswith("33.3% ┤")
+    assert [axis[:4].strip(), axis[7:9], axis[16:18], axis[70:72]] == ["", "00", "03", "21"]
+    full = [position for position, letter in enumerate(top) if letter == "█"]
+    assert full == [7 + 3 * hour + letter for hour in (8, 10, 22) for letter in (0, 1)]
+
+
+@pytest.mark.parametrize("category", ["a category with a name too long for it", "珈琲店" * 12])
+def test_no_line_is_wider_than_eighty_letters(
+    castpoi: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, category: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    city = small_city(VISITS, PARTS)
+    places = city.places.with_columns(pl.lit(category).alias(record.CATEGORY))
+    prints = fingerprint_of(city.checkins, city.users, places, city.split)
+    replace(city, places=places, manifest={**city.manifest, "fingerprint": prints}).save(
+        tmp_path / "city"
+    )
+    ended = castpoi("data", "describe", tmp_path / "city")
+    assert ended.code == 0
+    assert max(cell_len(line) for line in ended.out.splitlines()) <= 80
+
+
+def test_json_has_the_documented_keys(castpoi: CommandLine, city: Path) -> None:
+    content = castpoi("data", "describe", city, "--json").json
+    assert set(content) == {
+        "checkins",
+        "users",
+        "places",
+        "categories",
+        "first_day",
+        "last_day",
+        "days",
+        "train",
+        "validation",
+        "test",
+        "left_out",
+        "test_targets",
+        "revisit_share",
+        "new_share",
+        "checkins_per_user",
+        "checkins_per_place",
+        "users_by_checkins",
+        "median_distance_km",
+        "same_place_share",
+        "distances",
+        "median_gap_hours",
+        "gaps",
+        "hours",
+        "weekdays",
+        "top_categories",
+        "zones",
+        "gini",
+        "top_1_percent_share",
+        "top_10_percent_share",
+        "popularity",
+        "fingerprint",
+        "html",
+    }
+    assert set(content["checkins_per_user"]) == {
+        "min",
+        "lower_quartile",
+        "median",
+        "upper_quartile",
+        "mean",
+        "max",
+    }
+    assert (content["revisit_share"], content["html"]) == (0.5, None)
+
+
+def test_the_page_is_written_whole_and_alone(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "new" / "city.html"
+    ended = castpoi("data", "describe", city, "--html", page)
+    assert ended.code == 0
+    assert f"Page written to {page}" in ended.out.replace("\n", "")
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert list(page.parent.iterdir()) == [page]
+    assert castpoi("data", "describe", city, "--html", page, "--overwrite", "--json").json[
+        "html"
+    ] == str(page)
+
+
+def test_a_page_is_not_replaced_unasked(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:
+    page = tmp_path / "city.html"
+    page.write_text("mine")
+    ended = castpoi("data", "describe", city, "--html", page)
+    assert ended.code == 1
+    assert f"{page} exists; choose another --html or replace it with --overwrite" in ended.err
+    assert page.read_text() == "mine"
+    assert castpoi("data", "describe", city, "--html", page, "--overwrite").code == 0
+    assert page.read_text(encoding="utf-8").endswith("</html>\n")
+
+
+def test_a_page_that_cannot_be_written_is_one_sentence(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    ended = castpoi("data", "describe", city, "--html", tmp_path / "file" / "city.html")
+    assert ended.code == 1
+    assert "city.html cannot be written: " in ended.err
+    assert ended.err.strip().endswith("choose another --html")
+
+
+def test_a_full_disk_leaves_nothing_behind(
+    castpoi: CommandLine, city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(staging: Path, target: Path) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    ended = castpoi("data", "describe", city, "--html", tmp_path / "city.html")
+    assert ended.code == 1
+    assert "city.html cannot be written: No space left on device; choose another" in ended.err
+    assert list(tmp_path.iterdir()) == [city]
+
+
+def test_a_folder_is_no_page(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:
+    assert castpoi("data", "describe", city, "--html", tmp_path).code == 2
+
+
+def test_what_is_no_city_is_refused(castpoi: CommandLine, tmp_path: Path) -> None:
+    ended = castpoi("data", "describe", tmp_path / "nowhere", "--json")
+    assert ended.code == 1
+    assert "a city is expected there" in ended.json["error"]
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_hardly_any_checkins_are_described_all_the_same(
+    castpoi: CommandLine, tmp_path: Path, count: int
+) -> None:
+    small_city(VISITS[:count], ["train"] * count).save(tmp_path / "city")
+    ended = castpoi("data", "describe", tmp_path / "city", "--html", tmp_path / "city.html")
+    assert ended.code == 0
+    assert ("no check-ins" in ended.out) == (count == 0)
+    assert castpoi("data", "describe", tmp_path / "city", "--json").json["checkins"] == count

@@ -1,0 +1,237 @@
+"""From a city to a table: train, evaluate, compare."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from castpoi.checkins.city import City
+from castpoi.evaluation.metrics import METRICS
+from castpoi.files import read_manifest
+from castpoi.methods import METHODS
+from tests.cities import small_city
+from tests.conftest import CommandLine
+from tests.contract import odd_city
+from tests.training.test_train import DICE
+
+
+@pytest.fixture
+def city(tmp_path: Path) -> Path:
+    odd_city().save(tmp_path / "city")
+    return tmp_path / "city"
+
+
+def test_a_run_becomes_a_result(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:
+    run, result = tmp_path / "run", tmp_path / "result"
+    trained = castpoi("train", city, "--model", "revisit", "--seed", 3, "--out", run, "--json")
+    assert trained.code == 0
+    assert trained.json["fingerprint"] == City.load(city).fingerprint
+    ended = castpoi("evaluate", run, "--out", result, "--json")
+    assert ended.code == 0
+    assert ended.json["metrics"].keys() == set(METRICS)
+    assert ended.json["strata"].keys() == {"revisit", "new"}
+    assert ended.json["strata"]["new"].keys() == {*METRICS, "n"}
+    assert ended.json["n"] == 4
+    assert ended.json["seconds"] >= 0
+    assert (ended.json["method"], ended.json["seed"]) == ("revisit", 3)
+    assert pl.read_parquet(result / "ranks.parquet").height == 4
+
+
+def test_a_run_and_its_method_in_one_go_give_the_same_ranks(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    castpoi("train", city, "--model", "markov", "--out", tmp_path / "run")
+    castpoi("evaluate", tmp_path / "run", "--out", tmp_path / "a")
+    castpoi("evaluate", "--city", city, "--model", "markov", "--out", tmp_path / "b")
+    one, other = (pl.read_parquet(tmp_path / name / "ranks.parquet") for name in "ab")
+    assert one.equals(other)
+
+
+def test_the_manifest_holds_a_command_that_gives_the_result_again(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    result = tmp_path / "my result"
+    castpoi("evaluate", "--city", city, "--model", "recent", "--out", result)
+    command = read_manifest(result, kind="result")["command"]
+    words = f"castpoi evaluate --city {city} --model recent --out '{result}' --part test"
+    assert command == words
+
+
+def test_a_person_sees_percents_for_all_targets_revisits_and_new_places(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    ended = castpoi("evaluate", "--city", city, "--model", "popularity", "--out", tmp_path / "r")
+    assert ended.code == 0
+    for word in ("overall", "revisit", "new", "NDCG@20", "25.00"):
+        assert word in ended.out
+    assert ended.err == ""
+    assert max(map(len, ended.out.splitlines()[:14])) <= 80
+
+
+def test_validation_can_be_foretold_too(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:
+    ended = castpoi(
+        "evaluate", "--city", city, "--model", "popularity", "--part", "validation",
+        "--out", tmp_path / "r", "--json",
+    )  # fmt: skip
+    assert ended.json["part"] == "validation"
+    assert ended.json["n"] == 2
+    assert ended.json["metrics"]["MRR"] == pytest.approx((1 + 1 / 2.5) / 2)
+
+
+def test_all_methods_stand_side_by_side(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:
+    for method in METHODS:
+        if not method.needs_training:
+            castpoi(
+                "evaluate", "--city", city, "--model", method.name,
+                "--out", tmp_path / "results" / method.name,
+            )  # fmt: skip
+    shown = castpoi("compare", tmp_path / "results")
+    assert shown.code == 0
+    assert all(name in shown.out for name in METHODS.names)
+    assert "*" in shown.out
+    assert "revisit HR@10" in shown.out
+    found = castpoi("compare", tmp_path / "results", "--sort", "HR@1", "--json").json
+    means = [row["metrics"]["HR@1"]["mean"] for row in found["rows"]]
+    assert means == sorted(means, reverse=True)
+    assert found["best"]["HR@1"][0] == found["rows"][0]["method"]
+    assert found["n"] == 4
+
+
+def test_seeds_are_shown_as_mean_and_deviation(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    for seed in (1, 2):
+        run = tmp_path / f"run-{seed}"
+        castpoi("train", city, "--model", "recent", "--seed", seed, "--out", run)
+        castpoi("evaluate", run, "--out", tmp_path / "results" / str(seed))
+    shown = castpoi("compare", tmp_path / "results")
+    assert "recent (2 seeds)" in shown.out
+    assert "± 0.00" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "Give a RUN, or both --city and --model."),
+        (["--city", "CITY"], "Give a RUN, or both --city and --model."),
+        (["--model", "revisit"], "Give a RUN, or both --city and --model."),
+        (["RUN", "--model", "revisit"], "Give either a RUN or --model, not both"),
+    ],
+)
+def test_wrong_usage_of_evaluate_ends_with_two(
+    castpoi: CommandLine, tmp_path: Path, words: list[str], sentence: str
+) -> None:
+    ended = castpoi("evaluate", *words, "--out", tmp_path / "result")
+    assert ended.code == 2
+    assert sentence in ended.err
+
+
+def test_out_is_required(castpoi: CommandLine, city: Path) -> None:
+    ended = castpoi("evaluate", "--city", city, "--model", "revisit", "--json")
+    assert ended.code == 2
+    assert "Missing option '--out'" in ended.err
+
+
+def test_a_run_is_not_evaluated_on_another_city(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    odd_city(test_place=0).save(tmp_path / "other")
+    castpoi("train", city, "--model", "revisit", "--out", tmp_path / "run")
+    ended = castpoi(
+        "evaluate", tmp_path / "run", "--city", tmp_path / "other", "--out", tmp_path / "r"
+    )
+    assert ended.code == 1
+    mine, theirs = (City.load(tmp_path / name).fingerprint[:12] for name in ("city", "other"))
+    assert f"fingerprint {mine}, but this city has {theirs}" in ended.err
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_run_whose_city_has_moved_asks_for_it(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    castpoi("train", city, "--model", "revisit", "--out", tmp_path / "run")
+    city.rename(tmp_path / "moved")
+    ended = castpoi("evaluate", tmp_path / "run", "--out", tmp_path / "result")
+    assert ended.code == 1
+    assert "which is no longer there; say with --city where the city is now" in ended.err
+    mended = castpoi(
+        "evaluate", tmp_path / "run", "--city", tmp_path / "moved", "--out", tmp_path / "result"
+    )
+    assert mended.code == 0
+
+
+def test_a_run_that_has_seen_validation_is_not_evaluated_on_it(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    castpoi("train", city, "--model", "revisit", "--out", tmp_path / "run")
+    ended = castpoi(
+        "evaluate", tmp_path / "run", "--part", "validation", "--out", tmp_path / "result"
+    )
+    assert ended.code == 1
+    assert "has seen the validation part" in ended.err
+
+
+def test_a_misspelt_method_gets_a_guess(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:
+    ended = castpoi("evaluate", "--city", city, "--model", "markow", "--out", tmp_path / "r")
+    assert ended.code == 1
+    assert "did you mean 'markov'?" in ended.err
+
+
+def test_a_method_that_needs_training_is_sent_to_train(
+    castpoi: CommandLine, city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(METHODS, "_by_name", {**METHODS._by_name, "dice": DICE})
+    ended = castpoi("evaluate", "--city", city, "--model", "dice", "--out", tmp_path / "r")
+    assert ended.code == 1
+    assert "dice needs training; first 'castpoi train" in ended.err
+
+
+def test_a_taken_out_is_refused_before_any_work(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    words = ("evaluate", "--city", city, "--model", "revisit", "--out", tmp_path / "r")
+    assert castpoi(*words).code == 0
+    refused = castpoi(*words)
+    assert refused.code == 1
+    assert "already holds a result" in refused.err
+    assert castpoi(*words, "--overwrite").code == 0
+
+
+def test_results_of_two_cities_are_not_compared(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    odd_city(test_place=0).save(tmp_path / "other")
+    castpoi("evaluate", "--city", city, "--model", "revisit", "--out", tmp_path / "a")
+    castpoi("evaluate", "--city", tmp_path / "other", "--model", "recent", "--out", tmp_path / "b")
+    ended = castpoi("compare", tmp_path / "a", tmp_path / "b")
+    assert ended.code == 1
+    assert f"{tmp_path / 'a'} and {tmp_path / 'b'} are of different splits" in ended.err
+
+
+def test_what_is_no_result_is_not_compared(castpoi: CommandLine, city: Path) -> None:
+    ended = castpoi("compare", city)
+    assert ended.code == 1
+    assert "holds a city, but a result is expected there" in ended.err
+
+
+def test_a_city_without_targets_has_nothing_to_evaluate(
+    castpoi: CommandLine, tmp_path: Path
+) -> None:
+    small_city([(0, 0, "2012-04-02 12:00")], ["train"]).save(tmp_path / "tiny")
+    ended = castpoi(
+        "evaluate", "--city", tmp_path / "tiny", "--model", "recent", "--out", tmp_path / "r"
+    )
+    assert ended.code == 1
+    assert "no check-ins to foretell" in ended.err
+
+
+@pytest.mark.parametrize("verb", ["train", "evaluate"])
+def test_help_lists_the_methods_one_a_line(castpoi: CommandLine, verb: str) -> None:
+    assert "\n    recent      most recently visited first\n" in castpoi(verb, "--help").out
+
+
+@pytest.mark.parametrize("verb", ["train", "evaluate", "compare"])
+def test_every_verb_explains_itself(castpoi: CommandLine, verb: str) -> None:
+    ended = castpoi(verb, "--help")
+    assert ended.code == 0
+    assert "--json" in ended.out

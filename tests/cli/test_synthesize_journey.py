@@ -1,0 +1,153 @@
+"""`castpoi data synthesize`, as a person and as a script would use it."""
+
+import gzip
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from castpoi.checkins.synthetic import SynthesisConfig, synthesize
+from tests.conftest import CommandLine
+
+SMALL = ("--users", 20, "--places", 60, "--days", 10)
+CONFIG = SynthesisConfig(users=20, places=60, days=10)
+BIG = ("--users", 10_000_000)
+"""Would take minutes: a refusal must come before the work."""
+
+
+def test_a_folder_holds_the_table_and_how_to_make_it_again(
+    castpoi: CommandLine, tmp_path: Path
+) -> None:
+    out = tmp_path / "deep" / "town"
+    ended = castpoi("data", "synthesize", *SMALL, "--seed", 3, "--out", out)
+    assert ended.code == 0
+    assert f"Next: castpoi data prepare {out / 'checkins.parquet'} --out CITY" in ended.out
+    checkins = pl.read_parquet(out / "checkins.parquet")
+    assert checkins.equals(synthesize(CONFIG, seed=3))
+    parameters = json.loads((out / "synthesis.json").read_text())
+    assert parameters["seed"] == 3
+    assert parameters["checkins"] == checkins.height
+    assert parameters["parameters"]["users"] == parameters["users"] == 20
+    assert parameters["parameters"]["first_day"] == "2024-01-08"
+    assert parameters["parameters"]["exploration_gamma"] == 0.21
+    assert sorted(path.name for path in out.iterdir()) == ["checkins.parquet", "synthesis.json"]
+
+
+def test_json_is_one_object_with_the_counts(castpoi: CommandLine, tmp_path: Path) -> None:
+    out = tmp_path / "town.parquet"
+    ended = castpoi("data", "synthesize", *SMALL, "--out", out, "--json")
+    checkins = pl.read_parquet(out)
+    assert ended.json["checkins"] == checkins.height
+    assert ended.json["users"] == 20
+    assert ended.json["places"] == checkins["place"].n_unique()
+    assert ended.json["out"] == ended.json["table"] == str(out)
+    assert ended.json["seconds"] >= 0
+    assert ended.json["seed"] == 42
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz", "tsv.gz", "CSV"])
+def test_a_text_table_has_plain_instants_in_utc(
+    castpoi: CommandLine, tmp_path: Path, ending: str
+) -> None:
+    out = tmp_path / f"town.{ending}"
+    assert castpoi("data", "synthesize", *SMALL, "--seed", 3, "--out", out).code == 0
+    content = gzip.decompress(out.read_bytes()) if ending.endswith("gz") else out.read_bytes()
+    head, first = content.decode().splitlines()[:2]
+    separator = "\t" if ending.startswith("tsv") else ","
+    assert head.split(separator) == ["user", "place", "lat", "lon", "time", "category", "name"]
+    made = synthesize(CONFIG, seed=3)
+    assert first.split(separator)[4] == made["time"][0].strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert content.count(b"\n") == made.height + 1
+    assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.parametrize("name", ["town.parquet", "town.csv.gz"])
+def test_the_same_seed_writes_the_same_bytes(
+    castpoi: CommandLine, tmp_path: Path, name: str
+) -> None:
+    for folder in ("one", "two"):
+        castpoi("data", "synthesize", *SMALL, "--out", tmp_path / folder / name)
+    assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_more_checkins_per_day_make_more_checkins(castpoi: CommandLine, tmp_path: Path) -> None:
+    few, many = (
+        castpoi(
+            "data", "synthesize", *SMALL, "--checkins-per-day", rate, "--json",
+            "--out", tmp_path / f"{rate}.csv",
+        ).json["checkins"]
+        for rate in (1, 8)
+    )  # fmt: skip
+    assert many > 5 * few
+
+
+@pytest.mark.parametrize("name", ["town", "town.csv"])
+def test_a_former_city_is_replaced_only_when_asked(
+    castpoi: CommandLine, tmp_path: Path, name: str
+) -> None:
+    out = tmp_path / name
+    table = out if "." in name else out / "checkins.parquet"
+    assert castpoi("data", "synthesize", *SMALL, "--seed", 1, "--out", out).code == 0
+    first = table.read_bytes()
+    refused = castpoi("data", "synthesize", *BIG, "--seed", 2, "--out", out)
+    assert refused.code == 1
+    assert f"{out} already exists; choose another --out or replace it" in refused.err
+    assert table.read_bytes() == first
+    again = castpoi("data", "synthesize", *SMALL, "--seed", 2, "--out", out, "--overwrite")
+    assert again.code == 0
+    assert table.read_bytes() != first
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_what_is_not_a_synthetic_city_is_never_touched(
+    castpoi: CommandLine, tmp_path: Path
+) -> None:
+    folder, file, table = tmp_path / "photos", tmp_path / "letter.txt", tmp_path / "a.csv"
+    folder.mkdir()
+    (folder / "cat.jpg").write_text("meow")
+    file.write_text("dear")
+    table.mkdir()
+    for out, words in (
+        (folder, "holds something else than a synthetic city; choose another --out"),
+        (file, "is a file, and its name is not that of a table"),
+        (table, "is a folder, but its name is that of a table; choose another --out"),
+    ):
+        ended = castpoi("data", "synthesize", *BIG, "--out", out, "--overwrite")
+        assert ended.code == 1
+        assert f"{out} {words}" in ended.err
+    assert (folder / "cat.jpg").read_text() == "meow"
+    assert file.read_text() == "dear"
+
+
+def test_an_empty_folder_is_free(castpoi: CommandLine, tmp_path: Path) -> None:
+    assert castpoi("data", "synthesize", *SMALL, "--out", tmp_path).code == 0
+    assert (tmp_path / "synthesis.json").is_file()
+
+
+def test_nothing_can_be_made_below_a_file(castpoi: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "letter").write_text("dear")
+    for name in ("town", "deep/town.csv"):
+        out = tmp_path / "letter" / name
+        ended = castpoi("data", "synthesize", *BIG, "--out", out)
+        assert ended.code == 1
+        assert f"letter is a file, so {out} cannot be made; choose another --out" in ended.err
+
+
+def test_a_folder_that_cannot_be_made_is_told(castpoi: CommandLine) -> None:
+    ended = castpoi("data", "synthesize", *SMALL, "--out", "/proc/town")
+    assert ended.code == 1
+    assert "/proc/town cannot be written" in ended.err
+
+
+def test_nonsense_ends_with_one_sentence(castpoi: CommandLine, tmp_path: Path) -> None:
+    ended = castpoi("data", "synthesize", "--places", 3, "--out", tmp_path / "town", "--json")
+    assert ended.code == 1
+    assert "3 places leave no room" in ended.json["error"]
+    assert not (tmp_path / "town").exists()
+
+
+def test_an_out_is_needed(castpoi: CommandLine) -> None:
+    ended = castpoi("data", "synthesize")
+    assert ended.code == 2
+    assert "--out" in ended.err

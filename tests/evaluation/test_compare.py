@@ -1,0 +1,115 @@
+from dataclasses import replace
+from pathlib import Path
+from statistics import stdev
+
+import polars as pl
+import pytest
+
+from castpoi.errors import BadInput, BrokenFolder
+from castpoi.evaluation.compare import compare, find_results, join_ranks
+from castpoi.evaluation.evaluate import evaluate
+from castpoi.evaluation.result import Result
+from tests.contract import odd_city
+from tests.evaluation.rankers import fixed
+
+
+def result(method: str, *scores: float, seed: int = 0, part: str = "test") -> Result:
+    found = evaluate(fixed(*scores), odd_city(), method=method, seed=seed, part=part)
+    return replace(found, name=f"{method}-{seed}")
+
+
+NEAR_FIRST = (5, 4, 3, 2, 1)  # ranks of the test targets: 2, 4, 4, 1
+FAR_FIRST = (1, 2, 3, 4, 5)  # 4, 2, 2, 5
+
+
+def test_the_best_method_by_the_asked_metric_stands_first() -> None:
+    results = [result("far", *FAR_FIRST), result("near", *NEAR_FIRST)]
+    by_mrr = compare(results)
+    assert [row.method for row in by_mrr.rows] == ["near", "far"]
+    assert by_mrr.rows[0].metrics["MRR"].mean == pytest.approx((1 / 2 + 1 / 4 + 1 / 4 + 1) / 4)
+    middle = result("middle", 1, 9, 1, 9, 1)  # ranks 1.5, 1.5, 1.5, 4: often right, never first
+    by_hits = compare([middle, *results], sort_by="HR@1")
+    assert [row.method for row in by_hits.rows] == ["near", "far", "middle"]
+    assert compare([*results, middle]).rows[0].method == "middle"
+    assert by_mrr.n == 4
+    assert by_mrr.strata_n == {"revisit": 2, "new": 2}
+
+
+def test_equal_methods_are_both_best() -> None:
+    comparison = compare([result("near", *NEAR_FIRST), result("twin", *NEAR_FIRST)])
+    assert comparison.best("MRR") == ["near", "twin"]
+    assert comparison.best("HR@1", "new") == ["near", "twin"]
+
+
+def test_seeds_of_one_method_become_mean_and_sample_deviation() -> None:
+    comparison = compare([result("m", *NEAR_FIRST, seed=1), result("m", *FAR_FIRST, seed=2)])
+    near, far = (1 / 2 + 1 / 4 + 1 / 4 + 1) / 4, (1 / 4 + 1 / 2 + 1 / 2 + 1 / 5) / 4
+    (row,) = comparison.rows
+    assert row.seeds == [1, 2]
+    assert row.metrics["MRR"].mean == pytest.approx((near + far) / 2)
+    assert row.metrics["MRR"].std == pytest.approx(stdev([near, far]))
+
+
+def test_one_seed_has_no_deviation() -> None:
+    (row,) = compare([result("near", *NEAR_FIRST)]).rows
+    assert row.metrics["MRR"].std is None
+
+
+def test_results_are_joined_by_checkin_not_by_position() -> None:
+    near = result("near", *NEAR_FIRST)
+    shuffled = replace(near, ranks=near.ranks.reverse(), name="shuffled")
+    joined = join_ranks([near, shuffled])
+    assert joined["rank_0"].to_list() == joined["rank_1"].to_list() == [2, 4, 4, 1]
+
+
+def test_an_empty_stratum_stays_empty() -> None:
+    near = result("near", *NEAR_FIRST)
+    only_new = replace(near, ranks=near.ranks.with_columns(pl.lit(False).alias("is_revisit")))
+    (row,) = compare([only_new]).rows
+    assert row.strata["revisit"]["MRR"].mean is None
+    assert compare([only_new]).best("MRR", "revisit") == []
+
+
+def test_results_of_two_splits_are_refused() -> None:
+    near = result("near", *NEAR_FIRST)
+    other = replace(near, manifest={**near.manifest, "fingerprint": "f" * 64}, name="elsewhere")
+    words = f"near-0 and elsewhere are of different splits .*{near.fingerprint[:12]} and ffff"
+    with pytest.raises(BrokenFolder, match=words):
+        compare([near, other])
+
+
+def test_results_of_two_parts_are_refused() -> None:
+    words = "near-0 foretells the test part and far-0 the validation part"
+    with pytest.raises(BrokenFolder, match=words):
+        compare([result("near", *NEAR_FIRST), result("far", *FAR_FIRST, part="validation")])
+
+
+def test_results_of_different_targets_are_refused() -> None:
+    near = result("near", *NEAR_FIRST)
+    fewer = replace(near, ranks=near.ranks.head(3), name="fewer")
+    words = r"near-0 and fewer rank different targets \(4 and 3, 3 in common\)"
+    with pytest.raises(BrokenFolder, match=words):
+        compare([near, fewer])
+
+
+def test_a_copy_does_not_pass_for_a_second_seed() -> None:
+    near = result("near", *NEAR_FIRST)
+    with pytest.raises(BadInput, match="near-0 and copy are both near with seed 0; leave one out"):
+        compare([near, replace(near, name="copy")])
+
+
+def test_an_unknown_metric_and_no_result_are_refused() -> None:
+    with pytest.raises(BadInput, match="'HR@7' is not a metric; sort by one of HR@1"):
+        compare([result("near", *NEAR_FIRST)], sort_by="HR@7")
+    with pytest.raises(BadInput, match="there is no result to compare"):
+        compare([])
+
+
+def test_a_folder_of_results_stands_for_the_results_in_it(tmp_path: Path) -> None:
+    for method in ("near", "far"):
+        result(method, *NEAR_FIRST).save(tmp_path / method)
+    (tmp_path / "something else").mkdir()
+    expected = [tmp_path / "far", tmp_path / "near"]
+    assert find_results([tmp_path]) == expected
+    assert find_results([tmp_path, tmp_path / "near"]) == expected  # each once
+    assert find_results([tmp_path / "absent"]) == [tmp_path / "absent"]

@@ -1,0 +1,124 @@
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from castpoi.baselines.revisit import Revisit
+from castpoi.checkins.trajectory import Histories
+from castpoi.errors import BadScores
+from castpoi.evaluation.ranking import mid_ranks, rank_targets
+from tests.cities import CAFE, PARK
+from tests.contract import odd_city
+from tests.evaluation.rankers import Fixed, fixed
+
+FEW_LEVELS = st.integers(min_value=-2, max_value=3)
+"""Scores from few levels, so that ties are the rule."""
+
+
+@st.composite
+def scored_targets(draw: st.DrawFn) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    places = draw(st.integers(1, 8))
+    rows = draw(st.lists(st.lists(FEW_LEVELS, min_size=places, max_size=places), min_size=1))
+    targets = draw(st.lists(st.integers(0, places - 1), min_size=len(rows), max_size=len(rows)))
+    return np.array(rows, dtype=np.float32), np.array(targets, dtype=np.int64)
+
+
+def rank_of(target: int, *scores: float) -> float:
+    return float(mid_ranks(np.array([scores], dtype=np.float32), np.array([target]))[0])
+
+
+def test_the_best_place_has_rank_one_and_the_worst_the_number_of_places() -> None:
+    assert rank_of(CAFE, 9, 5, 7) == 1
+    assert rank_of(1, 9, 5, 7) == 3
+
+
+def test_a_place_tied_with_one_other_stands_half_a_rank_lower() -> None:
+    assert rank_of(CAFE, 5, 9, 5, 1) == 1 + 1 + 1 / 2
+
+
+def test_scoring_all_places_alike_gives_the_middle_rank() -> None:
+    assert rank_of(CAFE, 0, 0, 0, 0, 0) == 3
+
+
+@given(scored_targets())
+def test_ranks_agree_with_a_slow_loop_and_with_scipy(
+    case: tuple[NDArray[np.float32], NDArray[np.int64]],
+) -> None:
+    scores, targets = case
+    ranks = mid_ranks(scores, targets)
+    for row, target, rank in zip(scores, targets, ranks, strict=True):
+        better = sum(1 for other in row if other > row[target])
+        tied = sum(1 for place, other in enumerate(row) if place != target and other == row[target])
+        assert rank == 1 + better + tied / 2
+        assert rank == rankdata(-row, method="average")[target]
+
+
+@given(scored_targets(), st.randoms())
+def test_the_order_of_the_places_has_no_say(
+    case: tuple[NDArray[np.float32], NDArray[np.int64]], chance: Random
+) -> None:
+    scores, targets = case
+    order = list(range(scores.shape[1]))
+    chance.shuffle(order)
+    new_number = np.argsort(order)
+    np.testing.assert_array_equal(
+        mid_ranks(scores[:, order], new_number[targets]), mid_ranks(scores, targets)
+    )
+
+
+@pytest.mark.parametrize("oddity", [np.nan, np.inf, -np.inf])
+def test_a_score_that_is_no_finite_number_is_an_error_never_a_rank(oddity: float) -> None:
+    city = odd_city()
+    rows = city.targets("test")
+    words = r"dice gave 4 scores that are not finite numbers \(of 20 for 4 histories\)"
+    with pytest.raises(BadScores, match=words):
+        rank_targets(fixed(1, 2, oddity, 4, 5), city.trajectories, rows, method="dice")
+
+
+def test_scores_for_too_few_places_are_refused() -> None:
+    city = odd_city()
+    words = r"dice gave scores of shape \(4, 3\), but 4 histories x 5 places need \(4, 5\)"
+    with pytest.raises(BadScores, match=words):
+        rank_targets(
+            fixed(1, 2, 3, 4, 5, seen=3), city.trajectories, city.targets("test"), method="dice"
+        )
+
+
+def test_the_size_of_a_block_has_no_say() -> None:
+    city = odd_city()
+    ranker = Revisit.count(city, part="test")
+    rows = city.targets("test")
+    at_once = rank_targets(ranker, city.trajectories, rows, method="revisit")
+    one_by_one = rank_targets(ranker, city.trajectories, rows, method="revisit", block_bytes=1)
+    np.testing.assert_array_equal(at_once, one_by_one)
+    assert len(set(at_once.tolist())) > 1
+
+
+def test_no_block_of_scores_is_larger_than_asked() -> None:
+    city = odd_city()
+    blocks: list[int] = []
+
+    class Watched(Fixed):
+        def encode(self, histories: Histories) -> int:
+            blocks.append(len(histories))
+            return super().encode(histories)
+
+    ranker = Watched(np.arange(5, dtype=np.float32))
+    two_histories = 2 * 5 * 4  # each has five scores of four bytes
+    rows = city.targets("test")[:3]
+    rank_targets(ranker, city.trajectories, rows, method="watched", block_bytes=two_histories)
+    assert blocks == [2, 1]
+
+
+def test_targets_are_ranked_after_their_own_history() -> None:
+    # User 2 has been in the park only, and goes to the station next.
+    city = odd_city()
+    row = city.targets("test")[[2]]
+    ranker = Revisit.count(city, part="test")
+    assert city.trajectories.histories_before(row).place.tolist() == [PARK]
+    # The park is better; the station is tied at zero with the three other places.
+    assert rank_targets(ranker, city.trajectories, row, method="revisit") == [2 + 3 / 2]

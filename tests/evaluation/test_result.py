@@ -1,0 +1,114 @@
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from castpoi.errors import BadInput, BrokenFolder, TooFewCheckins
+from castpoi.evaluation.evaluate import evaluate
+from castpoi.evaluation.rank_table import RANK_SCHEMA
+from castpoi.evaluation.result import Result
+from castpoi.files import read_json, write_json
+from tests.cities import CAFE, small_city
+from tests.contract import odd_city
+from tests.evaluation.rankers import fixed
+
+
+@pytest.fixture
+def result() -> Result:
+    return evaluate(fixed(5, 4, 3, 2, 1), odd_city(), method="street", seed=3)
+
+
+def test_every_target_has_one_row_with_what_it_can_be_grouped_by(result: Result) -> None:
+    assert result.ranks.schema == RANK_SCHEMA
+    assert result.ranks["checkin"].to_list() == [6, 10, 12, 13]
+    assert result.ranks["user"].to_list() == [0, 1, 2, 3]
+    assert result.ranks["rank"].to_list() == [2, 4, 4, 1]
+    assert result.ranks["is_revisit"].to_list() == [True, True, False, False]
+    assert result.ranks["history_length"].to_list() == [6, 3, 1, 0]
+    # Train holds the office twice, the station once, the cafe three times.
+    assert result.ranks["place_count_in_train"].to_list() == [2, 1, 1, 3]
+
+
+def test_distance_and_gap_are_those_from_the_last_visit_and_null_without_one(
+    result: Result,
+) -> None:
+    # Cafe to office, office to station, park to station, nothing before.
+    assert result.ranks["km_from_last_visit"].to_list() == pytest.approx(
+        [0.4, 3.6, 2.5, None], abs=0.01
+    )
+    assert result.ranks["hours_since_last_visit"].to_list() == [1, 17, 24, None]
+
+
+def test_a_result_comes_back_from_disk_as_it_was(result: Result, tmp_path: Path) -> None:
+    result.save(tmp_path / "result")
+    loaded = Result.load(tmp_path / "result")
+    assert loaded.ranks.equals(result.ranks)
+    assert loaded.metrics == result.metrics
+    assert (loaded.method, loaded.seed, loaded.part) == ("street", 3, "test")
+    assert loaded.fingerprint == odd_city().fingerprint
+    assert read_json(tmp_path / "result" / "metrics.json") == result.summary()
+
+
+def test_the_manifest_says_where_the_result_comes_from(result: Result) -> None:
+    assert result.manifest["kind"] == "result"
+    assert {"castpoi", "python", "numpy", "polars"} <= result.manifest["versions"].keys()
+    assert {"commit", "started_utc", "ended_utc", "wall_seconds"} <= result.manifest.keys()
+
+
+def test_the_summary_has_metrics_strata_number_and_seconds(result: Result) -> None:
+    summary = result.summary()
+    assert summary.keys() == {"metrics", "strata", "n", "seconds"}
+    assert summary["n"] == 4
+    assert summary["metrics"]["MRR"] == pytest.approx((1 / 2 + 1 / 4 + 1 / 4 + 1) / 4)
+    assert summary["strata"]["revisit"]["n"] == 2
+
+
+def test_a_city_of_another_size_is_refused() -> None:
+    with pytest.raises(BrokenFolder, match="street knows 3 places, but the city has 5"):
+        evaluate(fixed(1, 2, 3), odd_city(), method="street")
+
+
+def test_a_part_without_targets_is_refused() -> None:
+    city = small_city([(0, CAFE, "2012-04-02 12:00")], ["train"])
+    with pytest.raises(TooFewCheckins, match="the test part of the city has no check-ins to fore"):
+        evaluate(fixed(1, 2, 3, 4, 5), city, method="street")
+
+
+def test_a_former_result_is_not_replaced_unasked(result: Result, tmp_path: Path) -> None:
+    result.save(tmp_path / "result")
+    with pytest.raises(BadInput, match="already holds a result"):
+        result.save(tmp_path / "result")
+    result.save(tmp_path / "result", overwrite=True)
+
+
+def test_missing_and_damaged_ranks_are_told_apart(result: Result, tmp_path: Path) -> None:
+    result.save(tmp_path / "result")
+    ranks = tmp_path / "result" / "ranks.parquet"
+    ranks.write_bytes(b"not a table")
+    with pytest.raises(BrokenFolder, match=r"ranks.parquet is damaged; evaluate again"):
+        Result.load(tmp_path / "result")
+    ranks.unlink()
+    with pytest.raises(BrokenFolder, match=r"ranks.parquet is missing; evaluate again"):
+        Result.load(tmp_path / "result")
+
+
+def test_ranks_without_a_column_are_damaged(result: Result, tmp_path: Path) -> None:
+    result.save(tmp_path / "result")
+    result.ranks.drop("rank").write_parquet(tmp_path / "result" / "ranks.parquet")
+    with pytest.raises(BrokenFolder, match="is damaged"):
+        Result.load(tmp_path / "result")
+
+
+def test_a_manifest_that_says_too_little_is_refused(result: Result, tmp_path: Path) -> None:
+    result.save(tmp_path / "result")
+    write_json(tmp_path / "result" / "manifest.json", {"kind": "result", "method": "street"})
+    with pytest.raises(BrokenFolder, match="does not say fingerprint, part, seconds, seed"):
+        Result.load(tmp_path / "result")
+
+
+def test_a_target_among_many_is_not_confused_with_its_neighbours() -> None:
+    visits = [(user, user % 5, f"2012-04-{day:02d} 12:00") for user in range(20) for day in (1, 2)]
+    city = small_city(visits, ["train", "test"] * 20)
+    found = evaluate(fixed(5, 4, 3, 2, 1), city, method="street").ranks
+    np.testing.assert_array_equal(found["rank"], found["place"].cast(pl.Float64) + 1)

@@ -1,0 +1,96 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from castpoi.baselines.popularity import Popularity
+from castpoi.checkins.city import City
+from castpoi.errors import BadInput, BrokenFolder, UnknownMethod
+from castpoi.methods import METHODS, Method
+from castpoi.progress import Progress
+from castpoi.run import load_run
+from castpoi.training.train import Log, fit, known_parts, train
+from tests.contract import odd_city
+
+
+@pytest.fixture
+def city(tmp_path: Path) -> Path:
+    odd_city().save(tmp_path / "city")
+    return tmp_path / "city"
+
+
+def learn_by_dice(city: City, *, part: str, seed: int, log: Log, progress: Progress) -> Popularity:
+    log.event("dice thrown", seed=seed)
+    with progress.task("throwing", total=1) as task:
+        task.advance()
+    thrown = np.random.default_rng(seed).integers(0, 6, city.places.height)
+    return Popularity(popularity=thrown)
+
+
+DICE = Method(
+    name="dice",
+    line="throws dice",
+    ranker="castpoi.baselines.popularity:Popularity",
+    trainer="tests.training.test_train:learn_by_dice",
+)
+
+
+@pytest.mark.parametrize("method", METHODS.names)
+def test_a_trained_run_scores_as_the_ranker_it_came_from(
+    method: str, city: Path, tmp_path: Path
+) -> None:
+    run = train(city, tmp_path / "run", method=method)
+    whole = odd_city()
+    histories = whole.trajectories.histories_before(whole.targets("test"))
+    fitted = fit(METHODS.named(method), whole)
+    np.testing.assert_array_equal(
+        run.ranker.score(run.ranker.encode(histories)), fitted.score(fitted.encode(histories))
+    )
+
+
+def test_a_learned_method_comes_by_registering_alone(
+    city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(METHODS, "_by_name", {**METHODS._by_name, "dice": DICE})
+    train(city, tmp_path / "run", method="dice", seed=4)
+    run = load_run(tmp_path / "run")
+    expected = np.random.default_rng(4).integers(0, 6, 5)
+    found: Any = run.ranker
+    np.testing.assert_array_equal(found.popularity, expected)
+    assert "dice thrown" in (tmp_path / "run" / "log.jsonl").read_text()
+    assert run.manifest["knows"] == ["train"]
+    run.check_may_foretell(run.fingerprint, "validation")  # it has learned from train alone
+
+
+def test_a_counted_method_knows_what_comes_before_the_part() -> None:
+    assert known_parts(METHODS.named("markov"), "test") == ("train", "validation")
+    assert known_parts(METHODS.named("markov"), "validation") == ("train",)
+    with pytest.raises(BadInput, match="part 'left out' cannot be foretold"):
+        known_parts(DICE, "left out")
+
+
+def test_a_run_for_validation_has_counted_train_alone(city: Path, tmp_path: Path) -> None:
+    run = train(city, tmp_path / "run", method="popularity", part="validation")
+    ranker: Any = run.ranker
+    assert ranker.popularity.tolist() == [3, 2, 2, 1, 0]
+    run.check_may_foretell(run.fingerprint, "validation")
+
+
+def test_an_unknown_method_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    with pytest.raises(UnknownMethod, match="did you mean 'nearest'"):
+        train(tmp_path / "absent", tmp_path / "run", method="nearst")
+
+
+def test_a_failed_training_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(BrokenFolder, match="is not a folder; a city is expected there"):
+        train(tmp_path / "absent", tmp_path / "run", method="revisit")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_former_run_is_replaced_only_when_asked(city: Path, tmp_path: Path) -> None:
+    train(city, tmp_path / "run", method="revisit")
+    with pytest.raises(BadInput, match="already holds a run; choose another --out or replace it"):
+        train(city, tmp_path / "run", method="recent")
+    train(city, tmp_path / "run", method="recent", overwrite=True)
+    assert load_run(tmp_path / "run").method == "recent"
