@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 from scipy.spatial import cKDTree
 
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize
@@ -208,16 +209,36 @@ def test_categories_have_their_hours(town: pl.DataFrame) -> None:
 
 
 def test_where_one_is_tells_where_one_goes(town: pl.DataFrame) -> None:
-    """A model of steps can beat counting: many people make the same new step."""
-    steps = town.with_columns(before=pl.col("place").shift(1).over("user")).filter(
-        pl.col("is_new") & pl.col("before").is_not_null()
+    """A model of steps can beat counting: the three commonest steps from a place are common."""
+    steps = (
+        town.with_columns(before=pl.col("place").shift(1).over("user"))
+        .filter(pl.col("is_new") & pl.col("before").is_not_null())
+        .group_by("before", "place").len()
+        .filter(pl.col("len").sum().over("before") >= 30)
+    )  # fmt: skip
+    assert steps["before"].n_unique() > 100
+    common = steps.group_by("before").agg(
+        share=pl.col("len").sort(descending=True).head(3).sum() / pl.col("len").sum()
     )
-    shuffled = steps.with_columns(pl.col("place").shuffle(seed=1))
+    assert mean(common, "share") > 0.30  # 0.18 where places have no companions
 
-    def taken_by_another(some: pl.DataFrame) -> float:
-        return mean(some.select(shared=pl.len().over("before", "place") > 1), "shared")
 
-    assert taken_by_another(steps) > 2 * taken_by_another(shuffled)
+def test_people_have_tastes_of_their_own(town: pl.DataFrame) -> None:
+    """Of two halves of the places a person finds, one tells the categories of the other."""
+    found = town.filter("is_new", ~pl.col("category").is_in(["Residence", "Office"]))
+    found = found.with_columns(
+        half=pl.int_range(pl.len()).over("user") % 2, count=pl.len().over("user")
+    ).filter(pl.col("count") >= 30)
+    shares = [
+        found.filter(pl.col("half") == half)
+        .pivot("category", index="user", values="count", aggregate_function="len")
+        .sort("user").fill_null(0).select(sorted(set(found["category"]))).to_numpy()
+        for half in (0, 1)
+    ]  # fmt: skip
+    first, second = (half / half.sum(axis=1, keepdims=True) for half in shares)
+    away_from_own = np.abs(first - second).sum(axis=1).mean()
+    away_from_another = np.abs(first - np.roll(second, 1, axis=0)).sum(axis=1).mean()
+    assert away_from_own < 0.8 * away_from_another
 
 
 # rhythm
@@ -256,6 +277,11 @@ def test_people_differ_in_how_much_they_share(town: pl.DataFrame) -> None:
     assert count.min() >= 3
     assert 60 < count.mean() < 120
     assert 0.4 < np.median(count) / count.mean() < 0.75
+
+
+def test_the_id_of_a_user_does_not_tell_how_much_they_share(town: pl.DataFrame) -> None:
+    count = town.group_by("user").len().sort("user")["len"].to_numpy()
+    assert abs(stats.spearmanr(np.arange(len(count)), count).statistic) < 0.1
 
 
 @pytest.mark.realdata

@@ -1,0 +1,216 @@
+"""The audit: what a careful colleague would check before trusting a city.
+
+A check *fails* where a number measured on the city would be wrong (leakage, a broken split, a
+clock that is not human), and *warns* where it would be right but may mislead.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, Literal
+
+import numpy as np
+
+from castpoi.checkins import record
+from castpoi.checkins.city import REVISIT_WINDOW, City
+from castpoi.checkins.fingerprint import fingerprint_of
+from castpoi.checkins.local_time import offsets_minutes
+from castpoi.checkins.rhythm import rhythm_of
+from castpoi.checkins.trajectory import Trajectories
+from castpoi.geo.distance import haversine_km
+
+Status = Literal["passed", "warned", "failed"]
+
+TELEPORT_KM_PER_HOUR: Final = 1000.0
+"""Faster than an airliner between two check-ins: one of the two did not happen there and then."""
+TELEPORT_LEAST_KM: Final = 1.0
+"""Below this, coordinates of one block and clocks to the minute explain any speed."""
+MUCH_TELEPORTED: Final = 0.01
+UNUSUAL_REVISIT_SHARE: Final = (0.05, 0.95)
+MUCH_AT_ONE_PLACE: Final = 0.2
+
+_MINUTE_US: Final = 60_000_000
+_TRAIN, _VALIDATION, _TEST, _LEFT_OUT = range(len(record.PARTS))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome of one check."""
+
+    check: str
+    status: Status
+    finding: str
+
+
+def audit(city: City) -> list[Finding]:
+    """Run every check on a city."""
+    return [_named(check, test(city)) for check, test in CHECKS.items()]
+
+
+def _named(check: str, outcome: tuple[Status, str]) -> Finding:
+    return Finding(check, *outcome)
+
+
+def _fingerprint(city: City) -> tuple[Status, str]:
+    found = fingerprint_of(city.checkins, city.users, city.places, city.split)
+    if found == city.manifest.get("fingerprint"):
+        return "passed", f"the content still is {found[:12]}"
+    return "failed", (
+        f"the content is {found[:12]}, the manifest says "
+        f"{str(city.manifest.get('fingerprint'))[:12]}; prepare the city again"
+    )
+
+
+def _time_order(city: City) -> tuple[Status, str]:
+    keys = [city.checkins[name].to_physical().to_numpy() for name in _CANONICAL]
+    wrong = np.zeros(max(city.checkins.height - 1, 0), dtype=np.bool_)
+    tied = ~wrong
+    for key in keys:
+        step = np.diff(key.astype(np.int64))
+        wrong |= tied & (step < 0)
+        tied &= step == 0
+    if wrong.any():
+        return "failed", f"{wrong.sum():,} check-ins stand before an earlier one of their user"
+    return "passed", "every trajectory runs forward in time"
+
+
+def _own_past(city: City) -> tuple[Status, str]:
+    """A target that also stands in its own history, at the very same instant, is given away."""
+    visits = city.trajectories
+    rows = city.targets(record.TEST)
+    given_away = np.zeros(len(rows), dtype=np.bool_)
+    # Among check-ins of one instant equal places stand side by side, so one look back is enough.
+    later = rows > 0
+    before = rows[later] - 1
+    given_away[later] = (
+        (visits.user[before] == visits.user[rows[later]])
+        & (visits.at_us[before] == visits.at_us[rows[later]])
+        & (visits.place[before] == visits.place[rows[later]])
+    )
+    if given_away.any():
+        return "failed", (
+            f"{given_away.sum():,} test targets repeat a check-in of their own history at the same "
+            "instant; prepare without --keep-duplicates"
+        )
+    return "passed", "no test target stands in its own history"
+
+
+def _unseen(city: City) -> tuple[Status, str]:
+    visits = city.trajectories
+    is_train = visits.part == _TRAIN
+    targets = np.flatnonzero((visits.part == _VALIDATION) | (visits.part == _TEST))
+    new_places = ~np.isin(visits.place[targets], visits.place[is_train])
+    new_users = ~np.isin(visits.user[targets], visits.user[is_train])
+    if new_places.any() or new_users.any():
+        return "failed", (
+            f"{new_users.sum():,} targets of users and {new_places.sum():,} targets at places that "
+            "train does not know"
+        )
+    return "passed", "train knows the user and the place of every target"
+
+
+def _overlap(city: City) -> tuple[Status, str]:
+    ids = city.split[record.CHECKIN]
+    if ids.n_unique() != len(ids) or not ids.sort().equals(city.checkins[record.CHECKIN].sort()):
+        return "failed", "the split does not name every check-in exactly once"
+    visits = city.trajectories
+    if city.manifest.get("split") == "chronological":
+        return _parts_follow_in_time(visits)
+    backwards = (np.diff(visits.user) == 0) & (np.diff(visits.part.astype(int)) < 0)
+    if backwards.any():
+        return "failed", f"{backwards.sum():,} users have a later part before an earlier one"
+    for part in (_VALIDATION, _TEST):
+        users = visits.user[visits.part == part]
+        if len(np.unique(users)) != len(users):
+            return "failed", f"a user has two {record.PARTS[part]} targets"
+    return "passed", "every check-in is in one part; validation follows train, test follows both"
+
+
+def _parts_follow_in_time(visits: Trajectories) -> tuple[Status, str]:
+    spans = [visits.at_us[visits.part == part] for part in (_TRAIN, _VALIDATION, _TEST)]
+    spans = [span for span in spans if len(span)]
+    for earlier, later in pairwise(spans):
+        if earlier.max() >= later.min():
+            return "failed", "a part begins before the part before it has ended"
+    return "passed", "every check-in is in one part, and the parts follow one another in time"
+
+
+def _revisits(city: City) -> tuple[Status, str]:
+    rows = city.targets(record.TEST)
+    if not len(rows):
+        return "failed", "there is no test target"
+    share = float(city.trajectories.is_revisit(rows, window=REVISIT_WINDOW).mean())
+    low, high = UNUSUAL_REVISIT_SHARE
+    status: Status = "passed" if low <= share <= high else "warned"
+    return status, f"{share:.1%} of {len(rows):,} test targets are revisits"
+
+
+def _rhythm(city: City) -> tuple[Status, str]:
+    rhythm = rhythm_of(_local_us(city))
+    if not rhythm.is_judged:
+        return "warned", rhythm.sentence
+    if rhythm.is_human:
+        return "passed", rhythm.sentence
+    accepted = city.manifest.get("options", {}).get("accept_rhythm")
+    return ("warned" if accepted else "failed"), rhythm.sentence
+
+
+def _local_clock(city: City) -> tuple[Status, str]:
+    """Offsets as the zones of the places say, unless the source's own were asked for."""
+    rule = str(city.manifest.get("zone_rule", ""))
+    if rule.startswith("offset"):
+        return "passed", "local time follows the offset column of the source"
+    zones = city.places[record.ZONE].unique().sort().to_list()
+    number = np.array([zones.index(zone) for zone in city.places[record.ZONE]])
+    zone_of_row = number[city.checkins[record.PLACE].to_numpy()]
+    at_us = city.checkins[record.AT_UTC].to_physical().to_numpy()
+    wrong = offsets_minutes(at_us, zone_of_row, zones) != city.checkins[record.OFFSET].to_numpy()
+    if wrong.any():
+        return "failed", f"{wrong.sum():,} local offsets are not those of the place's zone"
+    return "passed", f"local time agrees with {len(zones)} time zone{'s' * (len(zones) > 1)}"
+
+
+def _teleports(city: City) -> tuple[Status, str]:
+    visits = city.trajectories
+    same_user = np.flatnonzero(np.diff(visits.user) == 0)
+    if not len(same_user):
+        return "passed", "no user has two check-ins"
+    lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
+    here, there = visits.place[same_user], visits.place[same_user + 1]
+    km = haversine_km(lat[here], lon[here], lat[there], lon[there])
+    hours = (visits.at_us[same_user + 1] - visits.at_us[same_user]) / 3.6e9
+    too_fast = (km > TELEPORT_LEAST_KM) & (km > TELEPORT_KM_PER_HOUR * hours)
+    share = float(too_fast.mean())
+    status: Status = "warned" if share > MUCH_TELEPORTED else "passed"
+    return status, (
+        f"{too_fast.sum():,} of {len(km):,} moves ({share:.2%}) are faster than "
+        f"{TELEPORT_KM_PER_HOUR:,.0f} km/h"
+    )
+
+
+def _popularity(city: City) -> tuple[Status, str]:
+    counts = np.sort(np.bincount(city.checkins[record.PLACE].to_numpy()))[::-1]
+    top = counts[: max(1, round(len(counts) * 0.01))].sum() / counts.sum()
+    one = counts[0] / counts.sum()
+    status: Status = "warned" if one > MUCH_AT_ONE_PLACE else "passed"
+    return status, f"the busiest place has {one:.1%} of all check-ins, the busiest 1 % {top:.1%}"
+
+
+def _local_us(city: City) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    at_us = city.checkins[record.AT_UTC].to_physical().to_numpy()
+    return at_us + city.checkins[record.OFFSET].to_numpy().astype(np.int64) * _MINUTE_US
+
+
+_CANONICAL: Final = (record.USER, record.AT_UTC, record.PLACE)
+CHECKS: Final[dict[str, Callable[[City], tuple[Status, str]]]] = {
+    "fingerprint": _fingerprint,
+    "time order": _time_order,
+    "target in its own past": _own_past,
+    "unseen users or places": _unseen,
+    "split overlap": _overlap,
+    "share of revisits": _revisits,
+    "rhythm": _rhythm,
+    "local clock": _local_clock,
+    "teleports": _teleports,
+    "popularity skew": _popularity,
+}

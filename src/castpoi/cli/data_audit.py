@@ -1,0 +1,34 @@
+"""`castpoi data audit`: check a city for leakage, wrong clocks and oddities."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from castpoi.checkins.audit import audit as audit_city
+from castpoi.checkins.city import City
+from castpoi.cli.console import Console, speaks
+
+
+@click.command(epilog="Exit code 0 if nothing failed, 1 if a check failed.")
+@click.argument("city", type=click.Path(path_type=Path))
+@speaks
+def audit(console: Console, city: Path) -> None:
+    """Check a CITY for leakage, wrong clocks and oddities.
+
+    Checks: fingerprint, time order, target in its own past, unseen users or places, split overlap,
+    share of revisits, rhythm, local clock, teleports, popularity skew.
+    """
+    with console.progress() as progress, progress.task("auditing"):
+        findings = audit_city(City.load(city, verify=False))
+    marks = {"passed": "passed", "warned": "WARNED", "failed": "FAILED"}
+    rows = [(finding.check, marks[finding.status], finding.finding) for finding in findings]
+    console.table(("check", "outcome", "finding"), rows, left=3)
+    counts = {
+        status: sum(finding.status == status for finding in findings)
+        for status in ("passed", "warned", "failed")
+    }
+    console.say(", ".join(f"{count} {status}" for status, count in counts.items()))
+    console.result({"checks": [asdict(finding) for finding in findings], **counts})
+    if counts["failed"]:
+        raise click.exceptions.Exit(1)
