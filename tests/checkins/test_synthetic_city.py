@@ -2,9 +2,11 @@
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 from datetime import date, timedelta
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -139,3 +141,12 @@ def test_nonsense_is_refused(asked: dict[str, object], words: str) -> None:
 def test_a_negative_seed_is_refused() -> None:
     with pytest.raises(BadInput, match="seed is -1; choose a whole number of 0 or more"):
         synthesize(SMALL, seed=-1)
+
+
+def test_every_test_named_in_the_guide_exists() -> None:
+    root = Path(__file__).resolve().parents[2]
+    named = set(re.findall(r"`(test_\w+)`", (root / "docs" / "synthetic-city.md").read_text()))
+    written = "".join(path.read_text() for path in Path(__file__).parent.glob("test_synthetic*.py"))
+    files = {path.stem for path in Path(__file__).parent.glob("test_synthetic*.py")}
+    assert len(named) > 20
+    assert named <= set(re.findall(r"def (test_\w+)\(", written)) | files

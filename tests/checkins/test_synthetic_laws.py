@@ -95,7 +95,7 @@ def test_people_who_never_explore_know_home_and_work_only() -> None:
     assert set(city["category"]) == {"Residence", "Office"}
 
 
-def test_a_new_place_is_never_a_known_one_by_mistake() -> None:
+def test_those_who_always_explore_nearly_always_find_a_new_place() -> None:
     config = SynthesisConfig(users=50, places=400, exploration_rho=1.0, exploration_gamma=0.0)
     always = told(synthesize(config, seed=1)).filter(pl.col("known") < 20)
     assert mean(always, "is_new") > 0.97
@@ -220,7 +220,7 @@ def test_where_one_is_tells_where_one_goes(town: pl.DataFrame) -> None:
     common = steps.group_by("before").agg(
         share=pl.col("len").sort(descending=True).head(3).sum() / pl.col("len").sum()
     )
-    assert mean(common, "share") > 0.30  # 0.18 where places have no companions
+    assert mean(common, "share") > 0.30  # 0.19 without companions
 
 
 def test_people_have_tastes_of_their_own(town: pl.DataFrame) -> None:
@@ -238,7 +238,7 @@ def test_people_have_tastes_of_their_own(town: pl.DataFrame) -> None:
     first, second = (half / half.sum(axis=1, keepdims=True) for half in shares)
     away_from_own = np.abs(first - second).sum(axis=1).mean()
     away_from_another = np.abs(first - np.roll(second, 1, axis=0)).sum(axis=1).mean()
-    assert away_from_own < 0.8 * away_from_another
+    assert away_from_own < 0.9 * away_from_another  # equal without tastes
 
 
 # rhythm

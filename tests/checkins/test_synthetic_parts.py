@@ -130,6 +130,17 @@ def test_instants_of_a_person_rise_strictly_and_stay_inside_the_days(
         assert of_person[-1] < calendar.end_s
 
 
+def test_checkins_come_in_bursts() -> None:
+    calendar, people, each = Calendar(SynthesisConfig(days=60)), 100, 30
+
+    def soon(instants: NDArray[np.int64]) -> float:
+        return float((np.diff(np.sort(instants.reshape(people, each))) < 3600).mean())
+
+    bursts = draw_instants(np.full(people, each), calendar, np.random.default_rng(1))
+    apart = calendar.draw(people * each, np.random.default_rng(1))
+    assert soon(bursts) > 4 * soon(apart)
+
+
 # people
 
 

@@ -1,0 +1,1 @@
+"""How fast castpoi is, as ratios inside one run: machines differ, ratios travel."""

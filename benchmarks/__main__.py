@@ -1,0 +1,127 @@
+"""`make bench`: preparing, fingerprinting and evaluating, measured and compared.
+
+`python -m benchmarks --help` lists what can be measured; results go to a JSON file as well.
+"""
+
+import argparse
+import hashlib
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import measured, synthetic_source
+from castpoi.baselines.revisit import Revisit
+from castpoi.checkins.city import City
+from castpoi.checkins.fingerprint import fingerprint_of
+from castpoi.checkins.trajectory import Trajectories
+from castpoi.evaluation.ranking import rank_targets
+from castpoi.provenance import versions
+
+RECIPE = ("--core", "iterate", "--drop-isolated-hours", "24", "--min-session", "2")
+SAME = ("checkins", "users", "places", "train", "validation", "test", "revisit_share")
+
+
+def prepare_against_pandas(folder: Path, checkins: int) -> dict[str, Any]:
+    """`castpoi data prepare` against the same recipe in pandas."""
+    source = synthetic_source(folder, checkins)
+    ours = measured(
+        *("-m", "castpoi.cli.main", "data", "prepare", str(source), *RECIPE),
+        *("--out", str(folder / "city"), "--overwrite", "--json"),
+    )
+    theirs = measured("-m", "benchmarks.pandas_prepare", str(source), str(folder / "pandas"))
+    for key in SAME:
+        if ours.printed[key] != theirs.printed[key]:
+            raise SystemExit(f"{key}: ours {ours.printed[key]}, pandas {theirs.printed[key]}")
+    return {
+        "checkins": ours.printed["checkins"],
+        "our_seconds": ours.seconds,
+        "pandas_seconds": theirs.seconds,
+        "times_faster": theirs.seconds / ours.seconds,
+        "our_peak_gb": ours.peak_gb,
+        "pandas_peak_gb": theirs.peak_gb,
+        "share_of_memory": ours.peak_gb / theirs.peak_gb,
+    }
+
+
+def fingerprint_against_sha256(folder: Path, checkins: int) -> dict[str, Any]:
+    """The fingerprint of a city against SHA-256 over as many bytes."""
+    city = City.load(folder / "city", verify=False)
+    tables = city.checkins, city.users, city.places, city.split
+    ours, raw = float("inf"), float("inf")
+    content = bytes(17 * city.checkins.height)  # user, place, instant and part of every check-in
+    for _ in range(3):
+        began = time.perf_counter()
+        fingerprint_of(*tables)
+        ours = min(ours, time.perf_counter() - began)
+        began = time.perf_counter()
+        hashlib.sha256(content).hexdigest()
+        raw = min(raw, time.perf_counter() - began)
+    return {
+        "checkins": city.checkins.height,
+        "our_seconds": ours,
+        "sha256_seconds": raw,
+        "times_sha256": ours / raw,
+    }
+
+
+def evaluate_heuristic(folder: Path, checkins: int) -> dict[str, Any]:
+    """The revisit heuristic for 10,000 users x 10,000 places, against filling that matrix once."""
+    rng = np.random.default_rng(7)
+    users, places, length = 10_000, 10_000, 100
+    popular = rng.zipf(1.5, users * length) % places
+    visits = Trajectories(
+        checkin=np.arange(users * length),
+        user=np.repeat(np.arange(users), length),
+        place=popular.astype(np.int64),
+        at_us=np.tile(np.arange(length), users) * 3_600_000_000,
+        offset_minutes=np.zeros(users * length, dtype=np.int64),
+        part=np.zeros(users * length, dtype=np.uint8),
+    )
+    targets = np.arange(users) * length + length - 1
+    ranker = Revisit(np.bincount(popular, minlength=places).astype(np.float32))
+    ours = _best_of_three(lambda: rank_targets(ranker, visits, targets, method="revisit"))
+    fill = _best_of_three(lambda: np.ones((users, places), dtype=np.float32))
+    return {"our_seconds": ours, "fill_seconds": fill, "times_one_fill": ours / fill}
+
+
+def _best_of_three(work: Callable[[], object]) -> float:
+    best = float("inf")
+    for _ in range(3):
+        began = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - began)
+    return best
+
+
+BENCHMARKS: dict[str, Callable[[Path, int], dict[str, Any]]] = {
+    "prepare": prepare_against_pandas,
+    "fingerprint": fingerprint_against_sha256,
+    "evaluate": evaluate_heuristic,
+}
+
+
+def main() -> None:
+    """Run the benchmarks and print one line a number."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--checkins", type=int, default=5_000_000, help="size of the synthetic source")
+    parser.add_argument("--only", choices=list(BENCHMARKS), action="append", help="run only these")
+    parser.add_argument("--out", type=Path, help="write the numbers to this JSON file")
+    options = parser.parse_args()
+    results: dict[str, Any] = {"versions": versions()}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in options.only or BENCHMARKS:
+            results[name] = BENCHMARKS[name](Path(folder), options.checkins)
+            print(f"{name}: {BENCHMARKS[name].__doc__}")
+            for key, value in results[name].items():
+                print(f"  {key:18} {value:,.3f}" if isinstance(value, float) else f"  {key:18} {value:,}")
+    if options.out:
+        options.out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
