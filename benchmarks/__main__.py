@@ -83,7 +83,7 @@ def evaluate_heuristic(folder: Path, checkins: int) -> dict[str, Any]:
         part=np.zeros(users * length, dtype=np.uint8),
     )
     targets = np.arange(users) * length + length - 1
-    ranker = Revisit(np.bincount(popular, minlength=places).astype(np.float32))
+    ranker = Revisit(popularity=np.bincount(popular, minlength=places))
     ours = _best_of_three(lambda: rank_targets(ranker, visits, targets, method="revisit"))
     fill = _best_of_three(lambda: np.ones((users, places), dtype=np.float32))
     return {"our_seconds": ours, "fill_seconds": fill, "times_one_fill": ours / fill}
@@ -108,7 +108,9 @@ BENCHMARKS: dict[str, Callable[[Path, int], dict[str, Any]]] = {
 def main() -> None:
     """Run the benchmarks and print one line a number."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--checkins", type=int, default=5_000_000, help="size of the synthetic source")
+    parser.add_argument(
+        "--checkins", type=int, default=5_000_000, help="size of the synthetic source"
+    )
     parser.add_argument("--only", choices=list(BENCHMARKS), action="append", help="run only these")
     parser.add_argument("--out", type=Path, help="write the numbers to this JSON file")
     options = parser.parse_args()
@@ -118,7 +120,11 @@ def main() -> None:
             results[name] = BENCHMARKS[name](Path(folder), options.checkins)
             print(f"{name}: {BENCHMARKS[name].__doc__}")
             for key, value in results[name].items():
-                print(f"  {key:18} {value:,.3f}" if isinstance(value, float) else f"  {key:18} {value:,}")
+                print(
+                    f"  {key:18} {value:,.3f}"
+                    if isinstance(value, float)
+                    else f"  {key:18} {value:,}"
+                )
     if options.out:
         options.out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 

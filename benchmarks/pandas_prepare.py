@@ -39,7 +39,8 @@ def without_isolated(checkins: Any) -> Any:
 
 def localised(checkins: Any) -> Any:
     """Every place gets the zone of its coordinates, every check-in its local time."""
-    places = checkins.groupby("place")[["lat", "lon"]].agg(lambda values: values.mode().iloc[0])
+    columns = ["lat", "lon", "category", "name"]
+    places = checkins.groupby("place")[columns].agg(lambda values: values.mode().iloc[0])
     places["zone"] = [tzfpy.get_tz(lon, lat) for lat, lon in places[["lat", "lon"]].to_numpy()]
     checkins["zone"] = checkins["place"].map(places["zone"])
     checkins["local"] = pd.NaT

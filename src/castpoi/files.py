@@ -19,8 +19,13 @@ def new_folder(target: Path, *, kind: str, overwrite: bool = False) -> Iterator[
     folder of the same kind is replaced; anything else that stands there is never touched.
     """
     check_vacant(target, kind=kind, overwrite=overwrite)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as problem:
+        raise BadInput(
+            f"{target} cannot be written: {problem.strerror}; choose another --out"
+        ) from problem
     try:
         yield staging
         staging.chmod(0o755)
@@ -36,7 +41,10 @@ def new_folder(target: Path, *, kind: str, overwrite: bool = False) -> Iterator[
 
 
 def check_vacant(target: Path, *, kind: str, overwrite: bool) -> None:
-    """Refuse a target that is taken, before any work is done."""
+    """Refuse a target that is taken or cannot be, before any work is done."""
+    above = next(folder for folder in target.absolute().parents if folder.exists())
+    if not above.is_dir():
+        raise BadInput(f"{target} cannot be written: {above} is a file; choose another --out")
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if not is_folder_of(target, kind):

@@ -52,13 +52,18 @@ class Method:
 
 
 class Methods:
-    """All methods castpoi knows, in the order they are shown."""
+    """All methods castpoi knows, best first."""
 
     def __init__(self, *methods: Method) -> None:
         self._by_name = {method.name: method for method in methods}
 
     def __iter__(self) -> Iterator[Method]:
         return iter(self._by_name.values())
+
+    @property
+    def best(self) -> Method:
+        """The method to train when nobody names one: the first of the table."""
+        return next(iter(self))
 
     @property
     def names(self) -> list[str]:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from castpoi.checkins import record
 from castpoi.checkins.city import REVISIT_WINDOW, City
@@ -196,8 +197,8 @@ def _popularity(city: City) -> tuple[Status, str]:
     return status, f"the busiest place has {one:.1%} of all check-ins, the busiest 1 % {top:.1%}"
 
 
-def _local_us(city: City) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    at_us = city.checkins[record.AT_UTC].to_physical().to_numpy()
+def _local_us(city: City) -> NDArray[np.int64]:
+    at_us: NDArray[np.int64] = city.checkins[record.AT_UTC].to_physical().to_numpy()
     return at_us + city.checkins[record.OFFSET].to_numpy().astype(np.int64) * _MINUTE_US
 
 

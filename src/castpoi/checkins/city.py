@@ -58,19 +58,16 @@ class City:
     @cached_property
     def trajectories(self) -> Trajectories:
         """The check-ins of the split, left-out ones removed, as flat arrays."""
-        kept = (self.split[record.PART] != record.LEFT_OUT).to_numpy()
-
-        def column(name: str) -> Any:
-            values = self.checkins[name].to_physical().to_numpy()
-            return np.ascontiguousarray(values[kept]).astype(np.int64, copy=False)
-
+        part = self.split[record.PART]
+        table = self.checkins.with_columns(part.to_physical().cast(pl.Int64).alias(record.PART))
+        kept = table.filter(part != record.LEFT_OUT).select(pl.all().to_physical().cast(pl.Int64))
         return Trajectories(
-            checkin=column(record.CHECKIN),
-            user=column(record.USER),
-            place=column(record.PLACE),
-            at_us=column(record.AT_UTC),
-            offset_minutes=column(record.OFFSET),
-            part=self.split[record.PART].to_physical().to_numpy()[kept].astype(np.uint8),
+            checkin=kept[record.CHECKIN].to_numpy(),
+            user=kept[record.USER].to_numpy(),
+            place=kept[record.PLACE].to_numpy(),
+            at_us=kept[record.AT_UTC].to_numpy(),
+            offset_minutes=kept[record.OFFSET].to_numpy(),
+            part=kept[record.PART].to_numpy().astype(np.uint8),
         )
 
     def targets(self, part: str) -> "np.ndarray[Any, np.dtype[np.int64]]":
@@ -114,7 +111,7 @@ def _read_table(folder: Path, table: str) -> pl.DataFrame:
     path = folder / f"{table}.parquet"
     try:
         frame = pl.read_parquet(path)
-        return frame.select(record_columns(table)).cast(dict(_TABLES[table]))
+        return frame.select(record_columns(table)).cast(_TABLES[table])
     except FileNotFoundError as problem:
         raise BrokenFolder(
             f"{folder} has no {path.name}; prepare it again with 'castpoi data prepare'"

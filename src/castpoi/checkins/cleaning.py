@@ -58,7 +58,7 @@ def keep_first_of_duplicates(checkins: pl.DataFrame) -> Mask:
     """One of several rows with the same user, place and instant."""
     user, place, at = _columns(checkins)
     keep = np.ones(len(user), dtype=np.bool_)
-    keep[1:] = (np.diff(user) != 0) | (np.diff(at) != 0) | (np.diff(place) != 0)
+    keep[1:] = (at[1:] != at[:-1]) | (place[1:] != place[:-1]) | (user[1:] != user[:-1])
     return keep
 
 
@@ -67,8 +67,8 @@ def keep_without_repeats(checkins: pl.DataFrame, minutes: float) -> Mask:
     user, place, at = _columns(checkins)
     order = np.lexsort((at, place, user))
     again = (
-        (np.diff(user[order]) == 0)
-        & (np.diff(place[order]) == 0)
+        same_as_before(user[order])
+        & same_as_before(place[order])
         & (np.diff(at[order]) <= minutes * 60_000_000)
     )
     keep = np.ones(len(user), dtype=np.bool_)
@@ -84,21 +84,21 @@ def keep_core(
     `iterate` repeats the round until every place and every user left has enough.
     """
     user, place, _ = _columns(checkins)
-    rows = np.arange(len(user))
+    keep = np.ones(len(user), dtype=np.bool_)
     most = {"once": 1, "twice": 2, "iterate": len(user) + 1}[rounds]
     for _ in range(most):
-        before = len(rows)
-        rows = rows[_often_enough(place[rows], least_place)]
-        rows = rows[_often_enough(user[rows], least_user)]
-        if len(rows) == before:
+        left = len(user)
+        for codes, least in ((0, least_place), (1, least_user)):
+            enough = _often_enough((place, user)[codes], least)
+            if not enough.all():
+                keep[keep], user, place = enough, user[enough], place[enough]
+        if len(user) == left:
             break
-    keep = np.zeros(len(user), dtype=np.bool_)
-    keep[rows] = True
     return keep
 
 
-def _often_enough(codes: NDArray[np.int64], least: int) -> Mask:
-    enough: Mask = np.bincount(codes)[codes] >= least if len(codes) else np.zeros(0, dtype=np.bool_)
+def _often_enough(codes: NDArray[np.integer], least: int) -> Mask:
+    enough: Mask = (np.bincount(codes) >= least)[codes]
     return enough
 
 
@@ -106,7 +106,7 @@ def keep_not_isolated(checkins: pl.DataFrame, hours: float) -> Mask:
     """Check-ins within some hours of the one before or after; a missing neighbour is far."""
     user, _, at = _columns(checkins)
     near = np.zeros(len(user), dtype=np.bool_)
-    linked = (np.diff(user) == 0) & (np.diff(at) <= hours * HOUR_US)
+    linked = same_as_before(user) & (np.diff(at) <= hours * HOUR_US)
     near[1:] |= linked
     near[:-1] |= linked
     return near
@@ -116,7 +116,7 @@ def sessions_of(checkins: pl.DataFrame, gap_hours: float) -> NDArray[np.int64]:
     """Number of each check-in's session: a session ends where nothing follows within the gap."""
     user, _, at = _columns(checkins)
     starts = np.ones(len(user), dtype=np.int64)
-    starts[1:] = (np.diff(user) != 0) | (np.diff(at) > gap_hours * HOUR_US)
+    starts[1:] = ~same_as_before(user) | (np.diff(at) > gap_hours * HOUR_US)
     return np.cumsum(starts) - 1
 
 
@@ -131,7 +131,13 @@ def keep_seen_in_train(checkins: pl.DataFrame, is_train: Mask) -> Mask:
     return is_train | (_occurs(user, is_train) & _occurs(place, is_train))
 
 
-def _occurs(codes: NDArray[np.int64], among: Mask) -> Mask:
+def same_as_before(codes: NDArray[np.uint32]) -> Mask:
+    """Whether each but the first equals the one before it; a difference would wrap around."""
+    same: Mask = codes[1:] == codes[:-1]
+    return same
+
+
+def _occurs(codes: NDArray[np.uint32], among: Mask) -> Mask:
     if not len(codes):
         return np.zeros(0, dtype=np.bool_)
     seen = np.zeros(int(codes.max()) + 1, dtype=np.bool_)
@@ -142,10 +148,10 @@ def _occurs(codes: NDArray[np.int64], among: Mask) -> Mask:
 
 def _columns(
     checkins: pl.DataFrame,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.int64]]:
     """(user, place, instant in microseconds) of every check-in."""
     user, place, at = (
-        checkins[name].to_physical().to_numpy().astype(np.int64, copy=False)
+        checkins[name].to_physical().to_numpy()
         for name in (record.USER, record.PLACE, record.AT_UTC)
     )
     return user, place, at

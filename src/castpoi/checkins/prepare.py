@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from castpoi import __version__
 from castpoi.checkins import record
+from castpoi.checkins.canonical import in_canonical_order
 from castpoi.checkins.city import REVISIT_WINDOW, City
 from castpoi.checkins.cleaning import StepCount, count_step
 from castpoi.checkins.fingerprint import fingerprint_of
@@ -27,10 +29,17 @@ from castpoi.checkins.places import (
 )
 from castpoi.checkins.reading.bad_rows import count_by_rule, refuse_bad_rows, write_bad_rows
 from castpoi.checkins.reading.layout import NaiveTimes
-from castpoi.checkins.reading.read import BROKEN, CLOCK, IS_NAIVE, RawCheckins, read_checkins
+from castpoi.checkins.reading.read import (
+    BROKEN,
+    CLOCK,
+    IS_NAIVE,
+    RawCheckins,
+    good_rows,
+    read_checkins,
+)
 from castpoi.checkins.reading.rules import OK
 from castpoi.checkins.reading.source import Source, open_sources
-from castpoi.checkins.recipe import BAKED_IN, Recipe, clean
+from castpoi.checkins.recipe import BAKED_IN, RECIPES, Recipe, clean
 from castpoi.checkins.rhythm import Rhythm, rhythm_of
 from castpoi.checkins.split import SplitKind, split_checkins, split_table
 from castpoi.errors import BadInput, BadRows, WrongClock
@@ -96,6 +105,19 @@ def prepare(
         delimiter=preparation.delimiter,
         encoding=preparation.encoding,
     )
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        origins = beside.submit(lambda: [_origin(source) for source in sources])
+        return _prepare(sources, out, preparation, origins, overwrite, progress)
+
+
+def _prepare(
+    sources: list[Source],
+    out: Path,
+    preparation: Preparation,
+    origins: "Future[list[dict[str, Any]]]",
+    overwrite: bool,
+    progress: Progress,
+) -> Prepared:
     raw = read_checkins(
         sources,
         columns=preparation.columns,
@@ -112,16 +134,17 @@ def prepare(
         places = _place_table(raw, without(points, marks), preparation)
         checkins, read = _in_canonical_order(raw, places, preparation)
         task.advance()
-        recipe = BAKED_IN if raw.sources[0].layout.name == "sthgcn" else preparation.recipe
-        checkins, steps = clean(checkins, recipe)
+        preparation = replace(preparation, recipe=_recipe_for(raw, preparation.recipe))
+        checkins, steps = clean(checkins, preparation.recipe)
         city, rhythm = _city(checkins, raw, places, preparation)
         task.advance()
         dropped = count_by_rule(raw)
-        city.manifest.update(_history_of(raw, [*read, *steps], dropped, preparation))
+        city.manifest.update(
+            _history_of(raw, [*read, *steps], dropped, preparation, origins.result())
+        )
         with new_folder(out, kind="city", overwrite=overwrite) as staging:
             city.write_into(staging)
-            if dropped:
-                write_bad_rows(raw, dropped_path(out))
+            _write_dropped(raw, staging, out)
         task.advance()
     return Prepared(city=city, steps=[*read, *steps], dropped=dropped, rhythm=rhythm)
 
@@ -129,6 +152,15 @@ def prepare(
 def dropped_path(out: Path) -> Path:
     """Where the rows that were left out of a city are written: beside it."""
     return out.with_name(f"{out.name}.dropped.csv")
+
+
+def _write_dropped(raw: RawCheckins, staging: Path, out: Path) -> None:
+    """Write the rows left out beside the city; those of a former city there are outdated."""
+    if not count_by_rule(raw):
+        dropped_path(out).unlink(missing_ok=True)
+        return
+    write_bad_rows(raw, staging / "dropped.csv")
+    (staging / "dropped.csv").replace(dropped_path(out))
 
 
 def _with_ranked_ids(raw: RawCheckins) -> RawCheckins:
@@ -143,19 +175,29 @@ def _with_ranked_ids(raw: RawCheckins) -> RawCheckins:
     return replace(raw, rows=rows, texts=texts)
 
 
+def _recipe_for(raw: RawCheckins, asked: Recipe) -> Recipe:
+    """The recipe asked for, unless the files have been through one of the paper's already."""
+    is_done = raw.sources[0].layout.name == "sthgcn"
+    is_usual = asked == Recipe() or asked.name in RECIPES
+    return BAKED_IN if is_done and is_usual else asked
+
+
 def _judged(raw: RawCheckins, preparation: Preparation) -> RawCheckins:
     """The same rows, unless a broken rule is to stop the preparation."""
     if not preparation.drop_bad_rows:
         refuse_bad_rows(raw, preparation.max_place_spread_km)
     elif not (raw.rows[BROKEN] == OK).any():
         counts = ", ".join(f"{count:,} {rule}" for rule, count in count_by_rule(raw).items())
-        raise BadRows(f"{raw.sources[0].path}: every row breaks a rule ({counts})")
+        raise BadRows(
+            f"{raw.sources[0].path}: every row breaks a rule ({counts}); see what is "
+            "wrong with the first one by --on-bad-rows fail"
+        )
     return raw
 
 
 def _place_table(raw: RawCheckins, points: pl.DataFrame, preparation: Preparation) -> pl.DataFrame:
     """Every place with its point, zone, category and name, by rank of its id."""
-    good = raw.rows.filter(pl.col(BROKEN) == OK)
+    good = good_rows(raw)
     places = one_point_each(points).sort(record.PLACE)
     for column in (record.CATEGORY, record.NAME):
         texts = usual_text(good, column, raw.texts[column])
@@ -179,18 +221,19 @@ def _in_canonical_order(
     raw: RawCheckins, places: pl.DataFrame, preparation: Preparation
 ) -> tuple[pl.DataFrame, list[StepCount]]:
     """Good rows with their instant, sorted by user, instant and place; and the first counts."""
-    rows = raw.rows.filter(pl.col(BROKEN) == OK)
+    rows = good_rows(raw)
     at_us = rows[CLOCK].to_physical().to_numpy()
     if rows[IS_NAIVE].any():
         at_us = _instants(rows, at_us, places, preparation)
     at_us = at_us + round(preparation.clock_shift_hours * _HOUR_US)
-    kept = [name for name in ("offset", record.SESSION, record.SOURCE_PART) if name in rows.columns]
-    checkins = rows.select(
-        record.USER,
-        record.PLACE,
-        pl.Series(at_us).cast(record.INSTANT).alias(record.AT_UTC),
-        *kept,
-    ).sort(record.USER, record.AT_UTC, record.PLACE)
+    needed = [record.SESSION, record.SOURCE_PART]
+    needed += ["offset"] * (preparation.local_time == "offset")
+    checkins = in_canonical_order(
+        rows[record.USER].to_numpy(),
+        at_us,
+        rows[record.PLACE].to_numpy(),
+        rows.select(name for name in needed if name in rows.columns),
+    )
     counts = []
     if raw.padding_rows:
         counts.append(count_step("padding rows", raw.rows.height + raw.padding_rows, raw.rows))
@@ -290,9 +333,10 @@ def _checked_rhythm(
     rhythm = rhythm_of(at_us + offsets.astype(np.int64) * _MINUTE_US)
     if rhythm.is_judged and not rhythm.is_human and not preparation.accept_rhythm:
         shift = preparation.clock_shift_hours + rhythm.mending_shift_hours
+        mend = f"--clock-shift {shift:+g} to mend it, or " if rhythm.mending_shift_hours else ""
         raise WrongClock(
             f"the clock of this source is not that of people: {rhythm.sentence}; pass "
-            f"--clock-shift {shift:+g} to mend it, or --accept-rhythm if it is right as it is"
+            f"{mend}--accept-rhythm if it is right as it is"
         )
     return rhythm
 
@@ -321,6 +365,7 @@ def _history_of(
     steps: list[StepCount],
     dropped: Mapping[str, int],
     preparation: Preparation,
+    origins: list[dict[str, Any]],
 ) -> dict[str, Any]:
     """The part of the manifest that tells how the city came to be."""
     options = asdict(preparation)
@@ -331,7 +376,7 @@ def _history_of(
             "polars": pl.__version__,
             "zone_boundaries": boundaries_version(),
         },
-        "sources": [_origin(source) for source in raw.sources],
+        "sources": origins,
         "zone_rule": _zone_rule(raw, preparation),
         "naive_times": raw.naive_times,
         "split": options.pop("split"),

@@ -28,7 +28,7 @@ CATEGORY: Final = "category"
 NAME: Final = "name"
 
 # Columns that only a source has
-ROW: Final = "row"
+ROW: Final = "row of the source"  # no table calls one of its own columns so
 SOURCE: Final = "source"
 SOURCE_PART: Final = "source_part"
 SESSION: Final = "session"
@@ -43,7 +43,13 @@ PARTS: Final = (TRAIN, VALIDATION, TEST, LEFT_OUT)
 INSTANT: Final = pl.Datetime("us", "UTC")
 
 CHECKIN_SCHEMA: Final = pl.Schema(
-    {CHECKIN: pl.UInt32, USER: pl.UInt32, PLACE: pl.UInt32, AT_UTC: INSTANT, OFFSET: pl.Int16}
+    {
+        CHECKIN: pl.UInt32(),
+        USER: pl.UInt32(),
+        PLACE: pl.UInt32(),
+        AT_UTC: INSTANT,
+        OFFSET: pl.Int16(),
+    }
 )
 USER_SCHEMA: Final = pl.Schema({USER: pl.UInt32, USER_ID: pl.String})
 PLACE_SCHEMA: Final = pl.Schema(
@@ -57,4 +63,4 @@ PLACE_SCHEMA: Final = pl.Schema(
         NAME: pl.String,
     }
 )
-SPLIT_SCHEMA: Final = pl.Schema({CHECKIN: pl.UInt32, PART: pl.Enum(PARTS)})
+SPLIT_SCHEMA: Final = pl.Schema({CHECKIN: pl.UInt32(), PART: pl.Enum(PARTS)})

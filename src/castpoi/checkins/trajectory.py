@@ -101,13 +101,14 @@ class Trajectories:
 
     def _previous_visits_of_distinct_users(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Row of the visit before to the same place, by one look at every check-in. [B]"""
-        target = np.full(int(self.user.max(initial=0)) + 1, -1, dtype=np.int64)
+        most = int(self.user.max(initial=0)) + 1
+        target, target_place = np.full(most, -1), np.full(most, -1)
         target[self.user[rows]] = rows
-        target_of_row = target[self.user]  # [N]
-        is_before = np.arange(len(self)) < target_of_row
-        same_place = np.flatnonzero(is_before & (self.place == self.place[target_of_row]))
-        previous = np.full(len(target), -1, dtype=np.int64)
-        np.maximum.at(previous, self.user[same_place], same_place)
+        target_place[self.user[rows]] = self.place[rows]
+        same_place = np.flatnonzero(self.place == target_place[self.user])
+        same_place = same_place[same_place < target[self.user[same_place]]]
+        previous = np.full(most, -1)
+        previous[self.user[same_place]] = same_place  # rows ascend, so the last one stays
         return previous[self.user[rows]]
 
     def _previous_visits(self) -> NDArray[np.int64]:

@@ -113,7 +113,8 @@ class Backbone(nn.Module):
 
 def split_heads(vectors: Tensor, heads: int) -> Tensor:
     """Each head's part of the vectors. [B, T, D] -> [B, H, T, D / H]"""
-    return vectors.view(*vectors.shape[:-1], heads, -1).transpose(1, 2)
+    histories, slots, width = vectors.shape
+    return vectors.view(histories, slots, heads, width // heads).transpose(1, 2)
 
 
 def join_heads(vectors: Tensor) -> Tensor:

@@ -74,8 +74,8 @@ class Windows:
         return len(self.row)
 
     def split(self, most: int) -> Iterator["Windows"]:
-        """The same in parts of at most so many windows."""
-        for start in range(0, len(self), most):
+        """The same in parts of at most so many windows; at least one part, if an empty one."""
+        for start in range(0, max(len(self), 1), most):
             part = slice(start, start + most)
             yield Windows(**{each.name: getattr(self, each.name)[part] for each in fields(self)})
 

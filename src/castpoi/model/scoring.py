@@ -4,8 +4,8 @@ The score is that of `castpoi.py` to float tolerance. What makes it cheap:
 
 - What does not depend on the user is computed once a place: the first layer's queries and the
   candidate's share of the head's first layer.
-- One history meets one chunk of candidates at a time, so that all that is written is read again
-  from the cache. Its visits are taken without padding.
+- One history meets one chunk of candidates at a time, on one core, so that all that is written is
+  read again from that core's cache. Its visits are taken without padding.
 - Attention is laid out visits x candidates, all else candidates x width. Splitting and joining
   heads is then a view, the softmax runs along long rows, and every product is one large GEMM.
 - Distance biases are looked up once a chunk for all places that any history visits.
@@ -17,6 +17,7 @@ H heads.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import torch
@@ -25,6 +26,7 @@ from torch import Tensor
 
 from castpoi.model.castpoi import CastPoi, Encoded, Refinement
 from castpoi.model.reader import CandidateReader, ReaderBlock
+from castpoi.model.workers import workers
 
 CHUNK: Final = 1024
 """Candidates scored at once."""
@@ -59,8 +61,8 @@ class _Memory:
 class _History:
     """What one history answers to any candidate."""
 
-    slots: slice
-    """Where its visits stand in the window."""
+    visited: Tensor
+    """Which places it visits, by number among those whose distances are known. [T]"""
     memories: list[_Memory]
     """One a layer."""
     temporal: Tensor | None
@@ -84,7 +86,7 @@ class ExactScorer:
         if candidates is None:
             candidates = torch.arange(1, self.model.place_count + 1, device=encoded.state.device)
         scores = self.quick(encoded, candidates)
-        if self.reader is None:
+        if self.reader is None or not scores.numel():
             return scores
         if candidates.ndim == 1:
             self.reader.add_shared(scores, encoded, candidates, chunk=self.chunk)
@@ -154,24 +156,31 @@ class _PlaceReader:
         self, scores: Tensor, encoded: Encoded, candidates: Tensor, *, chunk: int
     ) -> None:
         """Add the reader's term for candidates shared by all histories. [B, C], [C]"""
-        visited, index = torch.unique(encoded.row, return_inverse=True)  # [V], [B, T]
-        histories = [self._remember(encoded, each) for each in range(len(encoded))]
-        start = 0
-        for rows in torch.split(candidates, chunk):
-            brought = self._chunk(rows)
-            far = self._spatial(visited, rows)  # [V, C]
-            part = slice(start, start + len(rows))
-            for each, history in enumerate(histories):
-                bias = far.index_select(0, index[each, history.slots])  # [T, C]
-                scores[each, part] += self._refine(brought, history, bias)
-            start += len(rows)
+        visited, number = torch.unique(encoded.row, return_inverse=True)  # [V], [B, T]
+        histories = [self._remember(encoded, number, each) for each in range(len(encoded))]
+        parts = zip(torch.split(candidates, chunk), torch.split(scores, chunk, dim=1), strict=True)
+        with workers(scores.device) as for_each:
+            for rows, part in parts:
+                far = self._spatial(visited, rows)  # [V, C]
+                for_each(partial(self._add, part, self._chunk(rows), far, histories), len(part))
+
+    def _add(
+        self, scores: Tensor, chunk: _Chunk, far: Tensor, histories: list[_History], each: int
+    ) -> None:
+        """Add the reader's term of one history for a chunk. [B, C], chunk, [V, C]"""
+        bias = far.index_select(0, histories[each].visited)  # [T, C]
+        scores[each] += self._refine(chunk, histories[each], bias)
 
     def add_own(self, scores: Tensor, encoded: Encoded, candidates: Tensor) -> None:
         """Add the reader's term for each history's own candidates. [B, C], [B, C]"""
-        for each, rows in enumerate(candidates):
-            history = self._remember(encoded, each)
-            bias = self._spatial(encoded.row[each, history.slots], rows)  # [T, C]
-            scores[each] += self._refine(self._chunk(rows), history, bias)
+
+        def add(each: int) -> None:
+            history = self._remember(encoded, encoded.row, each)
+            bias = self._spatial(history.visited, candidates[each])  # [T, C]
+            scores[each] += self._refine(self._chunk(candidates[each]), history, bias)
+
+        with workers(scores.device) as for_each:
+            for_each(add, len(encoded))
 
     def _chunk(self, rows: Tensor) -> _Chunk:
         return _Chunk(
@@ -180,14 +189,14 @@ class _PlaceReader:
             share=self.shares[rows],
         )
 
-    def _remember(self, encoded: Encoded, each: int) -> _History:
-        """What one history answers to any candidate, without its padding."""
+    def _remember(self, encoded: Encoded, visited: Tensor, each: int) -> _History:
+        """What one history answers to any candidate, without its padding. visited: [B, T]"""
         # an empty history keeps one empty slot, whose answer is zero
         slots = slice(-max(1, int(encoded.is_real[each].sum())), None)
         visits, is_real = encoded.visits[each, slots], encoded.is_real[each, slots]
         age = self.refinement.temporal_bias
         return _History(
-            slots=slots,
+            visited=visited[each, slots],
             memories=[layer.remember(visits, is_real) for layer in self.layers],
             temporal=None if age is None else age(encoded.age_us[each, slots]).unsqueeze(1),
         )

@@ -12,7 +12,7 @@ import polars as pl
 from castpoi.checkins import record
 from castpoi.checkins.reading import sthgcn, times
 from castpoi.checkins.reading.layout import NaiveTimes, naive_times_by_column
-from castpoi.checkins.reading.rules import CODE, broken_rule
+from castpoi.checkins.reading.rules import CODE, OK, broken_rule
 from castpoi.checkins.reading.source import Source, explained
 from castpoi.checkins.reading.words import Word, recognise
 from castpoi.errors import BadInput
@@ -42,6 +42,13 @@ class RawCheckins:
     """Rows of padding that the STHGCN files of TKY and CA carry."""
 
 
+def good_rows(raw: RawCheckins) -> pl.DataFrame:
+    """The rows that break no rule; a copy only where there are others."""
+    if raw.rows[BROKEN].max() == OK:
+        return raw.rows
+    return raw.rows.filter(pl.col(BROKEN) == OK)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Dictionary:
     """Texts of one word, shared by all sources; each text has one code."""
@@ -49,9 +56,13 @@ class _Dictionary:
     categories: Mapping[Word, pl.Categories]
 
     def code(self, word: Word, column: str) -> pl.Expr:
-        text = pl.col(column).cast(pl.String)
-        text = pl.when(text.str.strip_chars() != "").then(text)
-        return text.cast(pl.Categorical(self.categories[word]))
+        """The code of each text."""
+        return pl.col(column).cast(pl.String).cast(pl.Categorical(self.categories[word]))
+
+    def blank(self, word: Word) -> list[int]:
+        """Codes of texts with nothing to read in them."""
+        texts = self.categories[word].to_series()
+        return (texts.str.strip_chars() == "").arg_true().to_list()
 
 
 def read_checkins(
@@ -84,7 +95,9 @@ def read_checkins(
             task.advance()
     rows = pl.concat(tables, how="diagonal") if len(tables) > 1 else tables[0]
     # Polars forgets the texts of a category once no column holds it: take them first.
-    texts = {word: kept.to_series() for word, kept in dictionary.categories.items()}
+    texts: dict[str, pl.Series] = {}
+    for word, kept in dictionary.categories.items():
+        texts[word] = kept.to_series()
     return RawCheckins(
         rows=rows.with_columns(pl.col(pl.Categorical).to_physical()),
         texts=texts,
@@ -99,6 +112,11 @@ def _meaning(source: Source, given: Mapping[str, str]) -> dict[Word, str]:
     fixed = source.layout.columns
     if not fixed:
         return recognise(source.columns, given, where=str(source.path))
+    if given:
+        raise BadInput(
+            f"{source.path} has the {source.layout.name} layout, whose columns are known; leave "
+            "out --columns, or read it with --format table"
+        )
     missing = [column for column in fixed.values() if column not in source.columns]
     missing = [column for column in missing if column not in ("timezone", "name")]
     if missing:
@@ -133,8 +151,20 @@ class _Reading:
         )
         if doubtful.any() and not self.source.is_parquet:
             rows = self._parse(list(times.ALL_FORMATS), means, lenient=True)
-        rows, padding = self._without_padding(rows)
+        rows, padding = self._without_padding(self._without_blank_ids(_without_blank_lines(rows)))
         return rows, padding, means
+
+    def _without_blank_ids(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows whose user or place is blank marked as such; few texts are looked at, not rows."""
+        words: tuple[Word, ...] = ("place", "user")
+        for word in words:
+            if blank := self.dictionary.blank(word):
+                is_blank = pl.col(word).to_physical().is_in(blank)
+                code = pl.lit(CODE[f"no {word}"], dtype=pl.UInt8)
+                rows = rows.with_columns(
+                    pl.when(is_blank).then(code).otherwise(BROKEN).alias(BROKEN)
+                )
+        return rows
 
     def _sample(self) -> pl.DataFrame:
         return self.source.scan(ragged=True).head(_SAMPLE_ROWS).collect()
@@ -194,7 +224,8 @@ class _Reading:
         if isinstance(dtype, pl.Datetime):
             clock, is_naive = times.clock_of_dates(time, dtype)
         else:
-            frame = frame.with_columns(pl.col(time).cast(pl.String).str.strip_chars())
+            text = pl.col(time).cast(pl.String)
+            frame = frame.with_columns(text.str.strip_chars() if lenient else text)
             clock, is_naive = times.clock_of(time, formats)
         parsed = {
             record.USER: self.dictionary.code("user", self.meaning["user"]),
@@ -244,7 +275,8 @@ class _Reading:
         if self.source.part is not None:
             found[record.SOURCE_PART] = pl.lit(self.source.part)
         elif "part" in self.meaning:
-            found[record.SOURCE_PART] = pl.col(self.meaning["part"]).replace(
+            part = pl.col(self.meaning["part"]).cast(pl.String).str.to_lowercase()
+            found[record.SOURCE_PART] = part.replace(
                 {
                     "val": record.VALIDATION,
                     "valid": record.VALIDATION,
@@ -266,6 +298,14 @@ class _Reading:
         place = pl.col(record.PLACE).to_physical()
         kept = rows.filter(place.is_null() | (place != code))
         return kept, rows.height - kept.height
+
+
+def _without_blank_lines(rows: pl.DataFrame) -> pl.DataFrame:
+    """A line without any cell, often the last one, is no row; the others keep their numbers."""
+    if not (rows[BROKEN] == CODE["no user"]).any():
+        return rows
+    cells = (record.USER, record.PLACE, record.LAT, record.LON, CLOCK)
+    return rows.filter(~pl.all_horizontal(pl.col(name).is_null() for name in cells))
 
 
 def _is_filled(column: str, dtype: pl.DataType) -> pl.Expr:

@@ -1,7 +1,10 @@
 """One file of check-ins: opened, recognised, and scanned row by row without loading it whole."""
 
+import codecs
 import csv
+import errno
 import gzip
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -70,13 +73,20 @@ class Source:
             return text.read().encode()
 
     def lines(self) -> Iterator[tuple[int, list[str]]]:
-        """(line number, cells) of every row, slowly: to find out what is wrong."""
-        quoting = csv.QUOTE_MINIMAL if self.has_header else csv.QUOTE_NONE
+        """(line number, cells) of every row, slowly: to find out what is wrong.
+
+        Blank lines count, as they do in `scan`.
+        """
+        quote = '"' if self.has_header else None
         with _open_text(self.path, self.encoding) as text:
-            reader = csv.reader(text, delimiter=self.delimiter, quoting=quoting)
+            reader = csv.reader(
+                text,
+                delimiter=self.delimiter,
+                quotechar=quote,
+                quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
+            )
             for cells in reader:
-                if cells:
-                    yield reader.line_num, cells
+                yield reader.line_num, cells
 
     def place_of_row(self, row: int) -> str:
         """`row 3 (line 4)`: rows are counted without the header, lines as an editor shows them."""
@@ -93,6 +103,8 @@ def open_sources(
     paths: list[Path], *, format_name: str, delimiter: str | None, encoding: str | None
 ) -> list[Source]:
     """Recognise every file; folders stand for the files of check-ins in them."""
+    if encoding is not None:
+        _check_encoding(encoding)
     files: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -105,12 +117,23 @@ def open_sources(
     return [_open(path, format_name, delimiter, encoding) for path in files]
 
 
+def _check_encoding(encoding: str) -> None:
+    try:
+        codecs.lookup(encoding)
+    except LookupError as problem:
+        raise BadInput(
+            f"--encoding '{encoding}' is not an encoding such as utf-8 or latin-1"
+        ) from problem
+
+
 def _open(path: Path, format_name: str, delimiter: str | None, encoding: str | None) -> Source:
     if not path.exists():
         raise BadInput(f"{path} does not exist; give a file or a folder of check-ins")
     if path.stat().st_size == 0:
         raise BadInput(f"{path} is empty (0 bytes); download or export it again")
     if path.name.lower().endswith(".parquet"):
+        if format_name not in ("auto", TABLE.name):
+            raise BadInput(f"{path} is parquet, not a {format_name} file; use --format table")
         return _open_parquet(path)
     first_line = _first_line(path, encoding or "latin-1")
     layout = LAYOUTS[format_name] if format_name != "auto" else recognise_layout(path, first_line)
@@ -164,8 +187,8 @@ def _first_line(path: Path, encoding: str) -> str:
     try:
         with _open_text(path, encoding) as text:
             line = text.readline()
-    except (EOFError, OSError) as problem:
-        raise BadInput(_cut_off(path)) from problem
+    except (EOFError, OSError, zlib.error) as problem:
+        raise BadInput(_unreadable(path, problem)) from problem
     if not line.strip():
         raise BadInput(f"{path} has no header: its first line is empty")
     return line
@@ -174,8 +197,9 @@ def _first_line(path: Path, encoding: str) -> str:
 def _open_text(path: Path, encoding: str) -> IO[str]:
     with path.open("rb") as raw:
         is_gzip = raw.read(2) == b"\x1f\x8b"
-    settings = {"encoding": encoding, "newline": "", "errors": "replace"}
-    return gzip.open(path, "rt", **settings) if is_gzip else path.open("r", **settings)
+    if is_gzip:
+        return gzip.open(path, "rt", encoding=encoding, newline="", errors="replace")
+    return path.open("r", encoding=encoding, newline="", errors="replace")
 
 
 @contextmanager
@@ -186,8 +210,8 @@ def explained(source: Source) -> Iterator[None]:
         yield
     except NoDataError as problem:
         raise BadInput(f"{path} has no rows; download or export it again") from problem
-    except (EOFError, OSError) as problem:
-        raise BadInput(_cut_off(path)) from problem
+    except (EOFError, OSError, zlib.error) as problem:
+        raise BadInput(_unreadable(path, problem)) from problem
     except PolarsError as problem:
         text = str(problem)
         if "utf-8" in text or "UTF-8" in text:
@@ -195,10 +219,17 @@ def explained(source: Source) -> Iterator[None]:
                 f"{path}{_where_not_utf8(source)} is not UTF-8 text; pass --encoding latin-1 if it "
                 "comes from an older system"
             ) from problem
+        if "more fields" not in text and (line := _line_of_odd_quote(source)):
+            raise BadInput(
+                f"{path}, line {line}: a quote opens and never closes; double a quote that stands "
+                'inside a cell ("") and close the others'
+            ) from problem
         raise BadInput(f"{path} cannot be read: {_brief(problem)}") from problem
 
 
-def _cut_off(path: Path) -> str:
+def _unreadable(path: Path, problem: Exception) -> str:
+    if isinstance(problem, OSError) and problem.errno in (errno.EACCES, errno.EPERM):
+        return f"{path} may not be read: {problem.strerror}; ask its owner or copy it"
     return f"{path} ends too early: the compressed file was cut off; download or copy it again"
 
 
@@ -207,6 +238,15 @@ def _where_not_utf8(source: Source) -> str:
         if any("\ufffd" in cell for cell in cells):
             return f", row {line - 1} (line {line})," if source.has_header else f", row {line},"
     return ""
+
+
+def _line_of_odd_quote(source: Source) -> int | None:
+    """The first line with an odd number of quotes, where quotes have a meaning."""
+    if source.is_parquet or not source.has_header:
+        return None
+    with _open_text(source.path, source.encoding) as text:
+        odd = (number for number, line in enumerate(text, start=1) if line.count('"') % 2)
+        return next(odd, None)
 
 
 def _brief(problem: Exception) -> str:

@@ -1,0 +1,118 @@
+"""`castpoi demo`: the whole road on a synthetic city, from check-ins to one honest table."""
+
+import shutil
+import time
+from pathlib import Path
+
+import click
+
+from castpoi.checkins.city import City
+from castpoi.checkins.prepare import Preparation, prepare
+from castpoi.checkins.synthetic import SynthesisConfig, synthesize, write_checkins
+from castpoi.cli.compare import as_json, show_comparison
+from castpoi.cli.console import Console, speaks
+from castpoi.errors import BadInput
+from castpoi.evaluation.compare import compare
+from castpoi.evaluation.evaluate import evaluate
+from castpoi.evaluation.result import Result
+from castpoi.files import is_folder_of, write_json
+from castpoi.methods import METHODS
+from castpoi.progress import Progress
+from castpoi.training.train import fit, train
+
+
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("castpoi-demo"),
+    show_default=True,
+    help="Folder for everything the demo makes.",
+)
+@click.option("--seed", type=int, default=42, show_default=True, help="Of the city and the models.")
+@click.option("--overwrite", is_flag=True, help="Replace a former demo.")
+@speaks
+def demo(console: Console, out: Path, seed: int, overwrite: bool) -> None:
+    """The whole road on a synthetic city: no network and no files needed.
+
+    Makes check-ins after published laws of human mobility, prepares them into a city, trains the
+    best model present, evaluates every method under one protocol and prints one table.
+    """
+    began = time.perf_counter()
+    _clear(out, overwrite=overwrite)
+    with console.progress() as progress, progress.task("demo", total=3) as road:
+        checkins = synthesize(SynthesisConfig(), seed=seed, progress=progress)
+        source = write_checkins(
+            checkins, out / "checkins.csv.gz", config=SynthesisConfig(), seed=seed
+        )
+        prepared = prepare([source], out / "city", Preparation(), progress=progress)
+        road.advance()
+        run = train(
+            out / "city", out / "run", method=METHODS.best.name, seed=seed, progress=progress
+        )
+        road.advance()
+        results = _results(prepared.city, out, seed, progress)
+        road.advance()
+    comparison = compare(results, sort_by="MRR")
+    seconds = time.perf_counter() - began
+    manifest = prepared.city.manifest
+    console.say(
+        f"A synthetic city of {manifest['users']:,} people, {manifest['places']:,} places and "
+        f"{manifest['checkins']:,} check-ins (seed {seed}). Where will each of "
+        f"{manifest['test']:,} people go next?"
+    )
+    show_comparison(console, comparison)
+    _say_what_next(console, out, run.method, seconds)
+    console.result(
+        {
+            "out": str(out),
+            "seconds": round(seconds, 3),
+            "city": {key: manifest[key] for key in ("checkins", "users", "places", "test")},
+            "run": {"method": run.method, "folder": str(out / "run")},
+            "comparison": as_json(comparison),
+        }
+    )
+
+
+def _clear(out: Path, *, overwrite: bool) -> None:
+    """Make room for the demo; only a former demo is ever removed."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        if not is_folder_of(out, "demo"):
+            raise BadInput(f"{out} exists and is not a demo; choose another --out")
+        if not overwrite:
+            raise BadInput(
+                f"{out} already holds a demo; choose another --out or replace it with --overwrite"
+            )
+        shutil.rmtree(out)
+    out.mkdir(parents=True, exist_ok=True)
+    write_json(out / "manifest.json", {"kind": "demo"})
+
+
+def _results(city: City, out: Path, seed: int, progress: Progress) -> list[Result]:
+    """Every method present, evaluated on the test part."""
+    results = []
+    with progress.task("methods", total=len(METHODS.names)) as methods:
+        for method in METHODS:
+            ranker = fit(method, city, seed=seed, progress=progress)
+            result = evaluate(
+                ranker, city, method=method.name, seed=seed, part="test", progress=progress
+            )
+            result.save(out / "results" / method.name)
+            results.append(result)
+            methods.advance()
+    return results
+
+
+def _say_what_next(console: Console, out: Path, method: str, seconds: float) -> None:
+    console.say(
+        f"\nDone in {seconds:.1f} s. Everything is in {out}:\n"
+        f"  checkins.csv.gz  the raw check-ins, as you might have them\n"
+        f"  city/            cleaned, localised, split and fingerprinted\n"
+        f"  run/             {method}, trained\n"
+        f"  results/         the rank of every target under every method\n"
+        f"\nTry next:\n"
+        f"  castpoi data describe {out}/city --html {out}/city.html\n"
+        f"  castpoi data audit {out}/city\n"
+        f"  castpoi compare {out}/results\n"
+        f"  castpoi data prepare YOUR_TABLE.csv --out my-city"
+    )

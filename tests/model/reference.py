@@ -1,0 +1,222 @@
+"""The equations of the CaST-POI paper in plain Python: slow, one number at a time, no tensors.
+
+It reads visits and weights and knows nothing of batches, padding, chunks or caches. Numbers of
+equations follow the method section of the paper; constants follow `reference-facts.md`.
+"""
+
+import math
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from castpoi.model.castpoi import CastPoi
+from tests.model.small import LAT, LON, Visit
+
+Vector = list[float]
+
+
+class Reference:
+    """The same model as the given one, computed the slow way."""
+
+    def __init__(self, model: CastPoi) -> None:
+        self.config = model.config
+        self.weights: dict[str, Any] = {
+            name: weight.double().tolist() for name, weight in model.state_dict().items()
+        }
+
+    # Token: x_i = W_in [e_p ; e_time ; e_geo] + e_pos
+
+    def token(self, visits: list[Visit], number: int) -> Vector:
+        place, at_us, offset = visits[number]
+        before = visits[max(number - 1, 0)][0]
+        vector = self.weights["place.weight"][place + 1]
+        parts = [*vector, *self.time(at_us, offset), *self.move(before, place)]
+        token = self.linear("tokens.mix", parts)
+        if self.config.positions == "absolute":
+            slot = self.config.window - (len(visits) - number)
+            return added(token, self.weights["tokens.position.weight"][slot])
+        return token
+
+    def time(self, at_us: int, offset: int) -> Vector:
+        local = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us, minutes=offset)
+        hour = local.hour + local.minute / 60 + (local.second + local.microsecond / 1e6) / 3600
+        circles: Vector = []
+        for share in (hour / 24, local.weekday() / 7):
+            circles += [math.sin(2 * math.pi * share), math.cos(2 * math.pi * share)]
+        return [*circles, *self.weights["tokens.time.slot.weight"][int(hour // 6)]]
+
+    def move(self, before: int, place: int) -> Vector:
+        far = distance_km(before, place)
+        bucket = bucket_of(far, self.config.displacement_edges_km)
+        degrees = [(LAT[place] - LAT[before]) / 0.1, (LON[place] - LON[before]) / 0.1]
+        features = [math.log1p(far), *self.weights["tokens.move.bucket.weight"][bucket], *degrees]
+        inner = [max(0.0, value) for value in self.linear("tokens.move.mix.0", features)]
+        return self.linear("tokens.move.mix.2", inner)
+
+    # Backbone: X <- HistorySelfAttn(X; M)
+
+    def states(self, visits: list[Visit]) -> list[Vector]:
+        """The state after every visit; the window is cut only where positions are absolute."""
+        first = len(visits) - self.config.window if self.config.positions == "absolute" else 0
+        kept = range(max(0, first), len(visits))
+        states = [self.token(visits, number) for number in kept]
+        if not self.config.backbone:
+            return states
+        for layer in range(self.config.backbone_layers):
+            states = self.backbone_block(f"backbone.blocks.{layer}", states)
+        return [self.norm("backbone.norm", state) for state in states]
+
+    def backbone_block(self, block: str, states: list[Vector]) -> list[Vector]:
+        looked = []
+        for number, state in enumerate(states):
+            asking = self.norm(f"{block}.attention_norm", state)
+            seen = range(max(0, number - self.config.window + 1), number + 1)
+            biases = [
+                [self.offset_bias(block, head, number - earlier) for earlier in seen]
+                for head in range(self.config.heads)
+            ]
+            asked = [states[earlier] for earlier in seen]
+            found, _ = self.attend(f"{block}.attention", asking, asked, biases)
+            grown = self.norm(f"{block}.feed_forward_norm", added(asking, found))
+            looked.append(self.feed_forward(f"{block}.feed_forward", grown))
+        return looked
+
+    def offset_bias(self, block: str, head: int, offset: int) -> float:
+        table = self.weights.get(f"{block}.attention.offset_bias")
+        return 0.0 if table is None else table[head][offset]
+
+    # Reader: CCAttn and its blocks, with B_ji = b_t + b_s
+
+    def bias(self, visits: list[Visit], number: int, candidate: int) -> float:
+        place, at_us, _ = visits[number]
+        age_hours = max(0, visits[-1][1] - at_us) / 3.6e9
+        far = distance_km(place, candidate)
+        bias = 0.0
+        if self.config.temporal_bias:
+            bucket = bucket_of(age_hours, self.config.temporal_edges_hours)
+            bias += self.weights["refinement.temporal_bias.weight"][bucket]
+        if self.config.spatial_bias:
+            bucket = bucket_of(far, self.config.spatial_edges_km)
+            bias += self.weights["refinement.spatial_bias.weight"][bucket]
+        return bias
+
+    def read(self, visits: list[Visit], candidate: int) -> tuple[Vector, list[list[Vector]]]:
+        """z of a candidate, and the attention of every layer and head over its visits."""
+        window = visits[-self.config.window :]
+        states = self.states(visits)[-self.config.window :]
+        bias = [self.bias(window, number, candidate) for number in range(len(window))]
+        reading: Vector = self.weights["place.weight"][candidate + 1]
+        attentions = []
+        for layer in range(self.config.reader_layers):
+            block = f"refinement.reader.blocks.{layer}"
+            biases = [bias] * self.config.heads
+            found, attention = self.attend(f"{block}.attention", reading, states, biases)
+            attentions.append(attention)
+            reading = self.norm(f"{block}.attention_norm", added(reading, found))
+            grown = added(reading, self.feed_forward(f"{block}.feed_forward", reading))
+            reading = self.norm(f"{block}.feed_forward_norm", grown)
+        return reading, attentions
+
+    # Head: r = MLP [z ; e_c ; z * e_c]
+
+    def refine(self, reading: Vector, candidate: int) -> float:
+        vector = self.weights["place.weight"][candidate + 1]
+        product = [left * right for left, right in zip(reading, vector, strict=True)]
+        mixed = self.linear("refinement.head.mix", [*reading, *vector, *product])
+        activated = [value * (1 + math.erf(value / math.sqrt(2))) / 2 for value in mixed]
+        return self.linear("refinement.head.last", activated)[0]
+
+    # Gate: rho = w(u) . [log(1 + cnt), rec, 1[cnt > 0]]
+
+    def revisit(self, state: Vector, visits: list[Visit], candidate: int) -> float:
+        window = self.config.revisit_window
+        places = [place for place, _, _ in visits[-window:]]
+        padded = [-1] * (window - len(places)) + places
+        count = padded.count(candidate)
+        slots = [slot for slot, place in enumerate(padded, start=1) if place == candidate]
+        features = [math.log1p(count), max(slots, default=0) / window, float(count > 0)]
+        inner = [max(0.0, value) for value in self.linear("revisit_gate.weigh.0", state)]
+        return dot(self.linear("revisit_gate.weigh.2", inner), features)
+
+    # Score: s = h . e_c + beta_c + gamma r + rho
+
+    def terms(self, visits: list[Visit], candidate: int) -> dict[str, float]:
+        states = self.states(visits)
+        state = states[-1] if states else [0.0] * self.config.width
+        terms = {
+            "base": dot(state, self.weights["place.weight"][candidate + 1]),
+            "popularity": self.weights["popularity"][candidate + 1],
+            "reader": 0.0,
+            "revisit": 0.0,
+        }
+        if self.config.candidate_conditioning:
+            reading, _ = self.read(visits, candidate)
+            terms["reader"] = self.weights["refinement.gamma"] * self.refine(reading, candidate)
+        if self.config.revisit_gate:
+            terms["revisit"] = self.revisit(state, visits, candidate)
+        return terms
+
+    # The parts that layers share
+
+    def attend(
+        self, name: str, asking: Vector, asked: list[Vector], biases: list[Vector]
+    ) -> tuple[Vector, list[Vector]]:
+        """softmax(Q K^T / sqrt(d_h) + B) V, heads side by side, projected; and the weights."""
+        size = self.config.width // self.config.heads
+        query = self.linear(f"{name}.query", asking)
+        keys = [self.linear(f"{name}.key", each) for each in asked]
+        values = [self.linear(f"{name}.value", each) for each in asked]
+        found, attention = [], []
+        for head in range(self.config.heads):
+            part = slice(head * size, (head + 1) * size)
+            logits = [
+                dot(query[part], key[part]) / math.sqrt(size) + bias
+                for key, bias in zip(keys, biases[head], strict=True)
+            ]
+            weights = [math.exp(logit) for logit in logits]
+            weights = [weight / sum(weights) for weight in weights]
+            attention.append(weights)
+            found += [
+                sum(weight * value[part][i] for weight, value in zip(weights, values, strict=True))
+                for i in range(size)
+            ]
+        return self.linear(f"{name}.mix", found), attention
+
+    def feed_forward(self, name: str, vector: Vector) -> Vector:
+        inner = [max(0.0, value) for value in self.linear(f"{name}.widen", vector)]
+        return added(vector, self.linear(f"{name}.narrow", inner))
+
+    def norm(self, name: str, vector: Vector) -> Vector:
+        mean = sum(vector) / len(vector)
+        variance = sum((value - mean) ** 2 for value in vector) / len(vector)
+        gain, shift = self.weights[f"{name}.weight"], self.weights[f"{name}.bias"]
+        return [
+            (value - mean) / math.sqrt(variance + 1e-5) * g + s
+            for value, g, s in zip(vector, gain, shift, strict=True)
+        ]
+
+    def linear(self, name: str, vector: Vector) -> Vector:
+        weight = self.weights[f"{name}.weight"]
+        bias = self.weights.get(f"{name}.bias", [0.0] * len(weight))
+        return [dot(row, vector) + shift for row, shift in zip(weight, bias, strict=True)]
+
+
+def dot(left: Vector, right: Vector) -> float:
+    return sum(a * b for a, b in zip(left, right, strict=True))
+
+
+def added(left: Vector, right: Vector) -> Vector:
+    return [a + b for a, b in zip(left, right, strict=True)]
+
+
+def bucket_of(value: float, edges: tuple[float, ...]) -> int:
+    return sum(value >= edge for edge in edges)
+
+
+def distance_km(left: int, right: int) -> float:
+    """Haversine on a sphere of 6371 km."""
+    lat_a, lon_a, lat_b, lon_b = (
+        math.radians(degrees) for degrees in (LAT[left], LON[left], LAT[right], LON[right])
+    )
+    half = math.sin((lat_b - lat_a) / 2) ** 2
+    half += math.cos(lat_a) * math.cos(lat_b) * math.sin((lon_b - lon_a) / 2) ** 2
+    return 2 * 6371.0 * math.asin(math.sqrt(half))

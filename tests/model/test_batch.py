@@ -1,0 +1,132 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from castpoi.errors import BadInput
+from castpoi.model.batch import HistoryBatch, revisits_of
+from tests.model.small import at, batch_of, histories, small_config, walk
+
+CONFIG = small_config("paper")
+HOUR_US = 3_600_000_000
+
+
+def counted(batch: HistoryBatch, history: int, place: int) -> list[float]:
+    """The revisit features of a place, zero where nothing is known."""
+    pairs = batch.revisits
+    found = pairs.features[(pairs.owner == history) & (pairs.row == place + 1)]
+    return [0.0, 0.0, 0.0] if not len(found) else [round(value, 6) for value in found[0].tolist()]
+
+
+def test_windows_are_padded_on_the_left() -> None:
+    windows = batch_of(CONFIG, [(3, 0, 0)], [(1, 0, 0), (2, 1, 0), (0, 2, 0)]).windows
+    assert windows.row.tolist() == [[0, 0, 4], [2, 3, 1]]
+    assert windows.is_real.tolist() == [[False, False, True], [True, True, True]]
+
+
+def test_a_window_holds_the_last_visits_only() -> None:
+    visits = [(place % 7, place, 0) for place in range(20)]
+    assert batch_of(CONFIG, visits).windows.row.tolist() == [[17 % 7, 18 % 7, 19 % 7, 20 % 7]]
+
+
+def test_empty_histories_have_one_empty_slot() -> None:
+    batch = batch_of(CONFIG, [], [])
+    assert batch.windows.row.tolist() == [[0], [0]]
+    assert not batch.windows.is_real.any()
+    assert len(batch.revisits.owner) == 0
+
+
+def test_the_clock_is_local_and_the_week_begins_on_monday() -> None:
+    # 02:30 UTC on Monday is 22:30 on Sunday in New York's summer
+    windows = batch_of(CONFIG, [(0, at("2012-04-09 02:30"), -240)]).windows
+    assert windows.local_hour.tolist() == [[22.5]]
+    assert windows.weekday.tolist() == [[6]]
+
+
+def test_the_clock_is_right_before_1970_too() -> None:
+    windows = batch_of(CONFIG, [(0, at("1969-12-31 23:00"), 0)]).windows
+    assert windows.local_hour.tolist() == [[23.0]]
+    assert windows.weekday.tolist() == [[2]]  # a Wednesday
+
+
+def test_the_first_visit_of_a_history_has_not_moved() -> None:
+    windows = batch_of(CONFIG, [(6, 0, 0)], [(0, 0, 0)]).windows
+    assert windows.move_km.tolist() == [[0.0], [0.0]]
+    assert windows.move_degrees.abs().sum() == 0
+
+
+def test_the_first_visit_of_a_cut_window_has_moved() -> None:
+    visits = [(0, 0, 0), (6, 1, 0), (6, 2, 0), (6, 3, 0), (6, 4, 0)]
+    move_km = batch_of(CONFIG, visits).windows.move_km[0]
+    assert move_km[0] > 200  # New York to Boston
+    assert move_km[1:].tolist() == [0.0, 0.0, 0.0]
+
+
+def test_a_move_knows_its_length_bucket_and_direction() -> None:
+    windows = batch_of(CONFIG, [(0, 0, 0), (2, 1, 0)]).windows
+    assert windows.move_km[0, 1].item() == pytest.approx(math.radians(0.01) * 6371, rel=1e-5)
+    assert windows.move_bucket[0, 1] == 3  # between 1 and 2 km
+    np.testing.assert_allclose(windows.move_degrees[0, 1], [0.01, 0.0], atol=1e-6)
+
+
+def test_age_is_counted_back_from_the_last_visit() -> None:
+    windows = batch_of(CONFIG, [(0, 0, 0), (1, HOUR_US, 0), (2, 4 * HOUR_US, 0)], []).windows
+    assert windows.age_us.tolist() == [[4 * HOUR_US, 3 * HOUR_US, 0], [0, 0, 0]]
+
+
+def test_revisits_are_visits_recency_and_presence() -> None:
+    batch = batch_of(CONFIG, [(5, 0, 0), (2, 1, 0), (5, 2, 0), (1, 3, 0)], [(2, 0, 0)])
+    assert counted(batch, 0, 5) == [round(math.log(3), 6), round(8 / 9, 6), 1.0]
+    assert counted(batch, 0, 1) == [round(math.log(2), 6), 1.0, 1.0]
+    assert counted(batch, 1, 2) == [round(math.log(2), 6), 1.0, 1.0]
+    assert counted(batch, 1, 5) == [0.0, 0.0, 0.0]
+
+
+def test_revisits_are_counted_over_the_longer_window_only() -> None:
+    visits = [(6, 0, 0), (4, 1, 0), *[(0, 2 + i, 0) for i in range(8)]]
+    batch = batch_of(CONFIG, visits)  # windows of 4 and 9
+    assert counted(batch, 0, 6) == [0.0, 0.0, 0.0]
+    assert counted(batch, 0, 4) == [round(math.log(2), 6), round(1 / 9, 6), 1.0]
+
+
+@given(
+    places=st.lists(st.lists(st.integers(0, 6), max_size=30), min_size=1, max_size=4),
+    window=st.integers(1, 12),
+)
+def test_revisits_agree_with_a_plain_count(places: list[list[int]], window: int) -> None:
+    laid = histories(*[[(place, i, 0) for i, place in enumerate(each)] for each in places])
+    found = revisits_of(laid, window)
+    expected = {}
+    for owner, each in enumerate(places):
+        padded = ([-1] * window + each)[-window:]
+        for slot, place in enumerate(padded, start=1):
+            if place >= 0:
+                expected[owner, place + 1] = (padded.count(place), slot)
+    pairs = list(zip(found.owner.tolist(), found.row.tolist(), strict=True))
+    assert sorted(pairs) == sorted(expected)
+    for pair, features in zip(pairs, found.features, strict=True):
+        count, slot = expected[pair]
+        np.testing.assert_allclose(features, [math.log1p(count), slot / window, 1.0], rtol=1e-6)
+
+
+def test_windows_split_into_parts_that_make_the_whole() -> None:
+    windows = batch_of(CONFIG, *[walk(count, seed=count) for count in range(5)]).windows
+    parts = list(windows.split(2))
+    assert [len(part) for part in parts] == [2, 2, 1]
+    assert torch.equal(torch.cat([part.age_us for part in parts]), windows.age_us)
+
+
+def test_a_batch_moves_to_a_device_whole() -> None:
+    batch = batch_of(CONFIG, walk(3)).to(torch.device("cpu"))
+    assert len(batch) == 1
+    assert batch.windows.row.device == batch.revisits.row.device == torch.device("cpu")
+
+
+@pytest.mark.parametrize("place", [-1, 7])
+def test_a_place_of_another_city_is_refused(place: int) -> None:
+    words = f"a history visits place {place}, but the model knows places 0 to 6"
+    with pytest.raises(BadInput, match=words):
+        batch_of(CONFIG, [(place, 0, 0)])

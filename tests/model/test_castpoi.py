@@ -1,0 +1,300 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from castpoi.errors import BadInput
+from castpoi.model.batch import HistoryBatch, Windows, last_visits, windows_of
+from castpoi.model.castpoi import CastPoi, Terms, new_model
+from castpoi.model.config import ModelConfig
+from tests.model.small import (
+    ALL_ROWS,
+    LAT,
+    LON,
+    PLACES,
+    Visit,
+    batch_of,
+    builder,
+    histories,
+    small_config,
+    trained_model,
+    walk,
+)
+
+BOTH = pytest.mark.parametrize("preset", ["paper", "fast"])
+NYC_PLACES = 4980
+
+
+def score(model: CastPoi, *visits: list[Visit]) -> Tensor:
+    with torch.inference_mode():
+        scores: Tensor = model(batch_of(model.config, *visits), ALL_ROWS)
+    return scores
+
+
+def terms(model: CastPoi, *visits: list[Visit], candidates: Tensor = ALL_ROWS) -> Terms:
+    with torch.inference_mode():
+        return model.terms(model.encode(batch_of(model.config, *visits)), candidates)
+
+
+def sizes(model: CastPoi) -> dict[str, int]:
+    return {name: parameter.numel() for name, parameter in model.named_parameters()}
+
+
+def window_of(config: ModelConfig, visits: list[Visit], most: int) -> Windows:
+    """The last `most` visits as one window, whatever the model would read itself."""
+    laid = histories(visits)
+    return windows_of(builder(config).facts(laid), *last_visits(laid, most))
+
+
+def test_the_paper_preset_has_the_published_number_of_parameters_on_nyc() -> None:
+    lat, lon = np.full(NYC_PLACES, 40.7), np.full(NYC_PLACES, -74.0)
+    model = new_model(config=ModelConfig.preset("paper"), lat=lat, lon=lon, seed=0)
+    assert round(sum(sizes(model).values()) / 1e6, 2) == 1.13
+
+
+@BOTH
+def test_a_new_model_starts_from_a_reader_that_contributes_nothing(preset: str) -> None:
+    model = new_model(config=small_config(preset), lat=LAT, lon=LON, seed=0).eval()
+    assert not terms(model, walk(6)).reader.any()
+
+
+@BOTH
+def test_a_new_models_reader_learns_from_its_first_step_or_gamma_does(preset: str) -> None:
+    model = new_model(config=small_config(preset), lat=LAT, lon=LON, seed=0).eval()
+    model(batch_of(model.config, walk(6)), ALL_ROWS).square().sum().backward()
+    assert model.refinement is not None
+    last, gamma = model.refinement.head.last.weight.grad, model.refinement.gamma.grad
+    assert last is not None
+    assert gamma is not None
+    assert bool(last.any()) == (preset == "fast")
+    assert bool(gamma.any()) == (preset == "paper")
+
+
+def test_at_gamma_zero_the_reader_contributes_nothing() -> None:
+    model = trained_model(small_config())
+    assert model.refinement is not None
+    assert terms(model, walk(6)).reader.abs().min() > 0
+    with torch.no_grad():
+        model.refinement.gamma.zero_()
+    assert not terms(model, walk(6)).reader.any()
+
+
+def test_the_same_seed_gives_the_same_weights_and_leaves_other_randomness_alone() -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    first, second, other = (
+        new_model(config=small_config(), lat=LAT, lon=LON, seed=seed) for seed in (1, 1, 2)
+    )
+    assert torch.equal(torch.rand(3), expected)
+    assert torch.equal(first.place.weight, second.place.weight)
+    assert not torch.equal(first.place.weight, other.place.weight)
+
+
+@BOTH
+def test_the_four_terms_sum_to_the_score(preset: str) -> None:
+    model = trained_model(small_config(preset))
+    visits = [walk(12, seed=4), walk(2, seed=5), []]
+    found = terms(model, *visits)
+    total = found.base + found.popularity + found.reader + found.revisit
+    torch.testing.assert_close(score(model, *visits), total, rtol=0, atol=1e-5)
+
+
+@BOTH
+def test_attention_sums_to_one_over_real_visits(preset: str) -> None:
+    model = trained_model(small_config(preset))
+    found = terms(model, walk(12, seed=4), walk(2, seed=5))
+    ones = torch.ones(2, 2, 2, PLACES)
+    torch.testing.assert_close(found.attention.sum(dim=-1), ones)
+    torch.testing.assert_close(found.attention_by_layer.sum(dim=-1), ones[:, :, 0])
+    torch.testing.assert_close(found.attention_by_visit.sum(dim=-1), ones[0, :, 0])
+    assert not found.attention[:, 1, :, :, :-2].any()  # the second history has two visits
+
+
+@BOTH
+def test_nothing_is_attended_to_in_an_empty_history(preset: str) -> None:
+    found = terms(trained_model(small_config(preset)), [], walk(3))
+    assert not found.attention[:, 0].any()
+
+
+@BOTH
+def test_an_empty_history_is_scored_by_popularity_and_an_unread_reader(preset: str) -> None:
+    model = trained_model(small_config(preset))
+    alone, padded = terms(model, []), terms(model, [], walk(9))
+    assert not alone.base.any()
+    assert not alone.revisit.any()
+    assert torch.isfinite(alone.score).all()
+    torch.testing.assert_close(padded.score[:1], alone.score, rtol=0, atol=1e-5)
+
+
+@BOTH
+def test_padding_changes_nothing(preset: str) -> None:
+    model = trained_model(small_config(preset))
+    many = [walk(count, seed=count) for count in (1, 2, 5, 30)]
+    together = score(model, *many)
+    for each, visits in enumerate(many):
+        torch.testing.assert_close(together[each], score(model, visits)[0], rtol=0, atol=1e-5)
+
+
+@given(order=st.permutations(range(PLACES)))
+@settings(max_examples=20, deadline=None)
+def test_permuting_candidates_permutes_scores(order: list[int]) -> None:
+    model = trained_model(small_config())
+    permuted = terms(model, walk(8), candidates=ALL_ROWS[order]).score
+    torch.testing.assert_close(permuted, score(model, walk(8))[:, order], rtol=0, atol=1e-5)
+
+
+def test_a_candidate_scores_the_same_in_any_company() -> None:
+    model = trained_model(small_config())
+    own = torch.tensor([[3, 3], [7, 1]])
+    expected = score(model, walk(8), walk(3)).gather(1, own - 1)
+    found = terms(model, walk(8), walk(3), candidates=own).score
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+
+
+@BOTH
+def test_a_later_visit_never_changes_an_earlier_state(preset: str) -> None:
+    config = small_config(preset)
+    model = trained_model(config)
+    visits = walk(config.window, seed=6)
+    changed = [*visits[:-1], ((visits[-1][0] + 1) % PLACES, visits[-1][1] + 7_000_000, 60)]
+    with torch.inference_mode():
+        before, after = (
+            model.states(window_of(config, each, config.window)) for each in (visits, changed)
+        )
+    assert torch.equal(before[:, :-1], after[:, :-1])
+    assert not torch.equal(before[:, -1], after[:, -1])
+
+
+def test_a_state_is_the_same_in_every_window_that_begins_early_enough() -> None:
+    config = small_config("fast")  # 2 layers, each 4 visits wide: a state reaches back 7 visits
+    model = trained_model(config)
+    visits = walk(25, seed=8)
+    with torch.inference_mode():
+        all_at_once = model.states(window_of(config, visits, 25))
+        for end in range(7, 26):
+            enough = model.states(window_of(config, visits[:end], 7))[0, -1]
+            torch.testing.assert_close(all_at_once[0, end - 1], enough, rtol=0, atol=1e-5)
+        too_few = model.states(window_of(config, visits, 6))[0, -1]
+    assert (all_at_once[0, -1] - too_few).abs().max() > 1e-3
+
+
+def test_every_prefix_scores_as_if_it_stood_alone_though_all_were_encoded_at_once() -> None:
+    config = small_config("fast")
+    model = trained_model(config)
+    visits = walk(25, seed=9)
+    windows = window_of(config, visits, 25)
+    with torch.inference_mode():
+        states = model.states(windows)
+        for end in (3, 4, 17, 25):
+            read = slice(max(0, end - config.window), end)
+            encoded = model.encode(batch_of(config, visits[:end]))
+            shared = replace(
+                encoded,
+                state=states[:, end - 1],
+                visits=states[:, read],
+                age_us=windows.age_us[:, read] - windows.age_us[:, end - 1 : end],
+            )
+            torch.testing.assert_close(
+                model.terms(shared, ALL_ROWS).score,
+                score(model, visits[:end]),
+                rtol=0,
+                atol=1e-5,
+            )
+
+
+def test_visits_before_those_read_count_for_the_revisit_gate_only() -> None:
+    config = small_config("fast", revisit_window=40)
+    model = trained_model(config)
+    visits = walk(20, seed=10)
+    first_read = len(visits) - config.visits_read
+    # the visit before the first one read still decides the move that led to it
+    changed = [(3, at_us, offset) for _, at_us, offset in visits[: first_read - 1]]
+    before, after = terms(model, visits), terms(model, changed + visits[first_read - 1 :])
+    assert torch.equal(before.base, after.base)
+    assert torch.equal(before.reader, after.reader)
+    assert not torch.equal(before.revisit, after.revisit)
+
+
+def test_absolute_positions_refuse_a_window_longer_than_theirs() -> None:
+    config = small_config("paper")
+    words = "a window of 5 visits was given to a model with 4 absolute positions"
+    with pytest.raises(BadInput, match=words):
+        trained_model(config).states(window_of(config, walk(5), 5))
+
+
+@BOTH
+def test_gradients_reach_every_parameter(preset: str) -> None:
+    config = small_config(preset)
+    model = trained_model(config)
+    visits = [walk(25, seed=seed) for seed in range(12)]
+    model(batch_of(config, *visits), ALL_ROWS).square().sum().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert torch.isfinite(parameter.grad).all(), name
+        assert parameter.grad.any(), name
+    assert model.place.weight.grad is not None
+    assert not model.place.weight.grad[0].any()  # padding stays zero
+
+
+@BOTH
+def test_gradients_are_finite_where_a_history_is_empty(preset: str) -> None:
+    model = trained_model(small_config(preset))
+    model(batch_of(model.config, [], walk(2)), ALL_ROWS).square().sum().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert torch.isfinite(parameter.grad).all(), name
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("switch", "prefix"),
+    [
+        ("backbone", "backbone."),
+        ("candidate_conditioning", "refinement."),
+        ("temporal_bias", "refinement.temporal_bias."),
+        ("spatial_bias", "refinement.spatial_bias."),
+        ("revisit_gate", "revisit_gate."),
+    ],
+)
+def test_an_ablation_removes_the_parameters_of_its_part_and_no_others(
+    preset: str, switch: str, prefix: str
+) -> None:
+    whole = sizes(trained_model(small_config(preset)))
+    without = sizes(trained_model(small_config(preset, **{switch: False})))
+    assert without == {name: size for name, size in whole.items() if not name.startswith(prefix)}
+    assert without != whole
+
+
+def test_without_candidate_conditioning_there_is_no_reader_term_and_no_attention() -> None:
+    found = terms(trained_model(small_config(candidate_conditioning=False)), walk(6))
+    assert not found.reader.any()
+    assert found.attention.shape == (0, 1, 2, PLACES, 4)
+
+
+def test_without_the_revisit_gate_there_is_no_revisit_term() -> None:
+    found = terms(trained_model(small_config(revisit_gate=False)), walk(6))
+    assert not found.revisit.any()
+
+
+@pytest.mark.parametrize("switch", ["temporal_bias", "spatial_bias"])
+def test_a_bias_of_zero_is_no_bias(switch: str) -> None:
+    whole, without = (trained_model(small_config(**{switch: on})) for on in (True, False))
+    missing = whole.load_state_dict(without.state_dict(), strict=False).missing_keys
+    assert missing == [f"refinement.{switch}.weight"]
+    with torch.no_grad():
+        whole.get_parameter(missing[0]).zero_()
+    torch.testing.assert_close(score(whole, walk(9)), score(without, walk(9)), rtol=0, atol=1e-5)
+
+
+def test_dropout_acts_in_training_only() -> None:
+    model = trained_model(small_config(dropout=0.5))
+    batch: HistoryBatch = batch_of(model.config, walk(6))
+    with torch.no_grad():
+        assert torch.equal(model(batch, ALL_ROWS), model(batch, ALL_ROWS))
+        model.train()
+        assert not torch.equal(model(batch, ALL_ROWS), model(batch, ALL_ROWS))

@@ -1,0 +1,70 @@
+import json
+import re
+from typing import Any
+
+import pytest
+
+from castpoi.errors import BadInput
+from castpoi.model.config import PRESETS, ModelConfig
+
+
+def test_the_presets_differ_only_where_the_letter_forbids_sharing_work() -> None:
+    paper, fast = PRESETS["paper"].to_dict(), PRESETS["fast"].to_dict()
+    differing = {name for name in paper if paper[name] != fast[name]}
+    assert differing == {"positions", "gamma_start", "dropout"}
+
+
+def test_the_default_is_the_fast_preset() -> None:
+    assert ModelConfig() == ModelConfig.preset("fast")
+
+
+def test_a_config_survives_json() -> None:
+    config = ModelConfig(width=64, heads=2, spatial_edges_km=(1.0, 3.0), revisit_gate=False)
+    assert ModelConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+def test_the_paper_reads_its_window_and_no_more() -> None:
+    assert ModelConfig.preset("paper").visits_read == 50
+
+
+def test_the_oldest_of_fifty_states_reaches_back_forty_nine_visits_in_each_of_two_layers() -> None:
+    assert ModelConfig.preset("fast").visits_read == 50 + 49 + 49
+
+
+def test_without_a_backbone_only_the_readers_window_is_read() -> None:
+    assert ModelConfig(backbone=False).visits_read == 50
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"width": 0}, "width=0 is not valid; it must be a whole number of at least 1"),
+        ({"window": 2.5}, "window=2.5 is not valid; it must be a whole number of at least 1"),
+        ({"reader_layers": True}, "reader_layers=True is not valid; it must be a whole number"),
+        ({"heads": 3}, "heads=3 must divide width=128"),
+        ({"dropout": 1.0}, "dropout=1.0 must be at least 0 and below 1"),
+        ({"dropout": float("nan")}, "dropout=nan must be at least 0 and below 1"),
+        ({"dropout": "0.1"}, "dropout='0.1' is not valid; it must be a number"),
+        ({"backbone": 1}, "backbone=1 is not valid; it must be true or false"),
+        ({"positions": "rotary"}, "positions='rotary' is not valid; it must be 'absolute' or"),
+        ({"gamma_start": "two"}, "gamma_start='two' is not valid; it must be 'zero' or 'one'"),
+        ({"spatial_edges_km": ()}, "spatial_edges_km=() is not valid; it must be 1 to 255"),
+        ({"spatial_edges_km": (2.0, 2.0)}, "positive numbers, each above the one before"),
+        ({"temporal_edges_hours": (0.0, 1.0)}, "positive numbers, each above the one before"),
+        ({"displacement_edges_km": ("1",)}, "positive numbers, each above the one before"),
+        ({"spatial_edges_km": (1.0, 3e4)}, "spatial_edges_km ends at 30000 km, but no two places"),
+    ],
+)
+def test_nonsense_is_refused(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadInput, match=re.escape(words)):
+        ModelConfig(**changes)
+
+
+def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(BadInput, match=r"a model has no setting 'depth'; its settings are width"):
+        ModelConfig.from_dict({"depth": 3})
+
+
+def test_an_unknown_preset_is_refused() -> None:
+    with pytest.raises(BadInput, match="there is no preset 'huge'; choose paper or fast"):
+        ModelConfig.preset("huge")

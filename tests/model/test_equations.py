@@ -1,0 +1,94 @@
+"""Every equation of the paper against its slow plain-Python reading."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from castpoi.model.castpoi import CastPoi, Terms
+from castpoi.model.config import ModelConfig
+from castpoi.model.scoring import ExactScorer
+from tests.model.reference import Reference
+from tests.model.small import ALL_ROWS, PLACES, batch_of, small_config, trained_model, walk
+
+SWITCHES = ("backbone", "candidate_conditioning", "temporal_bias", "spatial_bias", "revisit_gate")
+PRESETS = {preset: small_config(preset) for preset in ("paper", "fast")}
+VARIANTS = PRESETS | {
+    f"{preset} without {switch}": small_config(preset, **{switch: False})
+    for preset in PRESETS
+    for switch in SWITCHES
+}
+IN_BOTH_PRESETS = pytest.mark.parametrize("config", PRESETS.values(), ids=PRESETS.keys())
+IN_EVERY_VARIANT = pytest.mark.parametrize("config", VARIANTS.values(), ids=VARIANTS.keys())
+HISTORIES = [walk(14, seed=1), walk(1, seed=2), walk(3, seed=3)]
+TOLERANCE = 1e-5
+
+
+def terms_of(model: CastPoi) -> Terms:
+    with torch.inference_mode():
+        return model.terms(model.encode(batch_of(model.config, *HISTORIES)), ALL_ROWS)
+
+
+def assert_close(found: Tensor, expected: object) -> None:
+    np.testing.assert_allclose(found.numpy(), np.array(expected), rtol=1e-5, atol=TOLERANCE)
+
+
+@IN_BOTH_PRESETS
+def test_a_token_is_the_place_the_local_time_and_the_move_that_led_there(
+    config: ModelConfig,
+) -> None:
+    model = trained_model(config)
+    windows = batch_of(config, *HISTORIES).windows
+    with torch.inference_mode():
+        tokens = model.tokens(model.place(windows.row), windows)
+    reference = Reference(model)
+    for history, visits in enumerate(HISTORIES):
+        for back in range(1, min(len(visits), config.visits_read) + 1):
+            expected = reference.token(visits, len(visits) - back)
+            assert_close(tokens[history, -back], expected)
+
+
+@IN_BOTH_PRESETS
+def test_the_backbone_lets_visits_look_back_as_far_as_the_window(config: ModelConfig) -> None:
+    model = trained_model(config)
+    with torch.inference_mode():
+        encoded = model.encode(batch_of(config, *HISTORIES))
+    reference = Reference(model)
+    for history, visits in enumerate(HISTORIES):
+        expected = reference.states(visits)[-config.window :]
+        assert_close(encoded.visits[history, -len(expected) :], expected)
+        assert_close(encoded.state[history], expected[-1])
+
+
+@IN_BOTH_PRESETS
+def test_the_reader_looks_where_the_paper_says(config: ModelConfig) -> None:
+    model = trained_model(config)
+    attention = terms_of(model).attention  # [N, B, H, C, T]
+    reference = Reference(model)
+    for history, visits in enumerate(HISTORIES):
+        for candidate in range(PLACES):
+            _, expected = reference.read(visits, candidate)
+            read = min(len(visits), config.window)
+            assert_close(attention[:, history, :, candidate, -read:], expected)
+
+
+@IN_EVERY_VARIANT
+def test_each_of_the_four_terms_is_the_papers(config: ModelConfig) -> None:
+    model = trained_model(config)
+    found = terms_of(model)
+    reference = Reference(model)
+    for history, visits in enumerate(HISTORIES):
+        for candidate in range(PLACES):
+            for term, expected in reference.terms(visits, candidate).items():
+                assert_close(getattr(found, term)[history, candidate], expected)
+
+
+@IN_EVERY_VARIANT
+def test_the_fast_scorer_gives_the_score_of_the_paper(config: ModelConfig) -> None:
+    model = trained_model(config)
+    with torch.inference_mode():
+        scores = ExactScorer(model, chunk=3).score(model.encode(batch_of(config, *HISTORIES)))
+    reference = Reference(model)
+    for history, visits in enumerate(HISTORIES):
+        expected = [sum(reference.terms(visits, place).values()) for place in range(PLACES)]
+        assert_close(scores[history], expected)

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+
+from castpoi.errors import BadInput
+from castpoi.model.castpoi import Encoded
+from castpoi.model.ranker import CastPoiRanker
+from castpoi.ranker import Ranker
+from tests.model.small import PLACES, builder, histories, small_config, trained_model, walk
+
+HISTORIES = histories(walk(14, seed=1), [], walk(1, seed=2))
+
+
+def ranker(**changes: int) -> CastPoiRanker:
+    config = small_config()
+    return CastPoiRanker(trained_model(config), builder(config), **changes)
+
+
+def test_castpoi_follows_the_protocol_of_every_ranking_method() -> None:
+    castpoi: Ranker[Encoded] = ranker()
+    scores = castpoi.score(castpoi.encode(HISTORIES))
+    assert castpoi.places == PLACES
+    assert scores.shape == (3, PLACES)
+    assert scores.dtype == np.float32
+    assert np.isfinite(scores).all()
+
+
+def test_candidates_are_place_numbers() -> None:
+    castpoi = ranker()
+    encoded = castpoi.encode(HISTORIES)
+    everywhere = castpoi.score(encoded)
+    shared, own = np.array([6, 0]), np.array([[0, 1], [6, 5], [2, 2]])
+    np.testing.assert_allclose(castpoi.score(encoded, shared), everywhere[:, shared], atol=1e-5)
+    expected = np.take_along_axis(everywhere, own, axis=1)
+    np.testing.assert_allclose(castpoi.score(encoded, own), expected, atol=1e-5)
+
+
+def test_no_candidates_have_no_scores() -> None:
+    castpoi = ranker()
+    none = np.array([], dtype=np.int64)
+    assert castpoi.score(castpoi.encode(HISTORIES), none).shape == (3, 0)
+
+
+def test_no_histories_have_no_scores() -> None:
+    castpoi = ranker()
+    assert castpoi.score(castpoi.encode(histories())).shape == (0, PLACES)
+
+
+def test_the_chunk_is_a_matter_of_memory_only() -> None:
+    one, many = ranker(chunk=1), ranker(chunk=1000)
+    np.testing.assert_allclose(
+        one.score(one.encode(HISTORIES)), many.score(many.encode(HISTORIES)), atol=1e-5
+    )
+
+
+def test_more_histories_than_are_encoded_at_once_score_as_they_would_alone() -> None:
+    castpoi = ranker()
+    many = [walk(count % 6, seed=count) for count in range(300)]
+    together = castpoi.score(castpoi.encode(histories(*many)))
+    for each in (0, 7, 255, 256, 299):
+        alone = castpoi.score(castpoi.encode(histories(many[each])))
+        np.testing.assert_allclose(together[each], alone[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("place", [-1, PLACES])
+def test_a_candidate_of_another_city_is_refused(place: int) -> None:
+    castpoi = ranker()
+    encoded = castpoi.encode(HISTORIES)
+    with pytest.raises(BadInput, match=f"candidate {place} is no place of the city; its places"):
+        castpoi.score(encoded, np.array([0, place]))

@@ -1,0 +1,123 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from castpoi.model.castpoi import CastPoi, Encoded
+from castpoi.model.config import ModelConfig
+from castpoi.model.scoring import ExactScorer, ShortlistScorer
+from tests.model.small import ALL_ROWS, PLACES, batch_of, small_config, trained_model, walk
+
+HISTORIES = [walk(14, seed=1), [], walk(1, seed=2), walk(3, seed=3)]
+VARIANTS = {
+    "paper": small_config("paper"),
+    "fast": small_config("fast"),
+    "no reader": small_config(candidate_conditioning=False),
+    "no biases": small_config(temporal_bias=False, spatial_bias=False),
+    "one layer": small_config(reader_layers=1),
+}
+IN_EVERY_VARIANT = pytest.mark.parametrize("config", VARIANTS.values(), ids=VARIANTS.keys())
+
+
+def encode(model: CastPoi) -> Encoded:
+    with torch.inference_mode():
+        return model.encode(batch_of(model.config, *HISTORIES))
+
+
+@IN_EVERY_VARIANT
+def test_exact_scores_are_the_sum_of_the_four_terms(config: ModelConfig) -> None:
+    model = trained_model(config)
+    encoded = encode(model)
+    with torch.inference_mode():
+        expected = model.terms(encoded, ALL_ROWS).score
+    torch.testing.assert_close(ExactScorer(model).score(encoded), expected, rtol=0, atol=1e-5)
+
+
+@given(chunk=st.integers(1, PLACES + 2))
+@settings(max_examples=9, deadline=None)
+def test_the_size_of_a_chunk_changes_no_score(chunk: int) -> None:
+    model = trained_model(small_config())
+    encoded = encode(model)
+    whole = ExactScorer(model, chunk=PLACES).score(encoded)
+    chunked = ExactScorer(model, chunk=chunk).score(encoded)
+    torch.testing.assert_close(chunked, whole, rtol=0, atol=1e-5)
+
+
+def test_scores_stay_exact_where_attention_is_extreme() -> None:
+    model = trained_model(small_config())
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "reader" in name and "query.weight" in name:
+                parameter.mul_(1000)
+    encoded = encode(model)
+    with torch.inference_mode():
+        expected = model.terms(encoded, ALL_ROWS)
+    assert expected.attention.max() > 0.999
+    scores = ExactScorer(model).score(encoded)
+    torch.testing.assert_close(scores, expected.score, rtol=0, atol=1e-4)
+
+
+@IN_EVERY_VARIANT
+def test_candidates_score_the_same_shared_or_each_historys_own(config: ModelConfig) -> None:
+    model = trained_model(config)
+    encoded = encode(model)
+    scorer = ExactScorer(model)
+    everywhere = scorer.score(encoded)
+    shared = torch.tensor([5, 1, 5])
+    own = torch.tensor([[1, 7], [2, 2], [6, 3], [4, 1]])
+    torch.testing.assert_close(
+        scorer.score(encoded, shared), everywhere[:, shared - 1], rtol=0, atol=1e-5
+    )
+    torch.testing.assert_close(
+        scorer.score(encoded, own), everywhere.gather(1, own - 1), rtol=0, atol=1e-5
+    )
+
+
+def test_scoring_leaves_what_was_encoded_and_the_weights_as_they_were() -> None:
+    model = trained_model(small_config())
+    encoded = encode(model)
+    weights = {name: weight.clone() for name, weight in model.state_dict().items()}
+    scorer = ExactScorer(model, chunk=2)
+    assert torch.equal(scorer.score(encoded), scorer.score(encoded))
+    assert all(torch.equal(weights[name], now) for name, now in model.state_dict().items())
+
+
+def test_scores_do_not_ask_for_gradients() -> None:
+    model = trained_model(small_config())
+    assert not ExactScorer(model).score(encode(model)).requires_grad
+
+
+def test_a_shortlist_of_all_places_finds_the_exact_best_in_order() -> None:
+    model = trained_model(small_config())
+    encoded = encode(model)
+    exact = ExactScorer(model)
+    expected = exact.score(encoded).sort(descending=True)
+    rows, scores = ShortlistScorer(exact, size=PLACES).best(encoded, 3)
+    assert torch.equal(rows, expected.indices[:, :3] + 1)
+    torch.testing.assert_close(scores, expected.values[:, :3], rtol=0, atol=1e-5)
+    assert ShortlistScorer(exact, size=PLACES).agreement(encoded, 3) == 1.0
+
+
+def test_a_shortlist_misses_what_only_the_reader_would_lift() -> None:
+    model = trained_model(small_config())
+    assert model.refinement is not None
+    with torch.no_grad():
+        model.refinement.gamma.fill_(100.0)
+    encoded = encode(model)
+    exact = ExactScorer(model)
+    lifted = exact.score(encoded).argmax(dim=1) != exact.quick(encoded, ALL_ROWS).argmax(dim=1)
+    assert lifted.any()
+    found = ShortlistScorer(exact, size=1).agreement(encoded, 1)
+    assert found == pytest.approx(1 - float(lifted.float().mean()))
+
+
+def test_without_a_reader_a_shortlist_misses_nothing() -> None:
+    model = trained_model(small_config(candidate_conditioning=False))
+    assert ShortlistScorer(ExactScorer(model), size=2).agreement(encode(model), 2) == 1.0
+
+
+def test_a_shortlist_is_never_shorter_than_what_is_asked_for() -> None:
+    model = trained_model(small_config())
+    rows, _ = ShortlistScorer(ExactScorer(model), size=1).best(encode(model), 4)
+    assert rows.shape == (4, 4)
+    assert all(len(set(best)) == 4 for best in rows.tolist())
