@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from castpoi.errors import BadInput
 from castpoi.model.batch import HistoryBatch, revisits_of
-from tests.model.small import at, batch_of, histories, small_config, walk
+from tests.model.small import at, batch_of, histories, small_config, trained_model, walk
 
 CONFIG = small_config("paper")
 HOUR_US = 3_600_000_000
@@ -44,6 +44,13 @@ def test_the_clock_is_local_and_the_week_begins_on_monday() -> None:
     windows = batch_of(CONFIG, [(0, at("2012-04-09 02:30"), -240)]).windows
     assert windows.local_hour.tolist() == [[22.5]]
     assert windows.weekday.tolist() == [[6]]
+
+
+def test_the_last_microsecond_of_a_day_is_still_evening() -> None:
+    windows = batch_of(CONFIG, [(0, at("2012-04-09 00:00") - 1, 0)]).windows
+    assert 23.99 < windows.local_hour.item() < 24
+    assert windows.weekday.tolist() == [[6]]
+    trained_model(CONFIG).states(windows)  # there is no fifth part of the day
 
 
 def test_the_clock_is_right_before_1970_too() -> None:

@@ -274,6 +274,7 @@ def test_without_candidate_conditioning_there_is_no_reader_term_and_no_attention
     found = terms(trained_model(small_config(candidate_conditioning=False)), walk(6))
     assert not found.reader.any()
     assert found.attention.shape == (0, 1, 2, PLACES, 4)
+    assert not found.attention_by_visit.any()
 
 
 def test_without_the_revisit_gate_there_is_no_revisit_term() -> None:

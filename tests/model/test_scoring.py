@@ -121,3 +121,13 @@ def test_a_shortlist_is_never_shorter_than_what_is_asked_for() -> None:
     rows, _ = ShortlistScorer(ExactScorer(model), size=1).best(encode(model), 4)
     assert rows.shape == (4, 4)
     assert all(len(set(best)) == 4 for best in rows.tolist())
+
+
+def test_of_equal_places_a_shortlist_names_the_first_first() -> None:
+    model = trained_model(small_config())
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        model.popularity.copy_(torch.tensor([0, 0, 1, 0, 1, 0, 0, 0]))
+    rows, _ = ShortlistScorer(ExactScorer(model), size=PLACES).best(encode(model), 5)
+    assert rows.tolist() == [[2, 4, 1, 3, 5]] * len(HISTORIES)

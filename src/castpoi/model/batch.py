@@ -30,6 +30,7 @@ PADDING: Final = 0
 
 _HOUR_US: Final = 3_600_000_000
 _DAY_US: Final = 24 * _HOUR_US
+_LAST_HOUR: Final = np.nextafter(np.float32(24), np.float32(0))  # else midnight by rounding
 _THURSDAY: Final = 3  # 1970-01-01, with Monday 0
 
 
@@ -56,7 +57,7 @@ class Windows:
     row: Tensor
     """Row of the visited place, 0 where the slot is empty. [B, T]"""
     local_hour: Tensor
-    """Local time of day in hours, 0 to 24. [B, T]"""
+    """Local time of day in hours, from 0 to below 24. [B, T]"""
     weekday: Tensor
     """Local day of the week, Monday 0. [B, T]"""
     move_km: Tensor
@@ -145,7 +146,7 @@ class BatchBuilder:
         local_us = histories.at_us + histories.offset_minutes * 60_000_000
         return VisitFacts(
             row=histories.place + 1,
-            local_hour=(local_us % _DAY_US / _HOUR_US).astype(np.float32),
+            local_hour=np.minimum(local_us % _DAY_US / _HOUR_US, _LAST_HOUR).astype(np.float32),
             weekday=(local_us // _DAY_US + _THURSDAY) % 7,
             move_km=move_km.astype(np.float32),
             move_bucket=bucket_of(move_km, self.config.displacement_edges_km).astype(np.int64),

@@ -82,8 +82,8 @@ class Terms:
 
     @property
     def attention_by_visit(self) -> Tensor:
-        """Weight of each visit, mean over heads and layers. [B, C, T]"""
-        return self.attention.mean(dim=(0, 2))
+        """Weight of each visit, mean over heads and layers; zero without a reader. [B, C, T]"""
+        return self.attention_by_layer.sum(dim=0) / max(1, len(self.attention))
 
 
 class CastPoi(nn.Module):

@@ -34,6 +34,8 @@ CHUNK: Final = 1024
 SHORTLIST: Final = 256
 """Candidates that the reader reads when only the best are asked for."""
 
+_VISITED_AT_ONCE: Final = 4096  # places; bounds the memory of distances that are not kept
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Chunk:
@@ -205,8 +207,9 @@ class _PlaceReader:
         """Distance bias of visited places and candidates. [V], [C] -> [V, C]"""
         if self.refinement.spatial_bias is None:
             return self.vectors.new_zeros(len(visited), len(candidates))
-        bias: Tensor = self.refinement.spatial_bias(self.distances.between(visited, candidates))
-        return bias
+        blocks = torch.split(visited, _VISITED_AT_ONCE)
+        buckets = (self.distances.between(block, candidates) for block in blocks)
+        return torch.cat([self.refinement.spatial_bias(block) for block in buckets])
 
     def _refine(self, chunk: _Chunk, history: _History, bias: Tensor) -> Tensor:
         """The reader's term of one history for a chunk; uses up the spatial bias. [T, C] -> [C]"""

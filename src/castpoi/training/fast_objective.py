@@ -1,0 +1,236 @@
+"""The fast objective: the paper's loss for all positions of a window at once.
+
+Base, popularity and revisit gate learn from every target against the full vocabulary; the reader
+learns from a share of the targets and a few candidates of each (see fused_loss.py). What is learned
+is the paper's model, scored by the same exact scorer.
+
+Shapes: B windows, T slots, R targets of a batch, Q targets read for, C candidates, D width.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from castpoi.checkins import record
+from castpoi.checkins.city import City
+from castpoi.model.batch import BatchBuilder, Revisits, Windows, windows_of
+from castpoi.model.castpoi import CastPoi, Encoded
+from castpoi.model.config import ModelConfig
+from castpoi.training.fused_loss import (
+    Lesson,
+    LossConstants,
+    Reading,
+    fused_loss,
+    quick_scores,
+)
+from castpoi.training.windows import TrainWindow, cut_windows, known_places, train_histories
+
+
+@dataclass(frozen=True, kw_only=True)
+class FastConfig:
+    """How the fast objective spends its time."""
+
+    windows_a_step: int = 8
+    """Windows in a batch; each has up to 50 targets."""
+    reader_share: float = 0.3
+    """Share of targets for which the reader reads."""
+    hard_candidates: int = 16
+    """Hardest places by the other three terms among a target's candidates."""
+    even_candidates: int = 16
+    """Evenly drawn places among a target's candidates; they stand for all others."""
+    explore_weight: float = 1.5
+    """Weight of a target that its history does not know."""
+
+
+@dataclass(frozen=True)
+class FastBatch:
+    """Some windows of an epoch, and the seed of what is drawn for them."""
+
+    windows: NDArray[np.int64]
+    seed: tuple[int, int, int]
+
+
+class FastObjective:
+    """All positions of a window at once, full vocabulary, reader on few candidates."""
+
+    def __init__(
+        self,
+        city: City,
+        *,
+        model: ModelConfig,
+        config: FastConfig,
+        constants: LossConstants,
+        seed: int,
+    ) -> None:
+        self.model = model
+        self.config = config
+        self.constants = constants
+        self.seed = seed
+        self.places = city.places.height
+        histories = train_histories(city)
+        lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
+        builder = BatchBuilder(config=model, lat=lat, lon=lon)
+        self.facts = builder.facts(histories)
+        self.place = histories.place
+        self.at_us = torch.from_numpy(histories.at_us)
+        self.known = known_places(histories, model.revisit_window)
+        self.windows: list[TrainWindow] = cut_windows(histories, model.window)
+
+    def batches(self, epoch: int) -> Sequence[FastBatch]:
+        """All windows once, in an order that seed and epoch fix."""
+        order = np.random.default_rng((self.seed, epoch)).permutation(len(self.windows))
+        size = self.config.windows_a_step
+        return [
+            FastBatch(order[start : start + size], (self.seed, epoch, start))
+            for start in range(0, len(order), size)
+        ]
+
+    def targets(self, batch: FastBatch) -> int:
+        """Number of targets in a batch."""
+        return sum(self.windows[each].end - self.windows[each].learn for each in batch.windows)
+
+    def loss(self, model: nn.Module, batch: FastBatch) -> Tensor:
+        """Mean loss over the targets of a batch."""
+        assert isinstance(model, CastPoi)
+        layout = self._layout([self.windows[each] for each in batch.windows])
+        states = model.states(layout.windows)  # [B, T, D]
+        state = states[layout.learns]  # [R, D]
+        place, popularity = model.place.weight[1:], model.popularity[1:]
+        known, gain = self._gate(model, state, layout.visit)
+        target = torch.from_numpy(self.place[layout.visit + 1])
+        is_new = torch.from_numpy(self._is_new(layout.visit))
+        weight = torch.where(is_new, self.config.explore_weight, 1.0) / len(target)
+        scores = quick_scores(state, place, popularity, known, gain)
+        reading, refinement = None, state.new_zeros(0, 0)
+        if model.refinement is not None:
+            rng = np.random.default_rng(batch.seed)
+            reading = self._choose(scores, target, rng)
+            refinement = self._read(model, states, layout, reading)
+        lesson = Lesson(
+            scores=scores,
+            target=target,
+            weight=weight,
+            known=known,
+            reading=reading,
+            constants=self.constants,
+        )
+        return fused_loss(state, place, popularity, gain, refinement, lesson)
+
+    def _layout(self, windows: list[TrainWindow]) -> "_Layout":
+        """Left-padded windows, and which of their slots learn."""
+        slots = max(window.end - window.begin for window in windows)
+        ends = np.array([window.end for window in windows])
+        visits = ends[:, None] + np.arange(-slots, 0)  # [B, T]
+        is_real = visits >= np.array([window.begin for window in windows])[:, None]
+        learns = visits >= np.array([window.learn for window in windows])[:, None]
+        visits = np.where(is_real, visits, 0)
+        return _Layout(
+            windows=windows_of(self.facts, visits, is_real),
+            visits=torch.from_numpy(visits),
+            learns=torch.from_numpy(learns),
+            visit=visits[learns],
+        )
+
+    def _gate(
+        self, model: CastPoi, state: Tensor, visit: NDArray[np.int64]
+    ) -> tuple[Tensor, Tensor]:
+        """Where the revisit gate raises a score, and by how much. -> [E], [E]"""
+        if model.revisit_gate is None:
+            return torch.zeros(0, dtype=torch.long), state.new_zeros(0)
+        known = self.known
+        begins, ends = known.bounds[visit], known.bounds[visit + 1]
+        lengths = ends - begins
+        owner = np.repeat(np.arange(len(visit)), lengths)
+        within = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        pairs = np.repeat(begins, lengths) + within
+        place = known.place[pairs]
+        features = np.stack(
+            [known.log_count[pairs], known.recency[pairs], np.ones_like(known.recency[pairs])], 1
+        )
+        revisits = Revisits(
+            owner=torch.from_numpy(owner),
+            row=torch.from_numpy(place + 1),
+            features=torch.from_numpy(features),
+        )
+        return torch.from_numpy(owner * self.places + place), model.revisit_gate(state, revisits)
+
+    def _is_new(self, visit: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether the history up to each visit does not know the place that follows."""
+        return self._new_after[visit]
+
+    @property
+    def _new_after(self) -> NDArray[np.bool_]:
+        if not hasattr(self, "_is_new_after"):
+            owner = np.repeat(np.arange(len(self.known.bounds) - 1), np.diff(self.known.bounds))
+            following = np.r_[self.place[1:], -1]
+            knows = self.known.place == following[owner]
+            self._is_new_after = np.ones(len(self.place), dtype=np.bool_)
+            self._is_new_after[owner[knows]] = False
+        return self._is_new_after
+
+    def _choose(self, scores: Tensor, target: Tensor, rng: np.random.Generator) -> Reading:
+        """Which targets the reader reads for, and which candidates."""
+        count = max(1, round(len(target) * self.config.reader_share))
+        rows = torch.from_numpy(np.sort(rng.permutation(len(target))[:count]))
+        asked = target[rows].unsqueeze(1)  # [Q, 1]
+        others = scores[rows].scatter_(1, asked, -torch.inf)
+        hardest = others.topk(self.config.hard_candidates, dim=1, sorted=False).indices
+        even = torch.from_numpy(rng.integers(0, self.places, (count, self.config.even_candidates)))
+        candidates = torch.cat([asked, hardest, even], dim=1)  # [Q, C]
+        return Reading(
+            rows=rows,
+            candidates=candidates,
+            even=self.config.even_candidates,
+            is_first=_is_first(candidates),
+        )
+
+    def _read(
+        self, model: CastPoi, states: Tensor, layout: "_Layout", reading: Reading
+    ) -> Tensor:
+        """What the reader says of the candidates. [Q, C]"""
+        assert model.refinement is not None
+        window, slot = (each[reading.rows] for each in layout.learns.nonzero(as_tuple=True))
+        back = torch.arange(-self.model.window + 1, 1)
+        slots = slot.unsqueeze(1) + back  # [Q, T]
+        inside = slots >= 0
+        slots = slots.clamp(min=0)
+        owner = window.unsqueeze(1)
+        is_real = inside & layout.windows.is_real[owner, slots]
+        at_us = self.at_us[layout.visits[owner, slots]]
+        encoded = Encoded(
+            state=states[window, slot],
+            visits=states[owner, slots] * is_real.unsqueeze(-1),
+            row=layout.windows.row[owner, slots],
+            age_us=(at_us[:, -1:] - at_us).clamp(min=0) * is_real,
+            is_real=is_real,
+            revisits=None,  # type: ignore[arg-type]  # the reader does not ask for them
+        )
+        rows = reading.candidates + 1
+        buckets = model.distances(encoded.row, rows)  # [Q, C, T]
+        refinement: Tensor = model.refinement(model.place(rows), encoded, buckets)[0]
+        return refinement
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Layout:
+    """The windows of a batch."""
+
+    windows: Windows
+    visits: Tensor
+    """Number of the visit in each slot. [B, T]"""
+    learns: Tensor
+    """Whether the visit in a slot has a target. [B, T]"""
+    visit: NDArray[np.int64]
+    """Number of each visit that has a target. [R]"""
+
+
+def _is_first(candidates: Tensor) -> Tensor:
+    """Whether each candidate has not stood in its row before. [Q, C] -> [Q, C]"""
+    order = candidates.sort(dim=1, stable=True)
+    repeats = torch.zeros_like(candidates, dtype=torch.bool)
+    repeats[:, 1:] = order.values[:, 1:] == order.values[:, :-1]
+    return ~torch.zeros_like(repeats).scatter_(1, order.indices, repeats)

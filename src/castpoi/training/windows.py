@@ -1,0 +1,140 @@
+"""Training windows: all positions of a stretch of a trajectory learn at once.
+
+With relative positions the state after a visit does not depend on where its window begins, so one
+pass of the backbone over a window of 100 visits gives the states of all of them. A trajectory is
+cut into strides of 50 visits; a window holds one stride, whose visits learn, and the stride before
+it, which they only look back at. So every target after the first 50 sees a full history.
+
+    visits    0 ........ 49 50 ....... 99 100 ...... 149
+    window 0  learn ──────▶
+    window 1  look back     learn ──────▶
+    window 2                look back     learn ───────▶
+
+Shapes: N visits laid end to end, E (visit, known place) pairs.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castpoi.checkins.city import City
+from castpoi.checkins.record import PARTS, TRAIN
+from castpoi.checkins.trajectory import Histories
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainWindow:
+    """Visits begin:end of the train part; those from `learn` on foretell the visit after them."""
+
+    begin: int
+    learn: int
+    end: int
+
+
+def train_histories(city: City) -> Histories:
+    """The train visits of every user, end to end."""
+    visits = city.trajectories
+    rows = np.flatnonzero(visits.part == PARTS.index(TRAIN))
+    starts = np.flatnonzero(np.r_[True, np.diff(visits.user[rows]) != 0])
+    return Histories(
+        place=visits.place[rows],
+        at_us=visits.at_us[rows],
+        offset_minutes=visits.offset_minutes[rows],
+        bounds=np.r_[starts, len(rows)],
+    )
+
+
+def cut_windows(histories: Histories, stride: int) -> list[TrainWindow]:
+    """Windows in which every visit that has a successor learns exactly once."""
+    windows = []
+    for first, last in zip(histories.bounds[:-1], histories.bounds[1:] - 1, strict=True):
+        # the last train visit has no successor in train
+        for learn in range(int(first), int(last), stride):
+            begin = max(int(first), learn - stride)
+            windows.append(TrainWindow(begin=begin, learn=learn, end=min(learn + stride, int(last))))
+    return windows
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownPlaces:
+    """Which places each visit's history knows, itself included, and how often and recently.
+
+    The features of the revisit gate for all positions at once: pairs of position p are the slice
+    bounds[p]:bounds[p + 1].
+    """
+
+    bounds: NDArray[np.int64]
+    """[N + 1]"""
+    place: NDArray[np.int32]
+    """[E]"""
+    log_count: NDArray[np.float32]
+    """log(1 + visits) among the last `window` visits. [E]"""
+    recency: NDArray[np.float32]
+    """Slot of the last visit in the left-padded window, divided by the window. [E]"""
+
+
+def known_places(histories: Histories, window: int) -> KnownPlaces:
+    """Count the known places of every position.
+
+    A visit is the last one to its place from its own position to the one before the next visit
+    there (or until it leaves the window), so each visit is laid out over that stretch once.
+    """
+    user_end = np.repeat(histories.bounds[1:], histories.lengths)  # [N]
+    following, number = _visits_to_same_place(histories, user_end)
+    visit = np.arange(len(histories.place))
+    stretch = np.minimum(following, visit + window) - visit
+    last_visit = np.repeat(visit, stretch)  # [E]
+    within = np.arange(len(last_visit)) - np.repeat(np.cumsum(stretch) - stretch, stretch)
+    position = last_visit + within
+    order = np.argsort(position, kind="stable")
+    position, last_visit = position[order], last_visit[order]
+    count = number[last_visit] + 1 - _left_behind(histories, position, last_visit, number, window)
+    bounds = np.searchsorted(position, np.arange(len(visit) + 1))
+    return KnownPlaces(
+        bounds=bounds,
+        place=histories.place[last_visit].astype(np.int32),
+        log_count=np.log1p(count).astype(np.float32),
+        recency=((window - (position - last_visit)) / window).astype(np.float32),
+    )
+
+
+def _visits_to_same_place(
+    histories: Histories, user_end: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(next visit of the user to the same place, or the user's end; how many came before). [N]"""
+    owner = histories.owner
+    order = np.lexsort((histories.place, owner))
+    same = (np.diff(owner[order]) == 0) & (np.diff(histories.place[order]) == 0)
+    following = user_end.copy()
+    following[order[:-1][same]] = order[1:][same]
+    begins = np.r_[True, ~same]
+    run = np.cumsum(begins) - 1
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = np.arange(len(order)) - np.flatnonzero(begins)[run]
+    return following, number
+
+
+def _left_behind(
+    histories: Histories,
+    position: NDArray[np.int64],
+    last_visit: NDArray[np.int64],
+    number: NDArray[np.int64],
+    window: int,
+) -> NDArray[np.int64]:
+    """Visits to the pair's place that lie before the window of its position. [E]"""
+    gone = np.zeros(len(position), dtype=np.int64)
+    user_begin = np.repeat(histories.bounds[:-1], histories.lengths)[position]
+    long = np.flatnonzero(position - user_begin >= window)
+    if not len(long):
+        return gone
+    places = int(histories.place.max()) + 1
+    key = histories.owner * places + histories.place  # one number a (user, place)
+    order = np.lexsort((np.arange(len(key)), key))
+    keys, visits = key[order], order
+    wanted = key[last_visit[long]]
+    # visits of one (user, place) stand together in time order: count those before the window
+    span = np.int64(len(key) + 1)
+    before = np.searchsorted(keys * span + visits, wanted * span + position[long] - window + 1)
+    gone[long] = before - np.searchsorted(keys, wanted)
+    return gone

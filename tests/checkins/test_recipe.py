@@ -1,0 +1,98 @@
+"""Recipes: which steps run, in which order, and what they refuse."""
+
+import polars as pl
+import pytest
+
+from castpoi.checkins import record
+from castpoi.checkins.recipe import BAKED_IN, CA, NYC, RECIPES, TKY, Recipe, clean
+from castpoi.errors import BadInput, TooFewCheckins
+from tests.checkins.test_cleaning import checkins
+
+
+def steps_of(recipe: Recipe) -> list[str]:
+    """Names of the steps that a recipe runs on check-ins that satisfy all of them."""
+    frame = checkins([(user, 0, day * 20 + user / 9) for user in range(3) for day in range(12)])
+    published = frame.with_columns(
+        pl.lit(0, dtype=pl.UInt32).alias(record.SESSION),
+        pl.lit(record.TRAIN).alias(record.SOURCE_PART),
+    )
+    return [count.step for count in clean(published, recipe)[1]]
+
+
+def test_the_recipes_of_the_paper_run_its_steps_in_its_order() -> None:
+    assert steps_of(NYC) == [
+        "published sessions shorter than 2",
+        "unseen in the published train",
+    ]
+    assert steps_of(TKY) == [
+        "core once, places >= 10, users >= 10",
+        "isolated by 24 h",
+        "24 h sessions shorter than 2",
+        "unseen in the first 80 %",
+    ]
+    assert steps_of(CA) == ["core twice, places >= 10, users >= 10", *steps_of(TKY)[1:]]
+    assert steps_of(BAKED_IN) == ["unseen in the published train"]
+    assert list(RECIPES) == ["nyc", "tky", "ca"]
+
+
+def test_without_a_wish_only_exact_duplicates_go() -> None:
+    assert steps_of(Recipe()) == ["exact duplicates"]
+    assert steps_of(Recipe(drop_duplicates=False)) == []
+
+
+def test_every_step_can_be_asked_for() -> None:
+    recipe = Recipe(repeat_minutes=5, core="iterate", isolated_hours=48, least_session=2)
+    assert steps_of(recipe) == [
+        "exact duplicates",
+        "repeats within 5 min",
+        "core iterate, places >= 10, users >= 10",
+        "isolated by 48 h",
+        "24 h sessions shorter than 2",
+    ]
+
+
+def test_later_rows_with_a_new_place_go_in_a_split_in_time() -> None:
+    rows = [(0, 0, hour) for hour in range(10)] + [(0, 1, 10.0), (0, 0, 10.5)]
+    left, counts = clean(checkins(rows), Recipe(time_split=True))
+    assert left[record.PLACE].to_list() == [0] * 11
+    assert counts[-1].checkins_before - counts[-1].checkins_after == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"least_place_checkins": 0}, "--min-place-checkins is 0; it must be 1 or more"),
+        ({"least_user_checkins": -3}, "--min-user-checkins is -3; it must be 1 or more"),
+        ({"least_session": 0}, "--min-session is 0; it must be 1 or more"),
+        ({"repeat_minutes": 0.0}, "--repeat-minutes is 0; it must be above 0"),
+        ({"isolated_hours": -1.0}, "--drop-isolated-hours is -1; it must be above 0"),
+        ({"session_gap_hours": 0.0}, "--session-gap-hours is 0; it must be above 0"),
+    ],
+)
+def test_a_recipe_refuses_nonsense(options: dict[str, float], words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        Recipe(**options)  # type: ignore[arg-type]
+
+
+def test_a_step_that_leaves_nothing_is_named() -> None:
+    with pytest.raises(
+        TooFewCheckins, match=r"no check-in is left after the step 'isolated by 1 h'"
+    ):
+        clean(checkins([(0, 0, 0), (0, 0, 5)]), Recipe(isolated_hours=1))
+
+
+@pytest.mark.parametrize(
+    ("column", "word"), [(record.SESSION, "trajectory_id"), (record.SOURCE_PART, "split")]
+)
+def test_a_published_recipe_needs_complete_published_columns(column: str, word: str) -> None:
+    frame = checkins([(0, 0, 0), (0, 0, 1)]).with_columns(
+        pl.Series([0, 0]).alias(record.SESSION),
+        pl.Series([record.TRAIN] * 2).alias(record.SOURCE_PART),
+    )
+    assert clean(frame, NYC)[0].height == 2
+    words = f"this source has no complete column '{word}'"
+    with pytest.raises(BadInput, match=words):
+        clean(frame.drop(column), NYC)
+    gap = pl.when(pl.int_range(pl.len()) == 0).then(pl.col(column)).alias(column)
+    with pytest.raises(BadInput, match=words):
+        clean(frame.with_columns(gap), NYC)

@@ -1,0 +1,130 @@
+"""The rhythm audit: human life by the local clock, and the shift that mends a wrong one."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from castpoi.checkins.rhythm import LEAST_CHECKINS, Rhythm, rhythm_of
+from tests.checkins.reading.conftest import fails
+from tests.conftest import CommandLine
+from tests.sources import table
+
+# check-ins an hour in true local time: quiet at 03:00, busiest in the evening
+HUMAN_CURVE = np.array(
+    [20, 12, 7, 4, 6, 12, 25, 40, 55, 60, 60, 65, 80, 75, 65, 62, 65, 75, 90, 95, 90, 80, 60, 35]
+)
+
+
+def curve(counts: np.ndarray) -> Rhythm:
+    hours = np.repeat(np.arange(24), counts)
+    return rhythm_of(hours * 3_600_000_000 + 1_333_324_800_000_000)
+
+
+def test_a_human_curve_is_quiet_at_three_and_busy_by_day() -> None:
+    rhythm = curve(HUMAN_CURVE)
+    assert (rhythm.trough_hour, rhythm.mending_shift_hours) == (3, 0)
+    assert rhythm.is_human
+    assert rhythm.day_night_ratio == pytest.approx(
+        HUMAN_CURVE[8:22].mean() / HUMAN_CURVE[1:6].mean()
+    )
+    assert rhythm.sentence == (
+        "the quietest local hour is 03:00 and days are 8.9 times as busy as nights"
+    )
+
+
+@pytest.mark.parametrize("shift", range(-11, 13))
+def test_a_human_curve_that_runs_late_names_the_shift_back(shift: int) -> None:
+    rhythm = curve(np.roll(HUMAN_CURVE, shift))
+    assert rhythm.mending_shift_hours == (12 if shift == 12 else -shift)
+    if not rhythm.is_human:
+        assert rhythm.sentence.endswith(
+            f"a shift of {rhythm.mending_shift_hours:+d} h would mend it"
+        )
+    assert rhythm.is_human == (1 <= rhythm.trough_hour < 7 and rhythm.day_night_ratio >= 1.5)
+    if abs(shift) > 4:
+        assert not rhythm.is_human
+
+
+@given(st.lists(st.integers(0, 50), min_size=24, max_size=24), st.integers(0, 23))
+def test_turning_the_clock_turns_the_curve(counts: list[int], shift: int) -> None:
+    before, after = curve(np.array(counts)), curve(np.roll(counts, shift))
+    assert after.hour_share == tuple(np.roll(before.hour_share, shift).tolist())
+    assert sum(after.hour_share) == pytest.approx(1.0 if sum(counts) else 0.0)
+
+
+def test_too_few_check_ins_are_not_judged() -> None:
+    rhythm = rhythm_of(np.zeros(LEAST_CHECKINS - 1, dtype=np.int64))
+    assert not rhythm.is_judged
+    assert rhythm.sentence == "499 check-ins are too few to judge the clock"
+    assert rhythm_of(np.zeros(LEAST_CHECKINS, dtype=np.int64)).is_judged
+
+
+def test_times_before_1970_have_their_hour_too() -> None:
+    assert rhythm_of(np.array([-3_600_000_000])).hour_share[23] == 1.0
+
+
+def test_a_night_without_check_ins_has_a_ratio_that_json_can_hold() -> None:
+    by_day = curve(np.array([0] * 8 + [40] * 14 + [0] * 2))
+    assert by_day.day_night_ratio == 999.0
+    assert rhythm_of(np.zeros(0, dtype=np.int64)).day_night_ratio == 0.0
+
+
+def clock_table(hours_late: int) -> str:
+    """800 check-ins by day, 20 by night in New York, on a clock that is some hours late."""
+    rng = np.random.default_rng(0)
+    hour = np.where(np.arange(820) < 800, rng.integers(8, 23, 820), rng.integers(0, 6, 820))
+    instants = pl.datetime(2012, 6, 1, time_zone="UTC") + pl.duration(
+        days=pl.Series(rng.integers(0, 60, 820)), hours=pl.Series(hour + 4 - hours_late)
+    )
+    frame = pl.select(instants.dt.strftime("%Y-%m-%dT%H:%M:%SZ").alias("time"))
+    return table(
+        [[str(n % 9), f"p{n % 7}", "40.7", "-74.0", at] for n, (at,) in enumerate(frame.rows())]
+    )
+
+
+def test_a_wrong_clock_is_refused_with_the_shift_that_mends_it(
+    castpoi: CommandLine, tmp_path: Path
+) -> None:
+    source = tmp_path / "v.csv"
+    source.write_text(clock_table(hours_late=9))
+    sentence = fails(castpoi, source)
+    assert sentence.startswith("the clock of this source is not that of people: the quietest local")
+    shift = sentence.split("--clock-shift ")[1].split()[0]
+    assert f"a shift of {shift} h would mend it" in sentence
+    assert sentence.endswith("or --accept-rhythm if it is right as it is")
+    words = ("data", "prepare", source, "--out", tmp_path / "city", "--json")
+    mended = castpoi(*words, "--clock-shift", shift)
+    assert mended.code == 0, mended.err
+    assert mended.json["rhythm"]["is_human"] is True
+    accepted = castpoi(*words, "--accept-rhythm", "--overwrite")
+    assert accepted.code == 0
+    assert accepted.json["rhythm"]["is_human"] is False
+
+
+def test_a_second_shift_is_named_as_a_whole(castpoi: CommandLine, tmp_path: Path) -> None:
+    source = tmp_path / "v.csv"
+    source.write_text(clock_table(hours_late=9))
+    once = fails(castpoi, source).split("--clock-shift ")[1].split()[0]
+    twice = fails(castpoi, source, "--clock-shift", "-2").split("--clock-shift ")[1].split()[0]
+    assert once == twice
+
+
+def test_a_city_without_nights_is_not_sent_to_shift_its_clock(
+    castpoi: CommandLine, tmp_path: Path
+) -> None:
+    source = tmp_path / "v.csv"
+    # as busy by night as by day but for a short dip at 03:00
+    hours = [hour for hour in range(24) for _ in range(20 if hour in (2, 3, 4) else 30)]
+    rows = [
+        [str(n % 5), f"p{n % 3}", "51.5", "-0.1", f"2012-01-{1 + n % 28:02}T{hour:02}:00:00Z"]
+        for n, hour in enumerate(hours)
+    ]
+    source.write_text(table(rows))
+    sentence = fails(castpoi, source)
+    assert "no shift of the clock would mend that" in sentence
+    assert "--clock-shift" not in sentence
+    assert sentence.endswith("pass --accept-rhythm if it is right as it is")

@@ -1,0 +1,130 @@
+"""Splits lose nothing, see no future, and set aside what train does not know."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from castpoi.checkins import record
+from castpoi.checkins.split import (
+    SplitKind,
+    chronological,
+    leave_one_out,
+    split_checkins,
+    split_table,
+    time_cuts,
+)
+from castpoi.errors import TooFewCheckins
+
+TRAIN, VALIDATION, TEST, LEFT_OUT = range(4)
+City = list[tuple[int, int, int]]
+"""(user, instant, place) in canonical order."""
+
+cities = st.lists(
+    st.tuples(st.integers(0, 6), st.integers(0, 30), st.integers(0, 5)), max_size=60
+).map(sorted)
+
+
+def columns(city: Sequence[tuple[int, int, int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(user, place, instant)."""
+    user, at, place = np.array(city, dtype=np.int64).reshape(-1, 3).T
+    return user, place, at
+
+
+def test_the_last_visit_is_test_the_one_before_it_validation() -> None:
+    user = np.array([0, 0, 0, 0, 1, 1, 1])
+    place = np.array([5, 6, 5, 6, 6, 5, 5])
+    assert leave_one_out(user, place).tolist() == [
+        *(TRAIN, TRAIN, VALIDATION, TEST),
+        *(TRAIN, VALIDATION, TEST),
+    ]
+
+
+def test_a_user_with_two_check_ins_is_left_out() -> None:
+    user, place = np.array([0, 0, 1, 1, 1]), np.zeros(5, dtype=np.int64)
+    assert leave_one_out(user, place).tolist() == [LEFT_OUT, LEFT_OUT, TRAIN, VALIDATION, TEST]
+
+
+def test_a_target_at_a_place_that_train_lacks_is_left_out() -> None:
+    user, place = np.zeros(4, dtype=np.int64), np.array([1, 1, 2, 1])
+    assert leave_one_out(user, place).tolist() == [TRAIN, TRAIN, LEFT_OUT, TEST]
+
+
+def test_places_of_left_out_users_are_not_known_to_train() -> None:
+    user, place = np.array([0, 0, 1, 1, 1]), np.array([9, 9, 1, 1, 9])
+    assert leave_one_out(user, place).tolist() == [
+        *(LEFT_OUT, LEFT_OUT),
+        *(TRAIN, VALIDATION, LEFT_OUT),
+    ]
+
+
+def test_equal_instants_never_stand_on_both_sides_of_a_cut() -> None:
+    at = np.array([0, 1, 2, 3, 4, 5, 6, 7, 7, 7])
+    assert time_cuts(at) == (7, 7)
+    one = np.zeros(10, dtype=np.int64)
+    assert chronological(one, one, at).tolist() == [TRAIN] * 7 + [TEST] * 3
+
+
+def test_eight_tenths_one_tenth_and_one_tenth_of_distinct_instants() -> None:
+    one = np.zeros(100, dtype=np.int64)
+    part = chronological(one, one, np.arange(100))
+    assert np.bincount(part).tolist() == [80, 10, 10]
+
+
+@given(cities)
+@settings(max_examples=80, deadline=None)
+def test_leaving_one_out_loses_nothing_and_never_sees_the_future(city: City) -> None:
+    user, place, at = columns(city)
+    part = leave_one_out(user, place)
+    assert len(part) == len(city)
+    assert ((part >= TRAIN) & (part <= LEFT_OUT)).all()
+    for one in np.unique(user):
+        mine = part[user == one]
+        if len(mine) < 3:
+            assert (mine == LEFT_OUT).all()
+            continue
+        assert (mine[:-2] == TRAIN).all()
+        assert mine[-2] in (VALIDATION, LEFT_OUT)
+        assert mine[-1] in (TEST, LEFT_OUT)
+        when = at[user == one]
+        assert (when[:-1] <= when[-1]).all()
+    _assert_targets_are_known(part, place)
+
+
+@given(cities.filter(bool))
+@settings(max_examples=80, deadline=None)
+def test_a_split_in_time_loses_nothing_and_never_sees_the_future(city: City) -> None:
+    user, place, at = columns(city)
+    part = chronological(user, place, at)
+    assert len(part) == len(city)
+    first, second = time_cuts(at)
+    assert first <= second
+    assert (at[part == TRAIN] < first).all()
+    assert ((at[part == VALIDATION] >= first) & (at[part == VALIDATION] < second)).all()
+    assert (at[part == TEST] >= second).all()
+    assert (part[at < first] == TRAIN).all()
+    _assert_targets_are_known(part, place)
+    _assert_targets_are_known(part, user)
+    # who is left out is left out for a reason
+    unknown = ~(np.isin(place, place[part == TRAIN]) & np.isin(user, user[part == TRAIN]))
+    assert (unknown[part == LEFT_OUT]).all()
+
+
+def _assert_targets_are_known(part: np.ndarray, codes: np.ndarray) -> None:
+    known = set(codes[part == TRAIN].tolist())
+    assert set(codes[(part == VALIDATION) | (part == TEST)].tolist()) <= known
+
+
+@pytest.mark.parametrize("kind", ["leave-one-out", "chronological"])
+def test_a_city_without_a_test_target_is_refused(kind: SplitKind) -> None:
+    user, place = np.arange(4), np.arange(4)
+    with pytest.raises(TooFewCheckins, match=f"the {kind} split of 4 check-ins has no test target"):
+        split_checkins(kind, user, place, np.arange(4))
+
+
+def test_the_table_of_a_split_has_the_words_of_its_parts() -> None:
+    table = split_table(np.array([0, 3, 1, 2], dtype=np.uint8))
+    assert table.schema == record.SPLIT_SCHEMA
+    assert table.rows() == [(0, "train"), (1, "left out"), (2, "validation"), (3, "test")]

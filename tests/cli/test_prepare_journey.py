@@ -1,0 +1,306 @@
+"""`castpoi data prepare` from end to end: options, bad rows left out, whole or not at all."""
+
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+import pytest
+
+from castpoi.checkins import prepare
+from castpoi.checkins.city import City
+from tests.checkins.reading.conftest import fails
+from tests.conftest import CommandLine
+from tests.sources import (
+    NEW_YORK,
+    table,
+    table_rows,
+    told,
+    told_in,
+    tsmc2014,
+    visits_in,
+)
+
+VISITS: Final = visits_in(NEW_YORK)
+ROWS: Final = table_rows(VISITS)
+TIME: Final = "2012-04-03T18:00:09Z"
+
+
+def with_row(*cells: str) -> str:
+    """The week in New York, and one row more: row 16, line 17."""
+    return table([*ROWS, cells])
+
+
+def swapped(rows: list[list[str]]) -> str:
+    return table([[user, place, lon, lat, at] for user, place, lat, lon, at in rows])
+
+
+BAD_OPTIONS: Final = {
+    "unknown word": (("--columns", "who=user"), "--columns: 'who' is not one of user, place, lat"),
+    "no pair": (("--columns", "user"), "--columns: 'user' is not of the form word=column"),
+    "unknown column": (
+        ("--columns", "user=nobody"),
+        "{source}, row 1: no column 'nobody' for the user; its columns are user, place, lat, lon",
+    ),
+    "unknown zone": (
+        ("--zone", "Mars/Olympus"),
+        "--zone: 'Mars/Olympus' is not an IANA time zone such as America/New_York",
+    ),
+    "unknown encoding": (
+        ("--encoding", "klingon"),
+        "--encoding 'klingon' is not an encoding such as utf-8 or latin-1",
+    ),
+    "no offsets": (
+        ("--local-time", "offset"),
+        "--local-time offset needs a complete column of offsets in minutes; name it with --columns "
+        "offset=COLUMN, or leave local time to the zone of the place",
+    ),
+    "a recipe without its published split": (
+        ("--recipe", "nyc"),
+        "the recipe 'nyc' starts from published files that tell the split and the trajectory of "
+        "every row; this source has no complete column 'trajectory_id'; use the GETNext or STHGCN",
+    ),
+    "another layout": (
+        ("--format", "getnext"),
+        "{source}, row 1: the getnext layout has a column 'user_id', this file has user, place, "
+        "lat, lon, time; read it with --format table",
+    ),
+    "nothing left": (
+        ("--core", "once"),
+        "no check-in is left after the step 'core once, places >= 10, users >= 10' (15 before it)",
+    ),
+    "a limit of zero": (
+        ("--min-user-checkins", "0"),
+        "--min-user-checkins is 0; it must be 1 or more",
+    ),
+    "a gap of nothing": (
+        ("--session-gap-hours", "0"),
+        "--session-gap-hours is 0; it must be above",
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "words"), BAD_OPTIONS.values(), ids=BAD_OPTIONS.keys())
+def test_a_bad_option_gets_one_sentence(
+    castpoi: CommandLine, tmp_path: Path, options: tuple[str, ...], words: str
+) -> None:
+    source = tmp_path / "v.csv"
+    source.write_text(table(ROWS))
+    assert fails(castpoi, source, *options).startswith(words.format(source=source))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--clock-shift", "soon"), "'soon' is not a number of hours such as +8"),
+        (("--format", "excel"), "'excel' is not one of 'auto', 'table', 'tsmc2014'"),
+        (("--delimiter", "::"), "--delimiter '::' must be one character, or 'tab'"),
+        (("--recipe", "nyc", "--core", "once"), "--recipe nyc fixes every cleaning step"),
+        (("--on-bad-rows", "mend"), "'mend' is not one of 'fail', 'drop'"),
+        (("--no-such-option",), "No such option"),
+    ],
+)
+def test_wrong_usage_ends_with_exit_code_2(
+    castpoi: CommandLine, tmp_path: Path, options: tuple[str, ...], words: str
+) -> None:
+    source = tmp_path / "v.csv"
+    source.write_text(table(ROWS))
+    ended = castpoi("data", "prepare", source, "--out", tmp_path / "city", *options)
+    assert (ended.code, ended.out) == (2, "")
+    assert words in ended.err
+    as_json = castpoi("data", "prepare", source, "--out", tmp_path / "city", "--json", *options)
+    assert as_json.code == 2
+    assert words in as_json.json["error"]
+    assert list(tmp_path.iterdir()) == [source]
+
+
+# Leaving bad rows out
+
+
+def test_bad_rows_are_left_out_counted_and_written_beside_the_city(
+    castpoi: CommandLine, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "a.csv", tmp_path / "b.txt"
+    bad = [
+        ["", "bar", "40.7", "-74", TIME],
+        ["7", "bar", "0", "0", TIME],
+        ["7", "bar", "40.7", "-74", "soon"],
+        ["7", "bar", "40.7", "-74", TIME, "more"],
+        ["7", NEW_YORK.places[0].id, "42", "-74", TIME],
+        ["7", "bar", "-74", "40.7", TIME],
+    ]
+    first.write_text(table([bad[0], *ROWS[:8], *bad[1:]]))
+    second.write_bytes(tsmc2014(VISITS[8:], offset_minutes=0) + b"1\tbar\tx\tBar\t\t\t0\tnow\n")
+    words = ("data", "prepare", first, second, "--out", tmp_path / "city")
+    ended = castpoi(*words, "--on-bad-rows", "drop")
+    assert ended.code == 0, ended.err
+    counts = {
+        "too many columns": 1,
+        "no user": 1,
+        "no coordinates": 1,
+        "swapped coordinates": 1,
+        "null island": 1,
+        "unreadable time": 1,
+        "far-apart coordinates": 1,
+    }
+    told_counts = ", ".join(f"{count} {reason}" for reason, count in counts.items())
+    dropped = tmp_path / "city.dropped.csv"
+    assert f"bad rows left out: {told_counts}; written to {dropped}" in ended.out.replace("\n", " ")
+    rows = pl.read_csv(dropped, infer_schema=False).select("file", "row", "reason").rows()
+    assert rows == [
+        ("a.csv", "1", "no user"),
+        ("a.csv", "10", "null island"),
+        ("a.csv", "11", "unreadable time"),
+        ("a.csv", "12", "too many columns"),
+        ("a.csv", "13", "far-apart coordinates"),
+        ("a.csv", "14", "swapped coordinates"),
+        ("b.txt", "8", "no coordinates"),
+    ]
+    city = City.load(tmp_path / "city")
+    assert told_in(city) == told(VISITS)
+    assert city.manifest["dropped_rows"] == counts
+    again = castpoi(*words, "--on-bad-rows", "drop", "--overwrite", "--json")
+    assert again.json["dropped_rows"] == counts
+    assert again.json["steps"][0]["checkins_before"] == len(VISITS) + len(bad) + 1
+
+
+def test_dropped_rows_of_a_former_city_do_not_outlive_it(
+    castpoi: CommandLine, tmp_path: Path
+) -> None:
+    source = tmp_path / "v.csv"
+    source.write_text(with_row("7", "bar", "0", "0", TIME))
+    words = ("data", "prepare", source, "--out", tmp_path / "city", "--on-bad-rows", "drop")
+    assert castpoi(*words).code == 0
+    assert (tmp_path / "city.dropped.csv").exists()
+    source.write_text(table(ROWS))
+    assert castpoi(*words, "--overwrite").code == 0
+    assert not (tmp_path / "city.dropped.csv").exists()
+
+
+def test_a_file_of_bad_rows_only_is_refused_even_when_they_may_be_dropped(
+    castpoi: CommandLine, tmp_path: Path
+) -> None:
+    source = tmp_path / "v.csv"
+    source.write_text(swapped(ROWS))
+    assert fails(castpoi, source, "--on-bad-rows", "drop") == (
+        f"{source}: every row breaks a rule (15 swapped coordinates); see what is wrong with the "
+        "first one by --on-bad-rows fail"
+    )
+
+
+def test_duplicate_rows_are_removed_and_counted_or_kept(
+    castpoi: CommandLine, tmp_path: Path
+) -> None:
+    source = tmp_path / "v.csv"
+    source.write_text(table([*ROWS, *ROWS[:3]]))
+    words = ("data", "prepare", source, "--out", tmp_path / "city")
+    ended = castpoi(*words)
+    assert "exact duplicates" in ended.out
+    step = City.load(tmp_path / "city").manifest["steps"][-1]
+    assert (step["step"], step["checkins_before"], step["checkins_after"]) == (
+        "exact duplicates",
+        18,
+        15,
+    )
+    kept = castpoi(*words, "--keep-duplicates", "--overwrite", "--json")
+    assert kept.json["checkins"] == 18
+
+
+def test_near_points_of_one_place_are_no_mistake_and_the_limit_can_be_raised(
+    castpoi: CommandLine, tmp_path: Path
+) -> None:
+    source = tmp_path / "v.csv"
+    source.write_text(with_row("7", NEW_YORK.places[0].id, "42.5", "-74", TIME))
+    words = ("data", "prepare", source, "--out", tmp_path / "city")
+    ended = castpoi(*words, "--max-place-spread-km", "300")
+    assert ended.code == 0, ended.err
+    places = City.load(tmp_path / "city").places
+    assert 42.5 not in places["lat"]
+
+
+# Whole or not at all
+
+
+def test_a_city_is_not_replaced_unless_asked(castpoi: CommandLine, tmp_path: Path) -> None:
+    source, out = tmp_path / "v.csv", tmp_path / "city"
+    source.write_text(table(ROWS))
+    words = ("data", "prepare", source, "--out", out)
+    assert castpoi(*words).code == 0
+    ended = castpoi(*words)
+    assert ended.code == 1
+    assert f"{out} already holds a city; choose another --out or replace it with" in ended.err
+    source.write_text(table(ROWS[:10]))
+    assert castpoi(*words, "--overwrite").code == 0
+    assert City.load(out).checkins.height == 10
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["city", "v.csv"]
+
+
+@pytest.mark.parametrize("overwrite", [(), ("--overwrite",)])
+def test_another_folder_is_never_replaced(
+    castpoi: CommandLine, tmp_path: Path, overwrite: tuple[str, ...]
+) -> None:
+    source, out = tmp_path / "v.csv", tmp_path / "photos"
+    source.write_text(table(ROWS))
+    out.mkdir()
+    (out / "cat.jpg").write_bytes(b"miaow")
+    ended = castpoi("data", "prepare", source, "--out", out, *overwrite)
+    assert ended.code == 1
+    assert f"{out} exists and is not a city; choose another --out" in ended.err
+    assert [path.name for path in out.iterdir()] == ["cat.jpg"]
+
+
+@pytest.mark.parametrize("fatal", [RuntimeError("the disk is on fire"), KeyboardInterrupt()])
+@pytest.mark.parametrize("step", ["write_json", "DataFrame.write_parquet", "write_bad_rows"])
+def test_an_end_in_the_middle_of_writing_leaves_no_half_city(
+    castpoi: CommandLine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+    fatal: BaseException,
+) -> None:
+    source, out = tmp_path / "v.csv", tmp_path / "city"
+    source.write_text(with_row("7", "bar", "0", "0", TIME))
+
+    def stop(*_: object, **__: object) -> None:
+        raise fatal
+
+    homes = {
+        "write_json": "castpoi.checkins.city.write_json",
+        "DataFrame.write_parquet": "polars.DataFrame.write_parquet",
+        "write_bad_rows": f"{prepare.__name__}.write_bad_rows",
+    }
+    with monkeypatch.context() as patch:
+        patch.setattr(homes[step], stop)
+        ended = castpoi("data", "prepare", source, "--out", out, "--on-bad-rows", "drop")
+    assert ended.code == (130 if isinstance(fatal, KeyboardInterrupt) else 1)
+    assert list(tmp_path.iterdir()) == [source]
+
+
+def test_a_failed_replacement_leaves_the_former_city(castpoi: CommandLine, tmp_path: Path) -> None:
+    source, out = tmp_path / "v.csv", tmp_path / "city"
+    source.write_text(table(ROWS))
+    words = ("data", "prepare", source, "--out", out, "--overwrite")
+    assert castpoi(*words).code == 0
+    source.write_text(with_row("7", "bar", "0", "0", TIME))
+    assert castpoi(*words).code == 1
+    assert told_in(City.load(out)) == told(VISITS)
+
+
+def test_a_preparation_tells_its_steps_and_its_city(castpoi: CommandLine, tmp_path: Path) -> None:
+    source = tmp_path / "v.csv"
+    source.write_text(table(ROWS))
+    out = tmp_path / "deep" / "er" / "city"
+    ended = castpoi("data", "prepare", source, "--out", out)
+    assert (ended.code, ended.err) == (0, "")
+    assert "step: drop" in ended.out
+    fingerprint = City.load(out).fingerprint
+    assert ended.out.splitlines()[-1] == (
+        f"{out}: 9 train, 3 validation and 3 test check-ins, 100.0% of the test targets are "
+        f"revisits; fingerprint {fingerprint[:12]}"
+    )
+    assert {path.name for path in out.iterdir()} == {
+        "checkins.parquet",
+        "users.parquet",
+        "places.parquet",
+        "split.parquet",
+        "manifest.json",
+    }
