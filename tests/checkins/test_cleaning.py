@@ -1,6 +1,7 @@
 """Cleaning steps, worked by hand and against slow loops."""
 
 from collections import Counter
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -48,9 +49,9 @@ def test_one_of_equal_rows_is_kept() -> None:
 
 
 def test_repeats_at_a_place_within_the_time_are_dropped_even_with_another_place_between() -> None:
-    frame = checkins([(1, 7, 0), (1, 8, 0.25), (1, 7, 0.5), (1, 7, 1.1), (2, 7, 0.6)])
+    frame = checkins([(1, 7, 0), (1, 8, 0.25), (1, 7, 0.5), (1, 7, 1.25), (2, 7, 0.6)])
     mask = cleaning.keep_without_repeats(frame, minutes=30)
-    assert kept(frame, mask) == [(1, 7, 0), (1, 8, 0.25), (1, 7, 1.1), (2, 7, 0.6)]
+    assert kept(frame, mask) == [(1, 7, 0), (1, 8, 0.25), (1, 7, 1.25), (2, 7, 0.6)]
 
 
 def test_a_chain_of_repeats_leaves_its_first() -> None:
@@ -122,7 +123,7 @@ def test_sessions_and_isolation_agree_with_a_slow_loop(
     all_rows = kept(frame, np.ones(frame.height, dtype=np.bool_))
     linked = [
         after[0] == before[0] and after[2] - before[2] <= hours
-        for before, after in zip(all_rows, all_rows[1:], strict=False)
+        for before, after in pairwise(all_rows)
     ]
     session, numbers = -1, []
     for at in range(len(all_rows)):

@@ -107,6 +107,45 @@ def test_offsets_agree_with_the_standard_library_around_changes(
     assert found.tolist() == [_zoneinfo_offset(second, zone) for second in seconds]
 
 
+# A busy city has many check-ins in a quarter of an hour: its offsets are looked up by the quarter.
+
+
+@given(
+    st.sampled_from(
+        ["2010-11-07 00:00", "2011-03-13 00:00", "2012-11-04 00:00", "2019-10-05 12:00"]
+    ),
+    st.lists(st.sampled_from(ZONES), min_size=1, max_size=3, unique=True),
+    st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=30, deadline=None)
+def test_offsets_of_a_busy_city_agree_with_the_standard_library(
+    from_utc: str, zones: list[str], seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    second = us(from_utc) // 1_000_000 + rng.integers(0, 8 * 3600, 150)
+    zone = rng.integers(0, len(zones), 150)
+    slow = [_zoneinfo_offset(int(s), zones[z]) for s, z in zip(second, zone, strict=True)]
+    assert offsets_minutes(second * 1_000_000, zone, zones).tolist() == slow
+
+
+def test_newfoundland_changed_its_clock_at_one_past_midnight() -> None:
+    minute = np.arange(us("2010-11-07 00:00"), us("2010-11-07 04:00"), 60_000_000)
+    offsets = offsets_minutes(minute, np.zeros(240, dtype=np.int64), ["America/St_Johns"])
+    # 00:01 NDT is 02:31 in UTC
+    assert offsets.tolist() == [-150] * 151 + [-210] * 89
+
+
+def test_offsets_before_1973_are_those_of_their_time() -> None:
+    # Liberia stood 44 minutes and 30 seconds behind until 7 January 1972
+    assert offset_at("1971-06-01 12:00", "Africa/Monrovia") in (-44, -45)
+    assert offset_at("1972-06-01 12:00", "Africa/Monrovia") == 0
+
+
+def test_no_check_ins_have_no_offsets() -> None:
+    none = np.zeros(0, dtype=np.int64)
+    assert offsets_minutes(none, none, [NEW_YORK]).tolist() == []
+
+
 @given(rows)
 @settings(max_examples=60, deadline=None)
 def test_wall_clocks_lead_back_to_their_instants(rows: list[tuple[int, int]]) -> None:

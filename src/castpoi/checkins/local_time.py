@@ -16,6 +16,7 @@ from castpoi.errors import BadInput
 
 _QUARTER_US: Final = 900_000_000
 _QUARTERS_SINCE_US: Final = 94_694_400_000_000  # 1973-01-01, the year after Liberia's last oddity
+Minutes = NDArray[np.int16]
 
 
 def check_zone(zone: str, *, where: str) -> None:
@@ -30,11 +31,12 @@ def check_zone(zone: str, *, where: str) -> None:
 
 def offsets_minutes(
     at_us: NDArray[np.int64], zone_of_row: NDArray[np.int64], zones: list[str]
-) -> NDArray[np.int16]:
+) -> Minutes:
     """Local time minus UTC in minutes of every instant, in the zone of its row.
 
-    Since 1973 every zone has changed its clock on a quarter of an hour of UTC, so one look-up a
-    quarter serves all check-ins in it; older instants are looked up one by one.
+    Zones change their clock on a quarter of an hour of UTC, so one look-up a quarter serves all
+    check-ins in it. Looked up one by one are instants before 1973 and those in the few quarters
+    in whose midst a clock changed: Newfoundland's, at 00:01 until 2011.
     """
     if not len(at_us):
         return np.empty(0, dtype=np.int16)
@@ -42,22 +44,35 @@ def offsets_minutes(
     quarters = last // _QUARTER_US - first // _QUARTER_US + 1
     if first < _QUARTERS_SINCE_US or quarters * len(zones) > len(at_us):
         return _offsets_one_by_one(at_us, zone_of_row, zones)
-    starts = (first // _QUARTER_US + np.arange(quarters)) * _QUARTER_US
-    table = np.stack([_offsets_in(zone, starts) for zone in zones])
+    starts = (first // _QUARTER_US + np.arange(quarters + 1)) * _QUARTER_US
+    table = np.stack([_offsets_in(zone, starts) for zone in zones])  # [zones, quarters + 1]
     quarter = at_us // _QUARTER_US - first // _QUARTER_US
-    return table[0][quarter] if len(zones) == 1 else table[zone_of_row, quarter]
+    offsets = table[0][quarter] if len(zones) == 1 else table[zone_of_row, quarter]
+    changes = np.stack([_changes_within(*row, starts) for row in zip(zones, table, strict=True)])
+    if changes.any():
+        rows = np.flatnonzero(changes[zone_of_row, quarter])
+        offsets[rows] = _offsets_one_by_one(at_us[rows], zone_of_row[rows], zones)
+    return offsets
+
+
+def _changes_within(zone: str, offsets: Minutes, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether the clock of a zone changed in the midst of each quarter, not at its end."""
+    within = np.zeros(len(starts), dtype=np.bool_)
+    changed = np.flatnonzero(offsets[1:] != offsets[:-1])
+    within[changed] = _offsets_in(zone, starts[changed] + _QUARTER_US - 1) != offsets[changed]
+    return within
 
 
 def _offsets_one_by_one(
     at_us: NDArray[np.int64], zone_of_row: NDArray[np.int64], zones: list[str]
-) -> NDArray[np.int16]:
+) -> Minutes:
     offsets = np.empty(len(at_us), dtype=np.int16)
     for zone, rows in _rows_by_zone(zone_of_row, zones):
         offsets[rows] = _offsets_in(zone, at_us[rows])
     return offsets
 
 
-def _offsets_in(zone: str, at_us: NDArray[np.int64]) -> NDArray[np.int16]:
+def _offsets_in(zone: str, at_us: NDArray[np.int64]) -> Minutes:
     local = pl.Series(at_us).cast(pl.Datetime("us", "UTC")).dt.convert_time_zone(zone)
     whole = local.dt.base_utc_offset() + local.dt.dst_offset()
     return whole.dt.total_minutes().to_numpy().astype(np.int16)

@@ -27,7 +27,13 @@ from castpoi.training.fused_loss import (
     fused_loss,
     quick_scores,
 )
-from castpoi.training.windows import TrainWindow, cut_windows, known_places, train_histories
+from castpoi.training.windows import (
+    KnownPlaces,
+    TrainWindow,
+    cut_windows,
+    known_places,
+    train_histories,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +84,7 @@ class FastObjective:
         self.place = histories.place
         self.at_us = torch.from_numpy(histories.at_us)
         self.known = known_places(histories, model.revisit_window)
+        self.is_new_after = _is_new_after(histories.place, self.known)
         self.windows: list[TrainWindow] = cut_windows(histories, model.window)
 
     def batches(self, epoch: int) -> Sequence[FastBatch]:
@@ -102,7 +109,7 @@ class FastObjective:
         place, popularity = model.place.weight[1:], model.popularity[1:]
         known, gain = self._gate(model, state, layout.visit)
         target = torch.from_numpy(self.place[layout.visit + 1])
-        is_new = torch.from_numpy(self._is_new(layout.visit))
+        is_new = torch.from_numpy(self.is_new_after[layout.visit])
         weight = torch.where(is_new, self.config.explore_weight, 1.0) / len(target)
         scores = quick_scores(state, place, popularity, known, gain)
         reading, refinement = None, state.new_zeros(0, 0)
@@ -158,20 +165,6 @@ class FastObjective:
         )
         return torch.from_numpy(owner * self.places + place), model.revisit_gate(state, revisits)
 
-    def _is_new(self, visit: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether the history up to each visit does not know the place that follows."""
-        return self._new_after[visit]
-
-    @property
-    def _new_after(self) -> NDArray[np.bool_]:
-        if not hasattr(self, "_is_new_after"):
-            owner = np.repeat(np.arange(len(self.known.bounds) - 1), np.diff(self.known.bounds))
-            following = np.r_[self.place[1:], -1]
-            knows = self.known.place == following[owner]
-            self._is_new_after = np.ones(len(self.place), dtype=np.bool_)
-            self._is_new_after[owner[knows]] = False
-        return self._is_new_after
-
     def _choose(self, scores: Tensor, target: Tensor, rng: np.random.Generator) -> Reading:
         """Which targets the reader reads for, and which candidates."""
         count = max(1, round(len(target) * self.config.reader_share))
@@ -188,9 +181,7 @@ class FastObjective:
             is_first=_is_first(candidates),
         )
 
-    def _read(
-        self, model: CastPoi, states: Tensor, layout: "_Layout", reading: Reading
-    ) -> Tensor:
+    def _read(self, model: CastPoi, states: Tensor, layout: "_Layout", reading: Reading) -> Tensor:
         """What the reader says of the candidates. [Q, C]"""
         assert model.refinement is not None
         window, slot = (each[reading.rows] for each in layout.learns.nonzero(as_tuple=True))
@@ -226,6 +217,15 @@ class _Layout:
     """Whether the visit in a slot has a target. [B, T]"""
     visit: NDArray[np.int64]
     """Number of each visit that has a target. [R]"""
+
+
+def _is_new_after(place: NDArray[np.int64], known: KnownPlaces) -> NDArray[np.bool_]:
+    """Whether the history up to each visit does not know the place that follows. [N]"""
+    owner = np.repeat(np.arange(len(place)), np.diff(known.bounds))  # [E]
+    following = np.r_[place[1:], -1]
+    is_new = np.ones(len(place), dtype=np.bool_)
+    is_new[owner[known.place == following[owner]]] = False
+    return is_new
 
 
 def _is_first(candidates: Tensor) -> Tensor:

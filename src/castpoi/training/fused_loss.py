@@ -88,7 +88,9 @@ def fused_loss(
 
     state [R, D], place [V, D], popularity [V], gain of known places [E], refinement [Q, C].
     """
-    total: Tensor = _FusedLoss.apply(state, place, popularity, gain, refinement, lesson)
+    total: Tensor = _FusedLoss.apply(  # type: ignore[no-untyped-call]
+        state, place, popularity, gain, refinement, lesson
+    )
     return total
 
 
@@ -125,7 +127,7 @@ def _loss_and_slope(refinement: Tensor, lesson: Lesson) -> tuple[Tensor, Tensor,
     places = scores.shape[1]
     smooth = constants.label_smoothing / (places - 1)
     mass = 1 - constants.label_smoothing + places * smooth  # of the smoothed target
-    ratio = None if reading is None else _add_refinement(scores, refinement, reading)
+    ratio = scores.new_ones(0) if reading is None else _add_refinement(scores, refinement, reading)
     target = lesson.target.unsqueeze(1)  # [R, 1]
     target_score = scores.gather(1, target)
     hardest = scores.scatter(1, target, -torch.inf).topk(constants.hard_negatives, dim=1)
@@ -133,7 +135,7 @@ def _loss_and_slope(refinement: Tensor, lesson: Lesson) -> tuple[Tensor, Tensor,
     top = torch.maximum(target_score, hardest.values[:, :1])
     summed = scores.sum(dim=1, keepdim=True)
     chance = scores.sub_(top).exp_()  # [R, V], in place
-    rest = None if reading is None else _scale_rest(chance, reading, ratio)
+    rest = (ratio, ratio) if reading is None else _scale_rest(chance, reading, ratio)
     partition = chance.sum(dim=1, keepdim=True)  # [R, 1]
     weight = lesson.weight.unsqueeze(1)
     push = constants.margin_weight / constants.hard_negatives

@@ -52,7 +52,8 @@ def cut_windows(histories: Histories, stride: int) -> list[TrainWindow]:
         # the last train visit has no successor in train
         for learn in range(int(first), int(last), stride):
             begin = max(int(first), learn - stride)
-            windows.append(TrainWindow(begin=begin, learn=learn, end=min(learn + stride, int(last))))
+            end = min(learn + stride, int(last))
+            windows.append(TrainWindow(begin=begin, learn=learn, end=end))
     return windows
 
 
@@ -89,7 +90,7 @@ def known_places(histories: Histories, window: int) -> KnownPlaces:
     position = last_visit + within
     order = np.argsort(position, kind="stable")
     position, last_visit = position[order], last_visit[order]
-    count = number[last_visit] + 1 - _left_behind(histories, position, last_visit, number, window)
+    count = number[last_visit] + 1 - _left_behind(histories, position, last_visit, window)
     bounds = np.searchsorted(position, np.arange(len(visit) + 1))
     return KnownPlaces(
         bounds=bounds,
@@ -119,7 +120,6 @@ def _left_behind(
     histories: Histories,
     position: NDArray[np.int64],
     last_visit: NDArray[np.int64],
-    number: NDArray[np.int64],
     window: int,
 ) -> NDArray[np.int64]:
     """Visits to the pair's place that lie before the window of its position. [E]"""
@@ -130,9 +130,8 @@ def _left_behind(
         return gone
     places = int(histories.place.max()) + 1
     key = histories.owner * places + histories.place  # one number a (user, place)
-    order = np.lexsort((np.arange(len(key)), key))
-    keys, visits = key[order], order
-    wanted = key[last_visit[long]]
+    visits = np.argsort(key, kind="stable")
+    keys, wanted = key[visits], key[last_visit[long]]
     # visits of one (user, place) stand together in time order: count those before the window
     span = np.int64(len(key) + 1)
     before = np.searchsorted(keys * span + visits, wanted * span + position[long] - window + 1)

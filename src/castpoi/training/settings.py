@@ -1,0 +1,94 @@
+"""From words on a command line to a model and a way to train it.
+
+Every field of `ModelConfig` and `TrainingConfig` is a setting, read by the type of the field; so
+an ablation is `spatial_bias=false` and not a branch of the code.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from castpoi.errors import BadInput
+from castpoi.model.config import ModelConfig
+from castpoi.training.config import TrainingConfig
+
+DEFAULT_PRESET: Final = "fast"
+
+_TRUTHS: Final = {"true": True, "false": False}
+
+
+def pairs_of(words: Iterable[str]) -> dict[str, str]:
+    """Settings from words like `width=64`; each may stand once."""
+    settings: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name.strip():
+            raise BadInput(f"setting '{word}' is not of the form name=value, for instance width=64")
+        if name.strip() in settings:
+            raise BadInput(f"setting '{name.strip()}' is given twice; give it once")
+        settings[name.strip()] = value.strip()
+    return settings
+
+
+def configs_of(
+    preset: str | None, settings: Mapping[str, str]
+) -> tuple[ModelConfig, TrainingConfig]:
+    """The model and the training of a preset, with the given settings changed."""
+    model = ModelConfig.preset(preset or DEFAULT_PRESET)
+    training = TrainingConfig.preset(preset or DEFAULT_PRESET)
+    of_model, of_training = _kinds(ModelConfig), _kinds(TrainingConfig)
+    model_changes, training_changes = {}, {}
+    for name, text in settings.items():
+        if name in of_model:
+            model_changes[name] = _read(name, text, of_model[name])
+        elif name in of_training:
+            training_changes[name] = _read(name, text, of_training[name])
+        else:
+            raise BadInput(_no_such_setting(name, list(of_model), list(of_training)))
+    return (
+        ModelConfig.from_dict(model.to_dict() | model_changes),
+        TrainingConfig.from_dict(training.to_dict() | training_changes),
+    )
+
+
+def _kinds(config: type[ModelConfig] | type[TrainingConfig]) -> dict[str, Any]:
+    return {field.name: field.type for field in fields(config)}
+
+
+def _no_such_setting(name: str, of_model: list[str], of_training: list[str]) -> str:
+    close = difflib.get_close_matches(name, of_model + of_training, n=1)
+    guess = f"did you mean '{close[0]}'? " if close else ""
+    return (
+        f"there is no setting '{name}'; {guess}settings of the model are {', '.join(of_model)}; "
+        f"settings of the training are {', '.join(of_training)}"
+    )
+
+
+def _read(name: str, text: str, kind: Any) -> Any:
+    """One value by the type of its field; the config itself refuses what is out of range."""
+    try:
+        if kind is bool:
+            return _TRUTHS[text.lower()]
+        if kind is int:
+            return int(text)
+        if kind is float:
+            return float(text)
+        if kind == int | None:
+            return None if text.lower() == "none" else int(text)
+        if kind == tuple[float, ...]:
+            return [float(each) for each in text.split(",")]
+    except (KeyError, ValueError) as problem:
+        raise BadInput(f"setting {name}={text!r} cannot be read; give {_asked(kind)}") from problem
+    return text
+
+
+def _asked(kind: Any) -> str:
+    words = {
+        bool: "true or false",
+        int: "a whole number",
+        float: "a number",
+        int | None: "a whole number or none",
+        tuple[float, ...]: "numbers with commas between them",
+    }
+    return words[kind]
