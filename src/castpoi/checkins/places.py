@@ -111,7 +111,7 @@ def _far_from_own_place(points: pl.DataFrame, limit_km: float) -> pl.DataFrame:
 
 
 def usual_text(rows: pl.DataFrame, column: str, texts: pl.Series) -> pl.DataFrame:
-    """The most frequent text of a coded column for every place: columns place, `column`."""
+    """The most frequent text of a coded column for every place, blanks aside: place, `column`."""
     if column not in rows.columns:
         return pl.DataFrame(schema={record.PLACE: pl.UInt32, column: pl.String})
     counted = (
@@ -123,6 +123,7 @@ def usual_text(rows: pl.DataFrame, column: str, texts: pl.Series) -> pl.DataFram
     )
     return (
         counted.with_columns(texts.gather(counted[column]).alias(column))
+        .filter(pl.col(column).str.strip_chars() != "")
         .sort(record.PLACE, -pl.col("rows").cast(pl.Int64), column)
         .unique(record.PLACE, keep="first", maintain_order=True)
         .select(record.PLACE, column)

@@ -88,9 +88,7 @@ def fused_loss(
 
     state [R, D], place [V, D], popularity [V], gain of known places [E], refinement [Q, C].
     """
-    total: Tensor = _FusedLoss.apply(  # type: ignore[no-untyped-call]
-        state, place, popularity, gain, refinement, lesson
-    )
+    total: Tensor = _FusedLoss.apply(state, place, popularity, gain, refinement, lesson)
     return total
 
 

@@ -75,6 +75,7 @@ BAD_FILES: Final = {
     "empty file": ("v.csv", "", " is empty (0 bytes); download or export it again"),
     "blank first line": ("v.csv", "\n\n", " has no header: its first line is empty"),
     "header only": ("v.csv", table([]), " has a header but no rows; export it again"),
+    "nothing but blank lines": ("v.csv", table([]) + "\n\n", " has a header but no rows; export"),
     "out of range": (
         "v.csv",
         with_row("7", "bar", "95", "-200.5", TIME),
@@ -171,6 +172,11 @@ BAD_FILES: Final = {
     "a user of blanks": (
         "v.csv",
         with_row("  ", "bar", "40.7", "-74", TIME),
+        ", row 16 (line 17): the user is missing; fill it in",
+    ),
+    "rubbish without a user": (
+        "v.csv",
+        with_row("", "", "?", "?", "?"),
         ", row 16 (line 17): the user is missing; fill it in",
     ),
     "no place": (

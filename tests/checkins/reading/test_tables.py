@@ -171,6 +171,19 @@ def test_a_time_format_that_first_shows_late_in_the_file_is_read_too(
     assert (last.user, last.place.id, last.at.replace(day=28).isoformat()) in told_in(city)
 
 
+@pytest.mark.parametrize("blank", ["", " ", '""', '"  "'])
+def test_a_blank_category_name_or_zone_is_none(
+    prepared: PrepareCity, tmp_path: Path, blank: str
+) -> None:
+    source = tmp_path / "visits.csv"
+    header = ("user", "place", "lat", "lon", "time", "category", "name", "zone")
+    source.write_text(table([[*r, blank, blank, blank] for r in ROWS], header))
+    city, _ = prepared(source)
+    assert city.places[record.CATEGORY].to_list() == [None] * 4
+    assert city.places[record.NAME].to_list() == [None] * 4
+    assert set(city.places[record.ZONE]) == {"America/Los_Angeles"}
+
+
 # Local time
 
 

@@ -151,8 +151,20 @@ class _Reading:
         )
         if doubtful.any() and not self.source.is_parquet:
             rows = self._parse(list(times.ALL_FORMATS), means, lenient=True)
-        rows, padding = self._without_padding(self._without_blank_ids(_without_blank_lines(rows)))
+        rows = self._without_blank_lines(rows)
+        if rows.is_empty():
+            raise BadInput(f"{self.source.path} has a header but no rows; export it again")
+        rows, padding = self._without_padding(self._without_blank_ids(rows))
         return rows, padding, means
+
+    def _without_blank_lines(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """A line without any cell, often the last one, is no row; the others keep their numbers."""
+        if self.source.is_parquet or not (rows[BROKEN] == CODE["no user"]).any():
+            return rows
+        cells = pl.all().exclude(record.ROW).is_null()
+        lines = self.source.scan(ragged=True).filter(pl.all_horizontal(cells))
+        blank = lines.select(record.ROW).collect()
+        return rows.join(blank, on=record.ROW, how="anti", maintain_order="left")
 
     def _without_blank_ids(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows whose user or place is blank marked as such; few texts are looked at, not rows."""
@@ -298,14 +310,6 @@ class _Reading:
         place = pl.col(record.PLACE).to_physical()
         kept = rows.filter(place.is_null() | (place != code))
         return kept, rows.height - kept.height
-
-
-def _without_blank_lines(rows: pl.DataFrame) -> pl.DataFrame:
-    """A line without any cell, often the last one, is no row; the others keep their numbers."""
-    if not (rows[BROKEN] == CODE["no user"]).any():
-        return rows
-    cells = (record.USER, record.PLACE, record.LAT, record.LON, CLOCK)
-    return rows.filter(~pl.all_horizontal(pl.col(name).is_null() for name in cells))
 
 
 def _is_filled(column: str, dtype: pl.DataType) -> pl.Expr:

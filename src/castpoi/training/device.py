@@ -1,0 +1,64 @@
+"""Where tensors live, and how many cores and how much order their arithmetic gets."""
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+import torch
+
+from castpoi.errors import BadInput
+from castpoi.training.world import World
+
+
+def device_named(name: str) -> torch.device:
+    """A device of this machine: cpu, cuda (of several, this process's own), or mps."""
+    found = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": _has_mps()}
+    if not found.get(name, False):
+        here = " or ".join(each for each, is_here in found.items() if is_here)
+        raise BadInput(f"device '{name}' is not on this machine; choose {here}")
+    return torch.device(name, World.from_environment().local_rank if name == "cuda" else None)
+
+
+def mixed_precision(device: torch.device) -> AbstractContextManager[object]:
+    """bfloat16 where it helps: on CUDA. Elsewhere all is float32."""
+    if device.type != "cuda":
+        return nullcontext()
+    return torch.autocast("cuda", dtype=torch.bfloat16)
+
+
+@contextmanager
+def orderly(device: torch.device, *, threads: int) -> Iterator[None]:
+    """So many cores, and sums in one fixed order on the CPU; all as before when the block ends.
+
+    The order costs nothing worth measuring, and without it two runs of one seed differ: on
+    several cores torch adds slopes of shared rows in the order in which they happen to arrive.
+    """
+    before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    filling = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
+    torch.set_num_threads(threads)
+    if device.type == "cpu":
+        torch.use_deterministic_algorithms(True)
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    try:
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            yield
+    finally:
+        torch.set_num_threads(before[0])
+        torch.use_deterministic_algorithms(before[1])
+        torch.utils.deterministic.fill_uninitialized_memory = filling  # type: ignore[attr-defined]
+
+
+def seed_epoch(seed: int, epoch: int) -> None:
+    """Fix all that torch draws in an epoch, whatever was drawn before it."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.randint(2**62, (epoch + 1,), generator=generator)
+    torch.manual_seed(int(drawn[epoch]))
+
+
+def cores() -> int:
+    """The cores torch would use if nobody said otherwise."""
+    return torch.get_num_threads() or os.cpu_count() or 1
+
+
+def _has_mps() -> bool:
+    return bool(torch.backends.mps.is_available())

@@ -1,0 +1,59 @@
+"""How much memory is free, and how many candidates the reader may read at once within it.
+
+The number is rounded down to a power of two and has a ceiling that ordinary machines reach, so
+that two of them cut the same candidates into the same parts and their runs agree to the last bit.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from castpoi.model.config import ModelConfig
+
+MOST_CANDIDATES: Final = 64
+"""Larger parts were not quicker on a CPU: what is written should be read again from its cache."""
+
+_UNKNOWN_FREE_BYTES: Final = 2 * 2**30  # where the system does not say
+_SHARE: Final = 0.25  # of what is free; the rest is for gradients, the optimizer and others
+_FLOAT_BYTES: Final = 4
+
+
+def free_bytes(
+    meminfo: Path = Path("/proc/meminfo"), cgroup: Path = Path("/sys/fs/cgroup")
+) -> int:
+    """Memory that can be taken without harm: of the machine, and of the container if there is one.
+
+    Linux says so; elsewhere a modest guess is returned.
+    """
+    found = [free for free in (_of_machine(meminfo), _of_container(cgroup)) if free is not None]
+    return min(found, default=_UNKNOWN_FREE_BYTES)
+
+
+def candidates_at_once(config: ModelConfig, *, histories: int, free: int) -> int:
+    """How many candidates may be read for so many histories, a power of two and at least 1."""
+    fitting = int(free * _SHARE) // (histories * bytes_of_reading(config))
+    return 1 << (max(1, min(fitting, MOST_CANDIDATES)).bit_length() - 1)
+
+
+def bytes_of_reading(config: ModelConfig) -> int:
+    """About what autograd keeps of one candidate that reads one history."""
+    attention = 6 * config.heads * config.window  # logits, bias, mask, softmax and their copies
+    vectors = 10 * config.width + 4 * config.feed_forward_width
+    head = 8 * config.width
+    return _FLOAT_BYTES * (config.reader_layers * (attention + vectors) + head)
+
+
+def _of_machine(meminfo: Path) -> int | None:
+    try:
+        lines = meminfo.read_text().splitlines()
+        free = next(line for line in lines if line.startswith("MemAvailable:"))
+        return int(free.split()[1]) * 1024
+    except (OSError, StopIteration, ValueError, IndexError):
+        return None
+
+
+def _of_container(cgroup: Path) -> int | None:
+    try:
+        most = int((cgroup / "memory.max").read_text())
+        return max(0, most - int((cgroup / "memory.current").read_text()))
+    except (OSError, ValueError):  # no container, or one without a limit
+        return None

@@ -1,0 +1,116 @@
+"""Which epoch is kept, when training ends, and the cheap ranks by which both are decided.
+
+To choose an epoch, the reader reads only a shortlist: the best places by the other three terms.
+All others keep their score without it. Evaluation never ranks this way.
+
+Shapes: B histories, P places, M shortlisted places.
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from castpoi.checkins.trajectory import Histories
+from castpoi.errors import BadInput
+from castpoi.evaluation.metrics import Metrics
+from castpoi.model.batch import BatchBuilder
+from castpoi.model.castpoi import CastPoi, Encoded
+from castpoi.model.scoring import SHORTLIST, ExactScorer
+from castpoi.training.config import TrainingConfig
+
+
+class ShortlistRanker:
+    """Ranks places with a model still in training; exact among the best, cheap for the rest."""
+
+    def __init__(self, model: CastPoi, builder: BatchBuilder, *, size: int = SHORTLIST) -> None:
+        self.model = model
+        self.builder = builder
+        self.scorer = ExactScorer(model)
+        self.size = min(size, model.place_count)
+
+    @property
+    def places(self) -> int:
+        """Number of places in the vocabulary, P."""
+        return self.model.place_count
+
+    @torch.inference_mode()
+    def encode(self, histories: Histories) -> Encoded:
+        """Read a batch of histories once, before any place is scored."""
+        batch = self.builder.build(histories)
+        return self.model.encode(batch.to(self.model.popularity.device))
+
+    @torch.inference_mode()
+    def score(
+        self, encoded: Encoded, candidates: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
+        """Score every place for each history. [B, P]"""
+        if candidates is not None:
+            raise BadInput("a shortlist is drawn from all places; ask for all, not for candidates")
+        rows = torch.arange(1, self.places + 1, device=encoded.state.device)
+        scores = self.scorer.quick(encoded, rows)  # [B, P]
+        shortlist = scores.topk(self.size, dim=1, sorted=False).indices  # [B, M]
+        scores.scatter_(1, shortlist, self.scorer.score(encoded, shortlist + 1))
+        array: NDArray[np.float32] = scores.float().cpu().numpy()
+        return array
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpochRecord:
+    """What is known of an epoch when it has ended."""
+
+    at_utc: str
+    epoch: int
+    """The first epoch is 1."""
+    loss: float
+    """Mean over its targets."""
+    learning_rate: float
+    """That of its last step."""
+    metrics: Metrics
+    """Of the validation part; empty where the city has none."""
+    seconds: float
+    """Wall time, validation included."""
+    targets_per_second: float
+    """While learning."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record in JSON's words."""
+        return asdict(self)
+
+
+class Selection:
+    """Remembers the best epoch and how long it has been the best."""
+
+    def __init__(self, config: TrainingConfig) -> None:
+        self.config = config
+        self.best: EpochRecord | None = None
+        self.waited = 0
+
+    def note(self, record: EpochRecord) -> bool:
+        """Take in an epoch and say whether it is the best so far."""
+        if self._is_better(record):
+            self.best, self.waited = record, 0
+            return True
+        if record.epoch > self.config.warmup_epochs:
+            self.waited += 1
+        return False
+
+    def replay(self, records: Iterable[EpochRecord]) -> None:
+        """Take in the epochs of a training that is resumed."""
+        for record in records:
+            self.note(record)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the best epoch has been the best for too long."""
+        return self.waited >= self.config.patience
+
+    def _is_better(self, record: EpochRecord) -> bool:
+        value = record.metrics.get(self.config.select_by)
+        if self.best is None or value is None:  # without validation the last epoch is kept
+            return True
+        former = self.best.metrics[self.config.select_by]
+        return former is None or value > former
