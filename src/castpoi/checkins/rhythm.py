@@ -68,12 +68,24 @@ def rhythm_of(local_us: NDArray[np.int64]) -> Rhythm:
     hours = (local_us // 3_600_000_000) % 24
     counts = np.bincount(hours, minlength=24).astype(np.float64)
     share = counts / max(counts.sum(), 1.0)
-    around = share + np.roll(share, 1) + np.roll(share, -1)
     night = float(share[1:6].mean())
     day = float(share[8:22].mean())
     return Rhythm(
         hour_share=tuple(share.tolist()),
-        trough_hour=int(np.argmin(around)),
+        trough_hour=_trough(share),
         day_night_ratio=day / night if night > 0 else (999.0 if day > 0 else 0.0),
         checkins=len(local_us),
     )
+
+
+def _trough(share: NDArray[np.float64]) -> int:
+    """Middle of the three quietest hours; where several are as quiet, of the quieter surroundings.
+
+    So the middle of a night without any check-in is found, not its first hour.
+    """
+
+    def quiet(hour: int) -> list[float]:
+        reaches = range(1, 6)
+        return [float(share[np.arange(hour - r, hour + r + 1) % 24].sum()) for r in reaches]
+
+    return min(range(24), key=quiet)

@@ -42,9 +42,8 @@ def castpoi() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit."""
     try:
-        castpoi.main(args=None if arguments is None else list(arguments), standalone_mode=False)
-    except click.exceptions.Exit as ended:
-        sys.exit(ended.exit_code)
+        words = None if arguments is None else list(arguments)
+        code = castpoi.main(args=words, standalone_mode=False)  # a number if a command chose one
     except click.ClickException as wrong_usage:
         _fail(wrong_usage.format_message(), arguments, shown=wrong_usage.show)
         sys.exit(2)
@@ -64,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             arguments,
         )
         sys.exit(1)
-    sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _fail(sentence: str, arguments: Sequence[str] | None, shown: object = None) -> None:

@@ -19,6 +19,7 @@ exp(s) is scaled by the ratio that the even draw shows:
 Shapes: R targets, V places, D width, E known places, C candidates read.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,7 +89,8 @@ def fused_loss(
 
     state [R, D], place [V, D], popularity [V], gain of known places [E], refinement [Q, C].
     """
-    total: Tensor = _FusedLoss.apply(state, place, popularity, gain, refinement, lesson)
+    apply: Callable[..., Tensor] = _FusedLoss.apply
+    total = apply(state, place, popularity, gain, refinement, lesson)
     return total
 
 

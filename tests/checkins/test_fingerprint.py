@@ -1,0 +1,238 @@
+"""The fingerprint depends on the content of the split and on nothing else."""
+
+import hashlib
+import os
+import struct
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from castpoi.checkins import record
+from castpoi.checkins.city import City
+from castpoi.checkins.fingerprint import fingerprint_of
+from castpoi.checkins.prepare import Preparation, prepare
+from castpoi.checkins.split import SplitKind
+from tests.cities import CAFE, OFFICE, PARK, small_city
+from tests.sources import TABLE_HEADER, table
+
+CITY = small_city(
+    [
+        (1, CAFE, "2012-04-03 08:00"),
+        (1, OFFICE, "2012-04-03 09:00"),
+        (1, CAFE, "2012-04-03 18:00"),
+        (2, PARK, "2012-04-04 10:00"),
+    ],
+    ["train", "validation", "test", "left out"],
+)
+
+
+def fingerprint(city: City) -> str:
+    return fingerprint_of(city.checkins, city.users, city.places, city.split)
+
+
+def test_the_bytes_of_the_fingerprint_are_laid_out_by_hand() -> None:
+    """The same bytes, packed number by number; a change of this test orphans every city."""
+    content = b"castpoi split 1\n"
+
+    def texts(words: list[str]) -> bytes:
+        lengths = b"".join(struct.pack("<I", len(word.encode())) for word in words)
+        return struct.pack("<Q", len(words)) + lengths + "".join(words).encode()
+
+    def numbers(layout: str, values: list[int] | list[float]) -> bytes:
+        packed = b"".join(struct.pack(layout, value) for value in values)
+        return struct.pack("<Q", len(values)) + packed
+
+    content += texts(["user 1", "user 2"])
+    content += texts(["cafe", "office", "park", "station", "theatre"])
+    content += texts(["Food", "Work", "Outdoors", "Travel", "Arts"])
+    content += numbers("<d", CITY.places[record.LAT].to_list())
+    content += numbers("<d", [-74.0] * 5)
+    content += numbers("<I", [0, 0, 0, 1])
+    content += numbers("<I", [CAFE, OFFICE, CAFE, PARK])
+    instants = [datetime(2012, 4, 3, hour, tzinfo=UTC) for hour in (8, 9, 18)]
+    instants.append(datetime(2012, 4, 4, 10, tzinfo=UTC))
+    content += numbers("<q", [round(at.timestamp() * 1_000_000) for at in instants])
+    content += numbers("<B", [0, 1, 2, 3])
+    assert fingerprint(CITY) == hashlib.sha256(content).hexdigest()
+
+
+def first_row(column: str, value: object) -> pl.Expr:
+    return pl.when(pl.int_range(pl.len()) == 0).then(value).otherwise(column).alias(column)
+
+
+CHANGES: dict[str, Callable[[City], City]] = {
+    "one instant by a microsecond": lambda c: replace(
+        c,
+        checkins=c.checkins.with_columns(
+            first_row(record.AT_UTC, pl.col(record.AT_UTC) + pl.duration(microseconds=1))
+        ),
+    ),
+    "one place of a visit": lambda c: replace(
+        c, checkins=c.checkins.with_columns(first_row(record.PLACE, pl.lit(PARK, pl.UInt32)))
+    ),
+    "one user of a visit": lambda c: replace(
+        c, checkins=c.checkins.with_columns(first_row(record.USER, pl.lit(1, pl.UInt32)))
+    ),
+    "one latitude": lambda c: replace(
+        c, places=c.places.with_columns(first_row(record.LAT, pl.col(record.LAT) + 1e-9))
+    ),
+    "one longitude": lambda c: replace(
+        c, places=c.places.with_columns(first_row(record.LON, pl.lit(-73.9)))
+    ),
+    "one part": lambda c: replace(
+        c,
+        split=c.split.with_columns(
+            first_row(record.PART, pl.lit("test", dtype=pl.Enum(record.PARTS)))
+        ),
+    ),
+    "one category": lambda c: replace(
+        c, places=c.places.with_columns(first_row(record.CATEGORY, pl.lit("Bar")))
+    ),
+    "one user id": lambda c: replace(
+        c, users=c.users.with_columns(first_row(record.USER_ID, pl.lit("user 0")))
+    ),
+    "letters moved from one id to the next": lambda c: replace(
+        c,
+        places=c.places.with_columns(
+            pl.Series(record.PLACE_ID, ["ca", "feoffice", *c.places[record.PLACE_ID][2:]])
+        ),
+    ),
+    "one check-in less": lambda c: replace(c, checkins=c.checkins[:3], split=c.split[:3]),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_one_change_of_content_changes_the_fingerprint(change: Callable[[City], City]) -> None:
+    assert fingerprint(change(CITY)) != fingerprint(CITY)
+
+
+def test_names_zones_and_offsets_do_not_change_the_fingerprint() -> None:
+    places = CITY.places.with_columns(
+        pl.lit("other").alias(record.NAME), pl.lit("Asia/Tokyo").alias(record.ZONE)
+    )
+    checkins = CITY.checkins.with_columns(pl.lit(0, dtype=pl.Int16).alias(record.OFFSET))
+    assert fingerprint(replace(CITY, places=places, checkins=checkins)) == fingerprint(CITY)
+
+
+def test_a_negative_zero_is_a_zero() -> None:
+    north = replace(CITY, places=CITY.places.with_columns(pl.lit(0.0).alias(record.LAT)))
+    south = replace(CITY, places=CITY.places.with_columns(pl.lit(-0.0).alias(record.LAT)))
+    assert fingerprint(north) == fingerprint(south)
+
+
+# Through the whole road
+
+visits = st.tuples(
+    st.sampled_from(["ann", "bob", "zoë ☕"]),
+    st.integers(0, 4),
+    st.integers(0, 400),
+)
+weeks = st.lists(visits, min_size=6, max_size=25, unique=True)
+COORDINATES = [
+    (40.7, -74.0),
+    (40.71, -74.01),
+    (40.123456789012345, -73.9),
+    (40.8, -73.95),
+    (41.0, -74.2),
+]
+
+
+def as_rows(week: list[tuple[str, int, int]]) -> list[list[str]]:
+    """A table of a week in which every person begins at the first place, so that a split exists."""
+    start = datetime(2012, 3, 1, tzinfo=UTC)
+    people = sorted({user for user, _, _ in week})
+    always = [(user, 0, hour) for user in people for hour in (500, 501, 502)]
+    return [
+        [
+            *(user, f"p{place}", *map(repr, COORDINATES[place])),
+            (start + timedelta(hours=hour)).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        ]
+        for user, place, hour in [*week, *always]
+    ]
+
+
+def prepared(folder: str, sources: dict[str, object], **options: object) -> str:
+    """The fingerprint of a city made of named tables: texts, or frames for parquet."""
+    paths = []
+    for name, content in sources.items():
+        path = Path(folder) / name
+        if isinstance(content, pl.DataFrame):
+            content.write_parquet(path)
+        else:
+            path.write_text(str(content))
+        paths.append(path)
+    with tempfile.TemporaryDirectory() as out:
+        preparation = Preparation(**options)  # type: ignore[arg-type]
+        return prepare(paths, Path(out) / "city", preparation).city.fingerprint
+
+
+@contextmanager
+def clock_of(zone: str) -> Iterator[None]:
+    """The time zone of the machine."""
+    former = os.environ.get("TZ")
+    os.environ["TZ"] = zone
+    time.tzset()
+    try:
+        yield
+    finally:
+        if former is None:
+            del os.environ["TZ"]
+        else:
+            os.environ["TZ"] = former
+        time.tzset()
+
+
+@given(
+    weeks, st.randoms(use_true_random=False), st.sampled_from(["leave-one-out", "chronological"])
+)
+@settings(max_examples=12, deadline=None)
+def test_order_format_and_files_of_the_source_and_the_zone_of_the_machine_have_no_say(
+    week: list[tuple[str, int, int]], random: object, split: SplitKind
+) -> None:
+    rows = as_rows(week)
+    shuffled = list(rows)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    half = len(shuffled) // 2
+    frame = pl.DataFrame(
+        [[*r[:2], float(r[2]), float(r[3]), datetime.fromisoformat(r[4])] for r in shuffled],
+        schema=list(TABLE_HEADER),
+        orient="row",
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        plain = prepared(folder, {"a.csv": table(rows)}, split=split)
+        assert prepared(folder, {"a.csv": table(shuffled)}, split=split) == plain
+        assert prepared(folder, {"a.parquet": frame}, split=split) == plain
+        halves = {"a.csv": table(shuffled[:half]), "b.csv": table(shuffled[half:])}
+        assert prepared(folder, halves, split=split) == plain
+        with clock_of("Pacific/Apia"):
+            assert prepared(folder, {"a.csv": table(rows)}, split=split) == plain
+
+
+@given(weeks, st.data())
+@settings(max_examples=12, deadline=None)
+def test_one_flipped_cell_of_the_source_changes_the_fingerprint(
+    week: list[tuple[str, int, int]], data: st.DataObject
+) -> None:
+    rows = as_rows(week)
+    row = data.draw(st.integers(0, len(rows) - 1))
+    cell, value = data.draw(
+        st.sampled_from([(0, "eve"), (1, "elsewhere"), (2, "40.75"), (4, "2012-02-01T00:00:01Z")])
+    )
+    # coordinates are those of a place, not of a row: all rows of the place move
+    place = rows[row][1]
+    changed = [
+        [*r[:cell], value, *r[cell + 1 :]] if number == row or (cell == 2 and r[1] == place) else r
+        for number, r in enumerate(rows)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        before = prepared(folder, {"a.csv": table(rows)})
+        assert prepared(folder, {"a.csv": table(changed)}) != before

@@ -1,0 +1,47 @@
+"""`castpoi data audit` from the command line: table, JSON and exit codes."""
+
+from pathlib import Path
+
+import polars as pl
+
+from castpoi.checkins.city import City
+from tests.cities import CAFE, OFFICE, small_city
+from tests.conftest import CommandLine
+
+
+def saved_city(folder: Path) -> Path:
+    visits = [
+        (1, CAFE, "2024-07-01 13:00"),
+        (1, OFFICE, "2024-07-01 14:00"),
+        (1, CAFE, "2024-07-02 13:00"),
+        (1, OFFICE, "2024-07-02 14:00"),
+    ]
+    small_city(visits, ["train", "train", "validation", "test"]).save(folder)
+    return folder
+
+
+def test_a_sound_city_passes_with_exit_code_0(castpoi: CommandLine, tmp_path: Path) -> None:
+    ended = castpoi("data", "audit", saved_city(tmp_path / "city"), "--json")
+    assert ended.code == 0
+    assert ended.json["failed"] == 0
+    assert {"check", "status", "finding"} == set(ended.json["checks"][0])
+
+
+def test_a_tampered_city_ends_with_exit_code_1_and_names_the_check(
+    castpoi: CommandLine, tmp_path: Path
+) -> None:
+    folder = saved_city(tmp_path / "city")
+    places = City.load(folder).places.with_columns(pl.col("lat") + 0.01)
+    places.write_parquet(folder / "places.parquet")
+    ended = castpoi("data", "audit", folder)
+    assert ended.code == 1
+    assert "fingerprint" in ended.out
+    assert "FAILED" in ended.out
+
+
+def test_a_folder_that_is_no_city_is_told_in_a_sentence(
+    castpoi: CommandLine, tmp_path: Path
+) -> None:
+    ended = castpoi("data", "audit", tmp_path)
+    assert ended.code == 1
+    assert "has no manifest.json, so it is not a city" in ended.err
