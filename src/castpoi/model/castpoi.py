@@ -27,7 +27,7 @@ from castpoi.model.biases import SpatialBias, TemporalBias
 from castpoi.model.config import ModelConfig
 from castpoi.model.distance_buckets import DistanceBuckets
 from castpoi.model.head import RefinementHead
-from castpoi.model.reader import CandidateReader
+from castpoi.model.reader import CandidateReader, Memory
 from castpoi.model.revisit_gate import RevisitGate
 from castpoi.model.tokens import TokenEncoder
 
@@ -186,13 +186,26 @@ class Refinement(nn.Module):
 
         [B, C, D], B histories, [B, C, T] bytes -> [B, C], [N, B, H, C, T]
         """
+        memories = self.reader.remember(encoded.visits, encoded.is_real)
+        term, attentions = self.read(candidates, memories, encoded.age_us, encoded.is_real, buckets)
+        return term, torch.stack(attentions)
+
+    def read(
+        self,
+        candidates: Tensor,
+        memories: list[Memory],
+        age_us: Tensor,
+        is_real: Tensor,
+        buckets: Tensor,
+    ) -> tuple[Tensor, list[Tensor]]:
+        """The same from what the visits answer. [B, C, D], memories, [B, T], [B, T], [B, C, T]"""
         bias = candidates.new_zeros(buckets.shape)  # [B, C, T]
         if self.temporal_bias is not None:
-            bias = bias + self.temporal_bias(encoded.age_us).unsqueeze(1)
+            bias = bias + self.temporal_bias(age_us).unsqueeze(1)
         if self.spatial_bias is not None:
             bias = bias + self.spatial_bias(buckets)
-        reading, attentions = self.reader(candidates, encoded.visits, bias, encoded.is_real)
-        return self.gamma * self.head(reading, candidates), torch.stack(attentions)
+        reading, attentions = self.reader(candidates, memories, bias, is_real)
+        return self.gamma * self.head(reading, candidates), attentions
 
 
 def new_model(

@@ -11,12 +11,27 @@ Shapes: B histories, C candidates, T slots, D width, H heads.
 """
 
 import math
+from dataclasses import dataclass
 
 from torch import Tensor, nn
 
 from castpoi.model.backbone import MASKED, join_heads, split_heads
 from castpoi.model.config import ModelConfig
 from castpoi.model.feed_forward import FeedForward
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """What visits answer in one layer, whoever asks; empty slots answer nothing."""
+
+    key: Tensor
+    """[B, T, D]"""
+    value: Tensor
+    """[B, T, D]"""
+
+    def at(self, history: Tensor, slot: Tensor) -> "Memory":
+        """The memory of other stretches of visits. [Q, 1], [Q, T] -> memory of Q"""
+        return Memory(key=self.key[history, slot], value=self.value[history, slot])
 
 
 class CandidateAttention(nn.Module):
@@ -31,17 +46,20 @@ class CandidateAttention(nn.Module):
         self.value = nn.Linear(config.width, config.width)
         self.mix = nn.Linear(config.width, config.width)
 
+    def remember(self, visits: Tensor, is_real: Tensor) -> Memory:
+        """What visits answer; an empty history answers with zero. [B, T, D], [B, T] -> memory"""
+        return Memory(key=self.key(visits), value=self.value(visits) * is_real.unsqueeze(-1))
+
     def forward(
-        self, candidates: Tensor, visits: Tensor, bias: Tensor, is_real: Tensor
+        self, candidates: Tensor, memory: Memory, bias: Tensor, is_real: Tensor
     ) -> tuple[Tensor, Tensor]:
         """What each candidate finds, and where it looked.
 
-        [B, C, D], [B, T, D], [B, C, T], [B, T] -> [B, C, D], [B, H, C, T]
+        [B, C, D], memory of T visits, [B, C, T], [B, T] -> [B, C, D], [B, H, C, T]
         """
         query = split_heads(self.query(candidates), self.heads)  # [B, H, C, D / H]
-        key = split_heads(self.key(visits), self.heads)  # [B, H, T, D / H]
-        # empty slots hold nothing: an empty history answers with zero
-        value = split_heads(self.value(visits) * is_real.unsqueeze(-1), self.heads)
+        key = split_heads(memory.key, self.heads)  # [B, H, T, D / H]
+        value = split_heads(memory.value, self.heads)
         match = query @ key.mT / math.sqrt(query.shape[-1]) + bias.unsqueeze(1)  # [B, H, C, T]
         match = match.masked_fill(~is_real[:, None, None, :], MASKED)
         attention = match.softmax(dim=-1)  # [B, H, C, T]
@@ -62,10 +80,10 @@ class ReaderBlock(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(config.width)
 
     def forward(
-        self, candidates: Tensor, visits: Tensor, bias: Tensor, is_real: Tensor
+        self, candidates: Tensor, memory: Memory, bias: Tensor, is_real: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Candidates after one reading, and where they looked; shapes as in the attention."""
-        found, attention = self.attention(candidates, visits, bias, is_real)
+        found, attention = self.attention(candidates, memory, bias, is_real)
         candidates = self.attention_norm(candidates + found)
         return self.feed_forward_norm(candidates + self.feed_forward(candidates)), attention
 
@@ -77,15 +95,23 @@ class CandidateReader(nn.Module):
         super().__init__()
         self.blocks = nn.ModuleList(ReaderBlock(config=config) for _ in range(config.reader_layers))
 
+    def remember(self, visits: Tensor, is_real: Tensor) -> list[Memory]:
+        """What visits answer in every layer. [B, T, D], [B, T] -> memories"""
+        memories = []
+        for block in self.blocks:
+            assert isinstance(block, ReaderBlock)
+            memories.append(block.attention.remember(visits, is_real))
+        return memories
+
     def forward(
-        self, candidates: Tensor, visits: Tensor, bias: Tensor, is_real: Tensor
+        self, candidates: Tensor, memories: list[Memory], bias: Tensor, is_real: Tensor
     ) -> tuple[Tensor, list[Tensor]]:
         """The user as each candidate sees them, and every layer's attention.
 
-        [B, C, D], [B, T, D], [B, C, T], [B, T] -> [B, C, D], [B, H, C, T] a layer
+        [B, C, D], memories of T visits, [B, C, T], [B, T] -> [B, C, D], [B, H, C, T] a layer
         """
         attentions = []
-        for block in self.blocks:
-            candidates, attention = block(candidates, visits, bias, is_real)
+        for block, memory in zip(self.blocks, memories, strict=True):
+            candidates, attention = block(candidates, memory, bias, is_real)
             attentions.append(attention)
         return candidates, attentions

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.model.batch import BatchBuilder, Revisits, Windows, windows_of
-from castpoi.model.castpoi import CastPoi, Encoded
+from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import ModelConfig
 from castpoi.training.fused_loss import (
     Lesson,
@@ -192,18 +192,13 @@ class FastObjective:
         owner = window.unsqueeze(1)
         is_real = inside & layout.windows.is_real[owner, slots]
         at_us = self.at_us[layout.visits[owner, slots]]
-        encoded = Encoded(
-            state=states[window, slot],
-            visits=states[owner, slots] * is_real.unsqueeze(-1),
-            row=layout.windows.row[owner, slots],
-            age_us=(at_us[:, -1:] - at_us).clamp(min=0) * is_real,
-            is_real=is_real,
-            revisits=None,  # type: ignore[arg-type]  # the reader does not ask for them
-        )
+        age_us = (at_us[:, -1:] - at_us).clamp(min=0) * is_real  # [Q, T]
+        # visits answer once a window, however many targets ask
+        memories = model.refinement.reader.remember(states, layout.windows.is_real)
+        memories = [memory.at(owner, slots) for memory in memories]
         rows = reading.candidates + 1
-        buckets = model.distances(encoded.row, rows)  # [Q, C, T]
-        refinement: Tensor = model.refinement(model.place(rows), encoded, buckets)[0]
-        return refinement
+        buckets = model.distances(layout.windows.row[owner, slots], rows)  # [Q, C, T]
+        return model.refinement.read(model.place(rows), memories, age_us, is_real, buckets)[0]
 
 
 @dataclass(frozen=True, kw_only=True)
