@@ -5,20 +5,22 @@ from castpoi.methods import METHODS, Method, Methods
 
 
 def test_every_method_has_a_line_and_a_ranker_that_can_be_imported() -> None:
-    assert METHODS.names[:5] == ["revisit", "popularity", "nearest", "markov", "recent"]
+    assert METHODS.names[:3] == ["castpoi", "revisit", "popularity"]
     for method in METHODS:
         assert method.line
         assert method.ranker_class().__name__.lower() == method.ranker.partition(":")[2].lower()
 
 
 def test_a_misspelt_method_gets_a_guess_and_the_list() -> None:
-    words = "no method is named 'Revist'; did you mean 'revisit'\\? the methods are revisit, popul"
+    words = "no method is named 'Revist'; did you mean 'revisit'\\? the methods are castpoi, rev"
     with pytest.raises(UnknownMethod, match=words):
         METHODS.named("Revist")
 
 
 def test_a_name_like_no_other_gets_the_list_only() -> None:
-    with pytest.raises(UnknownMethod, match="no method is named 'zzz'; the methods are revisit"):
+    with pytest.raises(
+        UnknownMethod, match="no method is named 'zzz'; the methods are castpoi, revisit"
+    ):
         METHODS.named("zzz")
 
 

@@ -9,7 +9,8 @@
     ├── DownloadFailed    a public data set could not be fetched
     ├── TooFewCheckins    nothing is left to split or to rank
     ├── UnknownMethod     no ranking method has this name
-    └── BadScores         a ranker gave scores that cannot be ranked
+    ├── BadScores         a ranker gave scores that cannot be ranked
+    └── TrainingDiverged  a loss or gradient became infinite or no number
 
 Each message is one sentence or two: the thing, the value received, the rule, the way out.
 The command line prints it and ends with exit code 1.
@@ -54,3 +55,7 @@ class UnknownMethod(CastPoiError):
 
 class BadScores(CastPoiError):
     """A ranker gave scores that cannot be ranked."""
+
+
+class TrainingDiverged(CastPoiError):
+    """A loss or gradient became infinite or no number."""

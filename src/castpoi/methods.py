@@ -89,6 +89,12 @@ class Methods:
 
 METHODS = Methods(
     Method(
+        name="castpoi",
+        line="every candidate reads the history for itself (CaST-POI; learned)",
+        ranker="castpoi.model.ranker:CastPoiRanker",
+        trainer="castpoi.training.castpoi_trainer:train_castpoi",
+    ),
+    Method(
         name="revisit",
         line="own visits to the place times its popularity (the paper's heuristic)",
         ranker="castpoi.baselines.revisit:Revisit",

@@ -5,7 +5,7 @@ The command line passes bars; tests and libraries pass nothing and hear nothing.
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 
 class Task(Protocol):
@@ -13,6 +13,20 @@ class Task(Protocol):
 
     def advance(self, amount: float = 1) -> None:
         """Say that this much more is done."""
+
+
+@runtime_checkable
+class TellingTask(Task, Protocol):
+    """A task that can also show in a few words what is going on; not every one can."""
+
+    def describe(self, text: str) -> None:
+        """Show these words until others come."""
+
+
+def describe(task: Task, text: str) -> None:
+    """Say in a few words what is going on, to whoever can show it."""
+    if isinstance(task, TellingTask):
+        task.describe(text)
 
 
 class Progress(Protocol):

@@ -75,17 +75,30 @@ class Run:
             )
 
 
-@dataclass(frozen=True)
 class RunLog:
-    """The events of a run, one JSON object a line; never a user id, never a coordinate."""
+    """The events of a run, one JSON object a line; never a user id, never a coordinate.
 
-    path: Path
+    Kept in memory until the run is written; with a path also on disk from the first event on, so
+    that a person can watch a long training.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path
+        self.lines: list[str] = []
+        if path is not None:
+            path.write_text("", encoding="utf-8")
 
     def event(self, event: str, **fields: object) -> None:
         """Note what has just happened."""
         line = json.dumps({"at_utc": now_utc(), "event": event, **fields}, ensure_ascii=False)
-        with self.path.open("a", encoding="utf-8") as log:
-            log.write(line + "\n")
+        self.lines.append(line + "\n")
+        if self.path is not None:
+            with self.path.open("a", encoding="utf-8") as log:
+                log.write(line + "\n")
+
+    def save(self, path: Path) -> None:
+        """Write all events to a file."""
+        path.write_text("".join(self.lines), encoding="utf-8")
 
 
 def write_run(
@@ -101,7 +114,7 @@ def write_run(
     work: Stopwatch,
 ) -> dict[str, Any]:
     """Write the files of a run into an existing folder, and return its manifest."""
-    model = save({name: np.ascontiguousarray(array) for name, array in ranker.arrays.items()})
+    model = save({name: np.asarray(array, order="C") for name, array in ranker.arrays.items()})
     (folder / MODEL).write_bytes(model)
     write_json(folder / CONFIG, ranker.config)
     manifest = {

@@ -1,4 +1,4 @@
-"""Canonical order: packed or not, check-ins stand by user, then instant, then place."""
+"""Canonical order by packed numbers is the order of a plain sort."""
 
 import numpy as np
 import polars as pl
@@ -9,48 +9,40 @@ from hypothesis import strategies as st
 from castpoi.checkins import record
 from castpoi.checkins.canonical import in_canonical_order
 
-rows = st.lists(
-    st.tuples(st.integers(0, 5), st.integers(0, 10**7), st.integers(0, 9)), min_size=1, max_size=60
+numbers = st.one_of(st.integers(0, 3), st.integers(0, 2**20), st.integers(0, 2**32 - 1))
+seconds = st.integers(-(10**9), 2 * 10**9).map(lambda second: second * 1_000_000)
+instants = st.one_of(seconds, st.integers(-(10**15), 10**15), st.just(0))
+rows_of_a_city = st.lists(st.tuples(numbers, instants, numbers), max_size=30)
+
+
+def ordered(rows: list[tuple[int, int, int]], more: pl.DataFrame) -> list[tuple[object, ...]]:
+    user, at, place = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    table = in_canonical_order(user.astype(np.uint32), at, place.astype(np.uint32), more)
+    assert table[record.AT_UTC].dtype == record.INSTANT
+    plain = table.with_columns(pl.col(record.AT_UTC).to_physical())
+    return plain.select(record.USER, record.AT_UTC, record.PLACE, *more.columns).rows()
+
+
+@given(rows_of_a_city)
+@settings(max_examples=100, deadline=None)
+def test_check_ins_stand_by_user_then_instant_then_place(rows: list[tuple[int, int, int]]) -> None:
+    assert ordered(rows, pl.DataFrame()) == sorted(rows)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(2**32 - 1, 0, 2**32 - 1), (0, 0, 0)],  # just fits: no bits for the time
+        [(2**32 - 1, 1, 2**32 - 1), (0, 0, 0)],  # a bit too many
+        [(1, -5_000_000, 3), (1, -6_000_000, 4), (0, 7_000_000, 0)],
+        [(1, 1, 3), (1, 0, 4)],
+    ],
 )
+def test_numbers_at_the_edge_of_64_bits_are_kept(rows: list[tuple[int, int, int]]) -> None:
+    assert ordered(rows, pl.DataFrame()) == sorted(rows)
 
 
-def columns(
-    visits: list[tuple[int, int, int]], unit_us: int
-) -> tuple["np.ndarray", "np.ndarray", "np.ndarray"]:
-    user, at, place = (np.array(column) for column in zip(*visits, strict=True))
-    return user.astype(np.uint32), at.astype(np.int64) * unit_us, place.astype(np.uint32)
-
-
-@given(visits=rows, unit_us=st.sampled_from([1, 1_000_000]))
-@settings(max_examples=60, deadline=None)
-def test_packed_check_ins_come_back_sorted_and_unchanged(
-    visits: list[tuple[int, int, int]], unit_us: int
-) -> None:
-    user, at_us, place = columns(visits, unit_us)
-    table = in_canonical_order(user, at_us, place, pl.DataFrame())
-    found = list(
-        zip(
-            table[record.USER].to_list(),
-            table[record.AT_UTC].to_physical().to_list(),
-            table[record.PLACE].to_list(),
-            strict=True,
-        )
-    )
-    assert found == sorted((user, at * unit_us, place) for user, at, place in visits)
-
-
-@pytest.mark.parametrize("span_us", [10**9, 2**62])
-def test_numbers_that_do_not_fit_64_bits_are_sorted_all_the_same(span_us: int) -> None:
-    user = np.array([3_000_000_000, 0, 3_000_000_000], dtype=np.uint32)
-    at_us = np.array([span_us, 5, 7], dtype=np.int64)
-    place = np.array([4_000_000_000, 1, 2], dtype=np.uint32)
-    table = in_canonical_order(user, at_us, place, pl.DataFrame())
-    assert table[record.USER].to_list() == [0, 3_000_000_000, 3_000_000_000]
-    assert table[record.PLACE].to_list() == [1, 2, 4_000_000_000]
-
-
-def test_further_columns_travel_with_their_check_in() -> None:
-    user, at_us, place = columns([(1, 9, 0), (0, 5, 2), (1, 3, 1)], 1_000_000)
-    more = pl.DataFrame({"offset": [10, 20, 30]})
-    table = in_canonical_order(user, at_us, place, more)
-    assert table["offset"].to_list() == [20, 30, 10]
+def test_further_columns_travel_with_their_row() -> None:
+    rows = [(1, 5, 0), (0, 9, 2), (1, 3, 1)]
+    more = pl.DataFrame({"session": ["late", "first", "early"]})
+    assert ordered(rows, more) == [(0, 9, 2, "first"), (1, 3, 1, "early"), (1, 5, 0, "late")]

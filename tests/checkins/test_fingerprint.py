@@ -5,7 +5,7 @@ import os
 import struct
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -65,7 +65,7 @@ def test_the_bytes_of_the_fingerprint_are_laid_out_by_hand() -> None:
     assert fingerprint(CITY) == hashlib.sha256(content).hexdigest()
 
 
-def first_row(column: str, value: object) -> pl.Expr:
+def first_row(column: str, value: pl.Expr) -> pl.Expr:
     return pl.when(pl.int_range(pl.len()) == 0).then(value).otherwise(column).alias(column)
 
 
@@ -160,7 +160,7 @@ def as_rows(week: list[tuple[str, int, int]]) -> list[list[str]]:
     ]
 
 
-def prepared(folder: str, sources: dict[str, object], **options: object) -> str:
+def prepared(folder: str, sources: Mapping[str, str | pl.DataFrame], **options: object) -> str:
     """The fingerprint of a city made of named tables: texts, or frames for parquet."""
     paths = []
     for name, content in sources.items():
@@ -168,7 +168,7 @@ def prepared(folder: str, sources: dict[str, object], **options: object) -> str:
         if isinstance(content, pl.DataFrame):
             content.write_parquet(path)
         else:
-            path.write_text(str(content))
+            path.write_text(content)
         paths.append(path)
     with tempfile.TemporaryDirectory() as out:
         preparation = Preparation(**options)  # type: ignore[arg-type]

@@ -117,10 +117,20 @@ def _assert_targets_are_known(part: np.ndarray, codes: np.ndarray) -> None:
     assert set(codes[(part == VALIDATION) | (part == TEST)].tolist()) <= known
 
 
-@pytest.mark.parametrize("kind", ["leave-one-out", "chronological"])
-def test_a_city_without_a_test_target_is_refused(kind: SplitKind) -> None:
+@pytest.mark.parametrize(
+    ("kind", "needs"),
+    [
+        (
+            "leave-one-out",
+            "a user needs 3 check-ins or more, the last of them at a place that train",
+        ),
+        ("chronological", "the last tenth needs users and places that the first 80 % know"),
+    ],
+)
+def test_a_city_without_a_test_target_is_refused(kind: SplitKind, needs: str) -> None:
     user, place = np.arange(4), np.arange(4)
-    with pytest.raises(TooFewCheckins, match=f"the {kind} split of 4 check-ins has no test target"):
+    words = f"the {kind} split of 4 check-ins has no test target: {needs}"
+    with pytest.raises(TooFewCheckins, match=words):
         split_checkins(kind, user, place, np.arange(4))
 
 

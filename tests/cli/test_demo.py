@@ -16,7 +16,7 @@ def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_demo_leaves_a_city_a_run_and_a_result_of_every_method(
     castpoi: CommandLine, demo_folder: Path
 ) -> None:
-    ended = castpoi("demo", "--out", demo_folder, "--json")
+    ended = castpoi("demo", "--out", demo_folder, "--users", 60, "--epochs", 1, "--json")
     assert ended.code == 0, ended.err
     methods = {row["method"] for row in ended.json["comparison"]["rows"]}
     assert methods == set(METHODS.names)

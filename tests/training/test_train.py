@@ -10,7 +10,8 @@ from castpoi.errors import BadInput, BrokenFolder, UnknownMethod
 from castpoi.methods import METHODS, Method
 from castpoi.progress import Progress
 from castpoi.run import load_run
-from castpoi.training.train import Log, fit, known_parts, train
+from castpoi.training.train import fit, known_parts, train, workshop_of
+from castpoi.training.trainer import Log, TrainingOptions
 from tests.contract import odd_city
 
 
@@ -20,8 +21,10 @@ def city(tmp_path: Path) -> Path:
     return tmp_path / "city"
 
 
-def learn_by_dice(city: City, *, part: str, seed: int, log: Log, progress: Progress) -> Popularity:
-    log.event("dice thrown", seed=seed)
+def learn_by_dice(
+    city: City, *, part: str, seed: int, log: Log, progress: Progress, options: TrainingOptions
+) -> Popularity:
+    log.event("dice thrown", seed=seed, **options.settings)
     with progress.task("throwing", total=1) as task:
         task.advance()
     thrown = np.random.default_rng(seed).integers(0, 6, city.places.height)
@@ -94,3 +97,33 @@ def test_a_former_run_is_replaced_only_when_asked(city: Path, tmp_path: Path) ->
         train(city, tmp_path / "run", method="recent")
     train(city, tmp_path / "run", method="recent", overwrite=True)
     assert load_run(tmp_path / "run").method == "recent"
+
+
+def test_what_was_asked_for_reaches_the_trainer_and_the_workshop_goes(
+    city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(METHODS, "_by_name", {**METHODS._by_name, "dice": DICE})
+    options = TrainingOptions(settings={"sides": "6"})
+    train(city, tmp_path / "run", method="dice", options=options)
+    assert '"sides": "6"' in (tmp_path / "run" / "log.jsonl").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["city", "run"]
+
+
+def test_a_counted_method_has_nothing_to_set(city: Path, tmp_path: Path) -> None:
+    options = TrainingOptions(preset="paper", device="cuda", settings={"epochs": "3"})
+    with pytest.raises(
+        BadInput, match=r"recent is counted, not learned.*leave out --preset, --device, epochs"
+    ):
+        train(city, tmp_path / "run", method="recent", options=options)
+
+
+def test_a_workshop_never_takes_the_place_of_something_else(
+    city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(METHODS, "_by_name", {**METHODS._by_name, "dice": DICE})
+    mine = workshop_of(tmp_path / "run")
+    mine.mkdir()
+    (mine / "diary.txt").write_text("mine")
+    with pytest.raises(BadInput, match=r"run\.training exists and is not a training; choose ano"):
+        train(city, tmp_path / "run", method="dice")
+    assert (mine / "diary.txt").read_text() == "mine"

@@ -7,6 +7,7 @@ time, whose user) train does not know is left out. Check-ins stand in canonical 
 check-ins of one instant the later place in that order is the later check-in.
 """
 
+from collections.abc import Mapping
 from typing import Final, Literal
 
 import numpy as np
@@ -21,6 +22,12 @@ LEAST_CHECKINS_OF_USER: Final = 3
 TIME_SHARES: Final = (0.8, 0.9)
 """Share of all check-ins before the validation cut and before the test cut."""
 
+_NEEDS: Final[Mapping[SplitKind, str]] = {
+    "leave-one-out": f"a user needs {LEAST_CHECKINS_OF_USER} check-ins or more, the last of them "
+    "at a place that train knows",
+    "chronological": "the last tenth needs users and places that the first 80 % know",
+}
+
 _TRAIN, _VALIDATION, _TEST, _LEFT_OUT = range(len(record.PARTS))
 Codes = NDArray[np.int64]
 
@@ -33,8 +40,8 @@ def split_checkins(kind: SplitKind, user: Codes, place: Codes, at_us: Codes) -> 
         part = chronological(user, place, at_us)
     if not (part == _TEST).any():
         raise TooFewCheckins(
-            f"the {kind} split of {len(user):,} check-ins has no test target: users need "
-            f"{LEAST_CHECKINS_OF_USER} check-ins or more and a last place that others visit too"
+            f"the {kind} split of {len(user):,} check-ins has no test target: {_NEEDS[kind]}; "
+            "loosen the cleaning or bring more check-ins"
         )
     return part
 

@@ -103,7 +103,7 @@ class Bars:
         """One bar, from the beginning of a piece of work to its end."""
         bar = self.bars.add_task(name, total=total)
         try:
-            yield _Bar(self.bars, bar)
+            yield _Bar(self.bars, bar, name)
         finally:
             self.bars.remove_task(bar)
 
@@ -112,9 +112,13 @@ class Bars:
 class _Bar:
     bars: RichProgress
     bar: TaskID
+    name: str
 
     def advance(self, amount: float = 1) -> None:
         self.bars.advance(self.bar, amount)
+
+    def describe(self, text: str) -> None:
+        self.bars.update(self.bar, description=f"{self.name} · {text}")
 
 
 def speaks(command: Callable[..., None]) -> Callable[..., None]:

@@ -18,7 +18,9 @@ from castpoi.evaluation.result import Result
 from castpoi.files import is_folder_of, write_json
 from castpoi.methods import METHODS
 from castpoi.progress import Progress
+from castpoi.run import Run
 from castpoi.training.train import fit, train
+from castpoi.training.trainer import TrainingOptions
 
 
 @click.command()
@@ -30,28 +32,34 @@ from castpoi.training.train import fit, train
     help="Folder for everything the demo makes.",
 )
 @click.option("--seed", type=int, default=42, show_default=True, help="Of the city and the models.")
+@click.option("--users", type=int, default=500, show_default=True, help="People of the city.")
+@click.option("--epochs", type=int, default=4, show_default=True, help="Passes of the training.")
 @click.option("--overwrite", is_flag=True, help="Replace a former demo.")
 @speaks
-def demo(console: Console, out: Path, seed: int, overwrite: bool) -> None:
+def demo(console: Console, out: Path, seed: int, users: int, epochs: int, overwrite: bool) -> None:
     """The whole road on a synthetic city: no network and no files needed.
 
     Makes check-ins after published laws of human mobility, prepares them into a city, trains the
     best model present, evaluates every method under one protocol and prints one table.
     """
     began = time.perf_counter()
+    config = SynthesisConfig(users=users, places=max(4 * users, 200))
     _clear(out, overwrite=overwrite)
     with console.progress() as progress, progress.task("demo", total=3) as road:
-        checkins = synthesize(SynthesisConfig(), seed=seed, progress=progress)
-        source = write_checkins(
-            checkins, out / "checkins.csv.gz", config=SynthesisConfig(), seed=seed
-        )
+        checkins = synthesize(config, seed=seed, progress=progress)
+        source = write_checkins(checkins, out / "checkins.csv.gz", config=config, seed=seed)
         prepared = prepare([source], out / "city", Preparation(), progress=progress)
         road.advance()
         run = train(
-            out / "city", out / "run", method=METHODS.best.name, seed=seed, progress=progress
+            out / "city",
+            out / "run",
+            method=METHODS.best.name,
+            seed=seed,
+            progress=progress,
+            options=TrainingOptions(settings={"epochs": str(epochs)}),
         )
         road.advance()
-        results = _results(prepared.city, out, seed, progress)
+        results = _results(prepared.city, run, out, seed, progress)
         road.advance()
     comparison = compare(results, sort_by="MRR")
     seconds = time.perf_counter() - began
@@ -88,12 +96,14 @@ def _clear(out: Path, *, overwrite: bool) -> None:
     write_json(out / "manifest.json", {"kind": "demo"})
 
 
-def _results(city: City, out: Path, seed: int, progress: Progress) -> list[Result]:
-    """Every method present, evaluated on the test part."""
+def _results(city: City, run: Run, out: Path, seed: int, progress: Progress) -> list[Result]:
+    """The run and every method that only counts, evaluated on the test part."""
+    present = [method for method in METHODS if method.name == run.method or not method.trainer]
     results = []
-    with progress.task("methods", total=len(METHODS.names)) as methods:
-        for method in METHODS:
-            ranker = fit(method, city, seed=seed, progress=progress)
+    with progress.task("methods", total=len(present)) as methods:
+        for method in present:
+            is_trained = method.name == run.method
+            ranker = run.ranker if is_trained else fit(method, city, seed=seed, progress=progress)
             result = evaluate(
                 ranker, city, method=method.name, seed=seed, part="test", progress=progress
             )

@@ -4,6 +4,7 @@ Exit codes: 0 done, 1 a problem with the input or the run (one clear sentence), 
 """
 
 import json
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -14,6 +15,10 @@ from castpoi import __version__
 from castpoi.cli.console import wants
 from castpoi.cli.lazy import LazyGroup
 from castpoi.errors import CastPoiError
+
+# Threads that wait for one another sleep instead of spinning, so that a busy machine is not slowed
+# down by our waiting (docs/decisions/0008-threads-that-sleep.md). Torch reads it when it is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 VERBS = {
     "data": ("castpoi.cli.data", "Prepare, describe, audit, synthesize or fetch check-ins."),

@@ -28,17 +28,85 @@ from castpoi.methods import METHODS
     help="The part that will be foretold; the run may know only what comes before it.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace a former run.")
+@click.option(
+    "--preset",
+    type=click.Choice(["fast", "paper"]),
+    help="Settings of a learned method to start from.  [default: fast]",
+)
+@click.option(
+    "--objective",
+    type=click.Choice(["fast", "full"]),
+    help="The paper's objective (full), or the same loss computed cheaply.",
+)
+@click.option("--epochs", metavar="N", help="Most passes over the train part.")
+@click.option("--threads", metavar="N", help="Cores to use; all unless told otherwise.")
+@click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Change one setting of model or training, e.g. width=64 or spatial_bias=false.",
+)
+@click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda", "mps"]),
+    default="cpu",
+    show_default=True,
+    help="Where a learned method is trained.",
+)
+@click.option(
+    "--resume/--no-resume",
+    default=True,
+    show_default=True,
+    help="Continue the very same training if it was interrupted.",
+)
 @speaks
 def train(
-    console: Console, city: Path, model: str, seed: int, out: Path, part: str, overwrite: bool
+    console: Console,
+    city: Path,
+    *,
+    model: str,
+    seed: int,
+    out: Path,
+    part: str,
+    overwrite: bool,
+    preset: str | None,
+    changes: tuple[str, ...],
+    device: str,
+    resume: bool,
+    **named: str | None,
 ) -> None:
-    """Train a method on a CITY and write a run."""
-    from castpoi.training.train import train as train_run
+    """Train a method on a CITY and write a run.
 
+    A training that was interrupted goes on where it stopped when the same command is given again.
+    Several processes share the work with 'torchrun --nproc-per-node N -m castpoi.cli.main train'.
+    """
+    from castpoi.training.settings import pairs_of
+    from castpoi.training.train import train as train_run
+    from castpoi.training.trainer import TrainingOptions
+    from castpoi.training.world import World
+
+    asked = [f"{name}={value}" for name, value in named.items() if value is not None]
+    options = TrainingOptions(
+        preset=preset,
+        settings=pairs_of([*asked, *changes]),
+        device=device,
+        resume=resume,
+        say=console.note,
+    )
     with console.progress() as progress:
         run = train_run(
-            city, out, method=model, seed=seed, part=part, overwrite=overwrite, progress=progress
+            city,
+            out,
+            method=model,
+            seed=seed,
+            part=part,
+            overwrite=overwrite,
+            progress=progress,
+            options=options,
         )
+    if not World.from_environment().is_first:
+        return
     seconds = run.manifest["wall_seconds"]
     console.say(f"{model} is trained on {city} (seed {seed}, {seconds:.1f} s): {out}")
     console.say(f"Next: castpoi evaluate {out} --out RESULT")

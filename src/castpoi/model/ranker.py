@@ -1,7 +1,13 @@
 """CaST-POI behind the one protocol of every ranking method: numpy in, numpy out.
 
+On disk it is its config, its weights by name, and the coordinates of its places: a run needs no
+city to rank.
+
 Shapes: B histories, P places, C candidates.
 """
+
+from collections.abc import Mapping
+from typing import Any, Final, Self
 
 import numpy as np
 import torch
@@ -10,16 +16,28 @@ from numpy.typing import NDArray
 from castpoi.checkins.trajectory import Histories
 from castpoi.errors import BadInput
 from castpoi.model.batch import BatchBuilder
-from castpoi.model.castpoi import CastPoi, Encoded
+from castpoi.model.castpoi import CastPoi, Encoded, new_model
+from castpoi.model.config import ModelConfig
 from castpoi.model.scoring import CHUNK, ExactScorer
+
+_LAT: Final = "places.lat"
+_LON: Final = "places.lon"
 
 
 class CastPoiRanker:
     """Ranks places with a CaST-POI model whose weights no longer change."""
 
-    def __init__(self, model: CastPoi, builder: BatchBuilder, *, chunk: int = CHUNK) -> None:
+    def __init__(
+        self,
+        model: CastPoi,
+        builder: BatchBuilder,
+        *,
+        chunk: int = CHUNK,
+        training: Mapping[str, Any] | None = None,
+    ) -> None:
         self.model = model.eval()
         self.builder = builder
+        self.training = dict(training or {})  # how the weights came about, for the record
         self.scorer = ExactScorer(model, chunk=chunk)
 
     @property
@@ -47,6 +65,39 @@ class CastPoiRanker:
             )
         rows = torch.from_numpy(candidates + 1).to(self.model.popularity.device)
         return self._as_numpy(self.scorer.score(encoded, rows))
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The shape of its model and how it was trained, as JSON can hold them."""
+        return {"model": self.model.config.to_dict(), "training": self.training}
+
+    @property
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Its weights, and where its places are."""
+        weights: dict[str, NDArray[np.generic]] = {
+            name: weight.detach().cpu().numpy() for name, weight in self.model.named_parameters()
+        }
+        return weights | {_LAT: self.builder.lat, _LON: self.builder.lon}
+
+    @classmethod
+    def restore(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The ranker that once had these settings and arrays; it scores the same."""
+        model_config = ModelConfig.from_dict(config["model"])
+        lat, lon = arrays[_LAT], arrays[_LON]
+        model = new_model(config=model_config, lat=lat, lon=lon, seed=0)
+        weights = dict(model.named_parameters())
+        unknown = sorted(arrays.keys() - weights.keys() - {_LAT, _LON})
+        if unknown:
+            raise ValueError(f"the model has no weight {', '.join(unknown)}")
+        with torch.no_grad():
+            for name, weight in weights.items():
+                if weight.shape != arrays[name].shape:
+                    raise ValueError(
+                        f"weight {name} has shape {arrays[name].shape}, not {tuple(weight.shape)}"
+                    )
+                weight.copy_(torch.tensor(arrays[name]))
+        builder = BatchBuilder(config=model_config, lat=lat, lon=lon)
+        return cls(model, builder, training=config.get("training"))
 
     @staticmethod
     def _as_numpy(scores: torch.Tensor) -> NDArray[np.float32]:

@@ -22,7 +22,7 @@ class TrainingConfig:
 
     objective: ObjectiveName = "fast"
     """`full`: the paper's, every prefix against every place; `fast`: the same loss, cheaper."""
-    epochs: int = 10
+    epochs: int = 6
     """Most passes over the train part."""
     batch: int = 128
     """Prefixes a step of the full objective."""
@@ -44,7 +44,9 @@ class TrainingConfig:
     schedule: ScheduleUnit = "step"
     """Whether the learning rate changes with every epoch (paper) or with every step."""
     weight_decay: float = 1e-4
-    """Decay of AdamW."""
+    """Decay of AdamW, for all weights but the place table."""
+    place_weight_decay: float = 1.0
+    """Decay of AdamW for the vectors of places, which a small city learns by heart."""
     clip: float = 5.0
     """Longest gradient; longer ones are shortened to it."""
 
@@ -63,7 +65,7 @@ class TrainingConfig:
     """Validation metric by which the best epoch is kept."""
     patience: int = 10
     """Epochs without a better one after which training ends, counted after the warm-up."""
-    weight_averaging: float = 0.0
+    weight_averaging: float = 0.998
     """Decay of the running mean of weights that is validated and kept; 0: the weights as such."""
     threads: int | None = None
     """Cores to use; none: all that torch sees."""
@@ -106,6 +108,7 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "warmup_epochs": (0.0, math.inf),
     "final_learning_rate": (0.0, math.inf),
     "weight_decay": (0.0, math.inf),
+    "place_weight_decay": (0.0, math.inf),
     "label_smoothing": (0.0, math.nextafter(1.0, 0.0)),
     "margin": (0.0, math.inf),
     "margin_weight": (0.0, math.inf),
@@ -143,7 +146,13 @@ def _is_in_range(name: str, value: Any) -> tuple[bool, str]:
 
 PRESETS: Final[Mapping[str, TrainingConfig]] = {
     "paper": TrainingConfig(
-        objective="full", epochs=50, warmup_epochs=3.0, schedule="epoch", select_by="HR@10"
+        objective="full",
+        epochs=50,
+        warmup_epochs=3.0,
+        schedule="epoch",
+        place_weight_decay=1e-4,
+        weight_averaging=0.0,
+        select_by="HR@10",
     ),
     "fast": TrainingConfig(),
 }

@@ -1,9 +1,9 @@
 """Where tensors live, and how many cores and how much order their arithmetic gets."""
 
-import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
+import numpy as np
 import torch
 
 from castpoi.errors import BadInput
@@ -16,7 +16,9 @@ def device_named(name: str) -> torch.device:
     if not found.get(name, False):
         here = " or ".join(each for each, is_here in found.items() if is_here)
         raise BadInput(f"device '{name}' is not on this machine; choose {here}")
-    return torch.device(name, World.from_environment().local_rank if name == "cuda" else None)
+    if name == "cuda":
+        return torch.device(name, World.from_environment().local_rank)
+    return torch.device(name)
 
 
 def mixed_precision(device: torch.device) -> AbstractContextManager[object]:
@@ -48,16 +50,10 @@ def orderly(device: torch.device, *, threads: int) -> Iterator[None]:
         torch.utils.deterministic.fill_uninitialized_memory = filling  # type: ignore[attr-defined]
 
 
-def seed_epoch(seed: int, epoch: int) -> None:
+def seed_epoch(seed: int, epoch: int, rank: int = 0) -> None:
     """Fix all that torch draws in an epoch, whatever was drawn before it."""
-    generator = torch.Generator().manual_seed(seed)
-    drawn = torch.randint(2**62, (epoch + 1,), generator=generator)
-    torch.manual_seed(int(drawn[epoch]))
-
-
-def cores() -> int:
-    """The cores torch would use if nobody said otherwise."""
-    return torch.get_num_threads() or os.cpu_count() or 1
+    state = np.random.SeedSequence((seed, epoch, rank)).generate_state(1, np.uint64)
+    torch.manual_seed(int(state[0] >> np.uint64(1)))
 
 
 def _has_mps() -> bool:

@@ -17,9 +17,7 @@ _SHARE: Final = 0.25  # of what is free; the rest is for gradients, the optimize
 _FLOAT_BYTES: Final = 4
 
 
-def free_bytes(
-    meminfo: Path = Path("/proc/meminfo"), cgroup: Path = Path("/sys/fs/cgroup")
-) -> int:
+def free_bytes(meminfo: Path = Path("/proc/meminfo"), cgroup: Path = Path("/sys/fs/cgroup")) -> int:
     """Memory that can be taken without harm: of the machine, and of the container if there is one.
 
     Linux says so; elsewhere a modest guess is returned.

@@ -1,40 +1,32 @@
-"""Training: from a city and the name of a method to a run."""
+"""Training: from a city and the name of a method to a run.
 
+A learned method keeps its checkpoints in RUN.training, beside the run to be, until the run is
+whole; the same command continues from there (see `checkpoint.py`). Where several processes train
+together, the first one writes and the others only lend a hand.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from castpoi.baselines.known import parts_before
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.files import new_folder
+from castpoi.errors import BadInput
+from castpoi.files import check_vacant, new_folder, write_json
 from castpoi.methods import METHODS, Method
 from castpoi.progress import Progress, Silence
 from castpoi.provenance import Stopwatch, commit
 from castpoi.ranker import SavableRanker
 from castpoi.run import LOG, Run, RunLog, load_run, write_run
+from castpoi.training.trainer import Log, NoLog, Trainer, TrainingOptions
+from castpoi.training.world import World
 
-
-class Log(Protocol):
-    """Someone who notes the events of a training."""
-
-    def event(self, event: str, **fields: object) -> None:
-        """Note what has just happened."""
-
-
-class Trainer(Protocol):
-    """How a learned method is trained; named in `methods.Method.trainer`."""
-
-    def __call__(
-        self, city: City, *, part: str, seed: int, log: Log, progress: Progress
-    ) -> SavableRanker[Any]:
-        """Learn from the train part so as to foretell `part`; one seed gives one ranker."""
-
-
-class NoLog:
-    """A log that nobody keeps."""
-
-    def event(self, event: str, **fields: object) -> None:
-        """Forget what has just happened."""
+_KEPT_ANYWAY = {LOG, "manifest.json"}  # what a workshop holds before its first checkpoint
 
 
 def train(
@@ -46,31 +38,43 @@ def train(
     part: str = record.TEST,
     overwrite: bool = False,
     progress: Progress | None = None,
+    options: TrainingOptions | None = None,
 ) -> Run:
     """Fit a method on a city and write a run, which appears whole or not at all."""
     chosen = METHODS.named(method)
     knows = known_parts(chosen, part)
-    with new_folder(out, kind="run", overwrite=overwrite) as staging:
-        work = Stopwatch()
-        city = City.load(city_folder)
-        log = RunLog(staging / LOG)
+    options = options or TrainingOptions()
+    _check_options(chosen, options)
+    world = World.from_environment()
+    if world.is_first:
+        check_vacant(out, kind="run", overwrite=overwrite)
+    work = Stopwatch()
+    city = City.load(city_folder)
+    with _workshop(out, world) if chosen.needs_training else nullcontext() as workshop:
+        log = RunLog(workshop / LOG if workshop and world.is_first else None)
         log.event(
             "run started", method=method, seed=seed, commit=commit(), fingerprint=city.fingerprint
         )
-        ranker = fit(chosen, city, part=part, seed=seed, log=log, progress=progress)
-        log.event("run finished", seconds=round(work.seconds, 3))
-        write_run(
-            staging,
-            ranker,
-            method=method,
-            seed=seed,
-            part=part,
-            knows=knows,
-            city=city_folder,
-            fingerprint=city.fingerprint,
-            work=work,
+        made_with = replace(options, workshop=workshop)
+        ranker = fit(
+            chosen, city, part=part, seed=seed, log=log, progress=progress, options=made_with
         )
-    return load_run(out)
+        log.event("run finished", seconds=round(work.seconds, 3))
+        with _place_for(out, world) as place:
+            with new_folder(place, kind="run", overwrite=overwrite) as staging:
+                log.save(staging / LOG)
+                write_run(
+                    staging,
+                    ranker,
+                    method=method,
+                    seed=seed,
+                    part=part,
+                    knows=knows,
+                    city=city_folder,
+                    fingerprint=city.fingerprint,
+                    work=work,
+                )
+            return replace(load_run(place), folder=out)
 
 
 def fit(
@@ -81,12 +85,20 @@ def fit(
     seed: int = 0,
     log: Log | None = None,
     progress: Progress | None = None,
+    options: TrainingOptions | None = None,
 ) -> SavableRanker[Any]:
     """A ranker made from what may be known before `part` is foretold."""
     log = log or NoLog()
     if method.needs_training:
         trainer: Trainer = method.trainer_function()
-        return trainer(city, part=part, seed=seed, log=log, progress=progress or Silence())
+        return trainer(
+            city,
+            part=part,
+            seed=seed,
+            log=log,
+            progress=progress or Silence(),
+            options=options or TrainingOptions(),
+        )
     ranker = method.count(city, part=part)
     log.event("city counted", places=ranker.places)
     return ranker
@@ -96,3 +108,50 @@ def known_parts(method: Method, part: str) -> tuple[str, ...]:
     """The parts a ranker has seen: a learned one is fitted to train and only chosen by the rest."""
     counted = parts_before(part)
     return (record.TRAIN,) if method.needs_training else counted
+
+
+def workshop_of(out: Path) -> Path:
+    """Where the checkpoints of a run rest until it is whole."""
+    return out.with_name(f"{out.name}.training")
+
+
+def _check_options(method: Method, options: TrainingOptions) -> None:
+    if options.asked_for and not method.needs_training:
+        raise BadInput(
+            f"{method.name} is counted, not learned, so it has nothing to set; "
+            f"leave out {', '.join(options.asked_for)}"
+        )
+
+
+@contextmanager
+def _workshop(out: Path, world: World) -> Iterator[Path]:
+    """The workshop of a run; it goes when the run is whole, or if it holds no checkpoint."""
+    folder = workshop_of(out)
+    if not world.is_first:
+        yield folder
+        return
+    check_vacant(folder, kind="training", overwrite=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise BadInput(
+            f"{folder} cannot be written: {problem.strerror}; choose another --out"
+        ) from problem
+    write_json(folder / "manifest.json", {"kind": "training", "run": out.name})
+    try:
+        yield folder
+    except BaseException:
+        if {each.name for each in folder.iterdir()} <= _KEPT_ANYWAY:
+            shutil.rmtree(folder)
+        raise
+    shutil.rmtree(folder)
+
+
+@contextmanager
+def _place_for(out: Path, world: World) -> Iterator[Path]:
+    """Where this process writes the run: only the first leaves it there."""
+    if world.is_first:
+        yield out
+        return
+    with tempfile.TemporaryDirectory(prefix="castpoi-") as folder:
+        yield Path(folder) / out.name

@@ -1,0 +1,156 @@
+"""The road from a table to a city: order, ids, split and local time, without the command line."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from castpoi.checkins import record
+from castpoi.checkins.city import City
+from castpoi.checkins.prepare import Preparation, Prepared, prepare
+from castpoi.checkins.recipe import Recipe
+from castpoi.errors import BadInput, BadRows, TooFewCheckins
+from tests.sources import NEW_YORK, parts_in, table, table_rows, told_in, visits_in
+
+ROWS = table_rows(visits_in(NEW_YORK))
+KEEP_ALL = Recipe(drop_duplicates=False)
+
+
+def row(user: str, place: str, time: str) -> list[str]:
+    """A visit in New York; `time` like `04-03 18:00:09`."""
+    return [user, place, "40.7", "-74.0", f"2012-{time.replace(' ', 'T')}Z"]
+
+
+def city_of(folder: Path, rows: list[list[str]], **options: object) -> Prepared:
+    source = folder / "visits.csv"
+    source.write_text(table(rows))
+    preparation = Preparation(**options)  # type: ignore[arg-type]
+    return prepare([source], folder / "city", preparation, overwrite=True)
+
+
+def test_what_is_prepared_is_what_is_on_disk(tmp_path: Path) -> None:
+    prepared = city_of(tmp_path, ROWS)
+    loaded = City.load(tmp_path / "city")
+    assert told_in(loaded) == told_in(prepared.city)
+    assert loaded.manifest == json.loads(json.dumps(prepared.city.manifest))
+    assert prepared.dropped == {}
+    assert not prepared.rhythm.is_judged
+
+
+def test_users_and_places_are_numbered_by_their_ids_in_byte_order(tmp_path: Path) -> None:
+    rows = [
+        row(user, place, f"04-0{day} 10:00:00")
+        for user in ("b", "é", "B", "a10", "a9")
+        for day, place in enumerate(("z", "Z", "z", "Z"), start=1)
+    ]
+    city = city_of(tmp_path, rows).city
+    assert city.users[record.USER_ID].to_list() == ["B", "a10", "a9", "b", "é"]
+    assert city.places[record.PLACE_ID].to_list() == ["Z", "z"]
+    assert city.users[record.USER].to_list() == [0, 1, 2, 3, 4]
+
+
+def test_numbers_of_users_and_places_have_no_gaps_after_cleaning(tmp_path: Path) -> None:
+    once = row("aaa", "aaa", "04-03 10:00:00")
+    recipe = Recipe(core="once", least_place_checkins=2, least_user_checkins=2)
+    city = city_of(tmp_path, [once, *ROWS], recipe=recipe).city
+    assert "aaa" not in city.users[record.USER_ID]
+    assert "aaa" not in city.places[record.PLACE_ID]
+    assert city.users[record.USER].to_list() == list(range(city.users.height))
+    assert city.places[record.PLACE].to_list() == list(range(city.places.height))
+    assert city.checkins[record.CHECKIN].to_list() == list(range(city.checkins.height))
+    assert city.places.schema == record.PLACE_SCHEMA
+
+
+def test_among_visits_of_one_instant_the_later_place_is_the_later_visit(tmp_path: Path) -> None:
+    same = "04-07 20:00:00"
+    rows = [row("u", place, f"04-0{day} 10:00:00") for day, place in enumerate("abc", start=1)]
+    rows += [row("u", place, same) for place in "cab"]
+    for order in (rows, rows[::-1]):
+        city = city_of(tmp_path, order).city
+        assert [place for _, place, _ in told_in(city)] == [*"abc", *"abc"]
+        assert city.split[record.PART].to_list() == ["train"] * 4 + ["validation", "test"]
+
+
+def test_a_duplicate_of_the_target_stands_before_it_and_never_after(tmp_path: Path) -> None:
+    last = row("u", "b", "04-07 20:00:00")
+    days = [row("u", place, f"04-0{day} 10:00:00") for day, place in enumerate("bab", start=1)]
+    rows = [last, *days, last]
+    city = city_of(tmp_path, rows, recipe=KEEP_ALL).city
+    trajectories = city.trajectories
+    (target,) = city.targets("test")
+    history = trajectories.histories_before(np.array([target]))
+    assert history.place.tolist() == [1, 0, 1, 1]
+    assert (history.at_us <= trajectories.at_us[target]).all()
+    assert (np.diff(history.at_us) >= 0).all()
+    without = city_of(tmp_path, rows).city
+    assert without.checkins.height == 4
+
+
+def test_the_split_in_time_is_eight_tenths_one_tenth_and_one_tenth(tmp_path: Path) -> None:
+    rows = [
+        row(f"u{n % 2}", f"p{n % 3}", f"04-{1 + n // 2:02} {n % 24:02}:00:00") for n in range(40)
+    ]
+    prepared = city_of(tmp_path, rows, split="chronological")
+    assert parts_in(prepared.city) == {"train": 32, "validation": 4, "test": 4}
+    assert prepared.city.manifest["split"] == "chronological"
+    table_of_parts = prepared.city.checkins.hstack(prepared.city.split.select(record.PART))
+    span = {
+        part: (rows[record.AT_UTC].min(), rows[record.AT_UTC].max())
+        for (part,), rows in table_of_parts.group_by(record.PART)
+    }
+    assert sorted(span, key=lambda part: str(span[part])) == ["train", "validation", "test"]
+    assert str(span["train"][1]) < str(span["validation"][0])
+    assert str(span["validation"][1]) < str(span["test"][0])
+
+
+def test_local_offsets_follow_daylight_saving(tmp_path: Path) -> None:
+    times = ["03-11 06:59:00", "03-11 07:00:00", "11-04 05:30:00", "11-04 06:30:00"]
+    city = city_of(tmp_path, [row("u", "a", time) for time in times]).city
+    assert city.checkins[record.OFFSET].to_list() == [-300, -240, -240, -300]
+
+
+def test_local_clocks_of_an_hour_that_came_twice_mean_its_first_time(tmp_path: Path) -> None:
+    rows = [[*r[:4], r[4].removesuffix("Z")] for r in (row("u", "a", "11-04 01:30:00"), *ROWS)]
+    city = city_of(tmp_path, rows, naive_times="local").city
+    assert ("u", "a", "2012-11-04T05:30:00+00:00") in told_in(city)
+
+
+def test_the_counts_of_the_manifest_are_those_of_the_city(tmp_path: Path) -> None:
+    prepared = city_of(
+        tmp_path,
+        [*ROWS, row("lonely", NEW_YORK.places[0].id, "04-03 18:00:09")],
+        max_place_spread_km=50,
+    )
+    manifest, city = prepared.city.manifest, prepared.city
+    assert manifest["checkins"] == city.checkins.height == 16
+    assert manifest["users"] == city.users.height == 4
+    assert manifest["left_out"] == 1
+    parts = manifest["train"] + manifest["validation"] + manifest["test"] + manifest["left_out"]
+    assert parts == 16
+    assert manifest["revisit_share"] == 1.0
+    assert manifest["kind"] == "city"
+
+
+def test_too_few_check_ins_for_a_split_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TooFewCheckins, match=r"the leave-one-out split of 2 check-ins has no test"):
+        city_of(tmp_path, [row("u", "a", "04-03 10:00:00"), row("u", "a", "04-04 10:00:00")])
+    assert not (tmp_path / "city").exists()
+
+
+def test_a_target_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    (tmp_path / "city").write_text("mine")
+    with pytest.raises(BadInput, match=r"city exists and is not a city"):
+        prepare([tmp_path / "gone.csv"], tmp_path / "city", Preparation(), overwrite=True)
+
+
+def test_bad_rows_stop_the_road_unless_they_may_be_dropped(tmp_path: Path) -> None:
+    rows = [*ROWS, ["7", "bar", "0", "0", ROWS[0][4]]]
+    with pytest.raises(BadRows, match=r"row 16 \(line 17\): \(0, 0\) stands for unknown"):
+        city_of(tmp_path, rows)
+    prepared = city_of(tmp_path, rows, drop_bad_rows=True)
+    assert prepared.dropped == {"null island": 1}
+    assert prepared.city.checkins.height == 15
+    assert "bar" not in prepared.city.places[record.PLACE_ID]
+    assert prepared.steps[0].step == "rows that are no check-ins"
+    assert (prepared.steps[0].checkins_before, prepared.steps[0].checkins_after) == (16, 15)

@@ -1,0 +1,123 @@
+"""Histories are slices of the past: against slow loops over every row."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from castpoi.checkins.trajectory import Histories, Trajectories, slices
+
+
+def trajectories(rows: list[tuple[int, int]]) -> Trajectories:
+    """Of (user, place) in canonical order; the instant of a row is its number."""
+    user, place = np.array(rows, dtype=np.int64).reshape(-1, 2).T
+    number = np.arange(len(rows), dtype=np.int64)
+    return Trajectories(
+        checkin=number + 100,
+        user=user,
+        place=place,
+        at_us=number * 10,
+        offset_minutes=number - 50,
+        part=np.zeros(len(rows), dtype=np.uint8),
+    )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Some rows of a city, and a window."""
+
+    visits: list[tuple[int, int]]
+    rows: list[int]
+    window: int
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> Asked:
+    places = st.lists(st.integers(0, 4), min_size=1, max_size=12)
+    users = draw(st.lists(places, min_size=1, max_size=5))
+    visits = [(2 * user, place) for user, walk in enumerate(users) for place in walk]
+    rows = draw(st.lists(st.integers(0, len(visits) - 1), max_size=10))
+    return Asked(visits, rows, draw(st.integers(1, 8)))
+
+
+def slow_history(visits: list[tuple[int, int]], row: int) -> list[int]:
+    """Rows of the same user before a row."""
+    return [before for before in range(row) if visits[before][0] == visits[row][0]]
+
+
+def as_lists(histories: Histories, column: np.ndarray) -> list[list[int]]:
+    bounds = histories.bounds
+    return [column[a:b].tolist() for a, b in pairwise(bounds)]
+
+
+@given(questions())
+@settings(max_examples=80, deadline=None)
+def test_a_history_is_what_the_user_did_before(asked: Asked) -> None:
+    city = trajectories(asked.visits)
+    histories = city.histories_before(np.array(asked.rows, dtype=np.int64))
+    slow = [slow_history(asked.visits, row) for row in asked.rows]
+    assert len(histories) == len(asked.rows)
+    places = [[asked.visits[row][1] for row in history] for history in slow]
+    assert as_lists(histories, histories.place) == places
+    assert as_lists(histories, histories.at_us) == [[10 * row for row in h] for h in slow]
+    assert as_lists(histories, histories.offset_minutes) == [[r - 50 for r in h] for h in slow]
+    assert histories.lengths.tolist() == [len(history) for history in slow]
+    assert histories.last_place.tolist() == [walk[-1] if walk else -1 for walk in places]
+    assert histories.owner.tolist() == [b for b, history in enumerate(slow) for _ in history]
+
+
+@given(questions())
+@settings(max_examples=80, deadline=None)
+def test_a_tail_is_the_end_of_every_history(asked: Asked) -> None:
+    histories = trajectories(asked.visits).histories_before(np.array(asked.rows, dtype=np.int64))
+    tail = histories.tail(asked.window)
+    for column in ("place", "at_us", "offset_minutes"):
+        whole = as_lists(histories, getattr(histories, column))
+        assert as_lists(tail, getattr(tail, column)) == [walk[-asked.window :] for walk in whole]
+
+
+@given(questions())
+@settings(max_examples=80, deadline=None)
+def test_a_revisit_stands_among_the_visits_before_it(asked: Asked) -> None:
+    city = trajectories(asked.visits)
+
+    def slow(row: int) -> bool:
+        near = slow_history(asked.visits, row)[-asked.window :]
+        return asked.visits[row][1] in [asked.visits[before][1] for before in near]
+
+    found = city.is_revisit(np.array(asked.rows, dtype=np.int64), window=asked.window)
+    assert found.tolist() == [slow(row) for row in asked.rows]
+    # one row of every user goes another way
+    one_each = {asked.visits[row][0]: row for row in asked.rows}
+    distinct = np.array(list(one_each.values()), dtype=np.int64)
+    found = city.is_revisit(distinct, window=asked.window)
+    assert found.tolist() == [slow(row) for row in distinct.tolist()]
+
+
+def test_the_window_of_a_revisit_counts_visits_back_from_the_target() -> None:
+    city = trajectories([(0, 7), (0, 1), (0, 2), (0, 7)])
+    target = np.array([3])
+    assert city.is_revisit(target, window=3).tolist() == [True]
+    assert city.is_revisit(target, window=2).tolist() == [False]
+
+
+def test_the_start_of_a_row_is_where_its_user_begins() -> None:
+    city = trajectories([(3, 0), (3, 1), (5, 0), (9, 2), (9, 2)])
+    assert city.starts.tolist() == [0, 0, 2, 3, 3]
+    assert len(city) == 5
+
+
+@pytest.mark.parametrize("rows", [[], [0]])
+def test_histories_may_be_empty(rows: list[int]) -> None:
+    histories = trajectories([(0, 1), (0, 2)]).histories_before(np.array(rows, dtype=np.int64))
+    assert histories.last_place.tolist() == [-1] * len(rows)
+    assert histories.tail(3).bounds.tolist() == [0] * (len(rows) + 1)
+
+
+def test_slices_are_laid_end_to_end() -> None:
+    indices, bounds = slices(np.array([5, 2, 9]), np.array([8, 2, 11]))
+    assert indices.tolist() == [5, 6, 7, 9, 10]
+    assert bounds.tolist() == [0, 3, 3, 5]

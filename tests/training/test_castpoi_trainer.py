@@ -1,0 +1,169 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from castpoi.checkins.city import City
+from castpoi.errors import BadInput, TooFewCheckins
+from castpoi.files import read_json
+from castpoi.methods import METHODS
+from castpoi.model.ranker import CastPoiRanker
+from castpoi.run import RunLog, load_run
+from castpoi.training.train import fit, train, workshop_of
+from castpoi.training.trainer import TrainingOptions
+from tests.cities import CAFE, OFFICE, small_city
+from tests.training.small import TINY
+from tests.training.test_loop import Heard
+
+CASTPOI = METHODS.named("castpoi")
+
+
+def options(**settings: str) -> TrainingOptions:
+    return TrainingOptions(settings={**TINY, "epochs": "2", **settings})
+
+
+def fitted(town: City, **settings: str) -> CastPoiRanker:
+    ranker = fit(CASTPOI, town, seed=1, options=options(**settings))
+    assert isinstance(ranker, CastPoiRanker)
+    return ranker
+
+
+def scores(ranker: Any, town: City) -> np.ndarray[Any, Any]:
+    histories = town.trajectories.histories_before(town.targets("test"))
+    found: np.ndarray[Any, Any] = ranker.score(ranker.encode(histories))
+    return found
+
+
+@pytest.mark.parametrize("preset", ["fast", "paper"])
+def test_the_full_objective_trains_both_presets(town: City, preset: str) -> None:
+    heard = Heard()
+    asked = TrainingOptions(preset=preset, settings={**options(objective="full").settings})
+    ranker = fit(CASTPOI, town, seed=1, log=heard, options=asked)
+    losses = [event["loss"] for event in heard.events if event["event"] == "epoch finished"]
+    assert losses[1] < losses[0]
+    assert ranker.config["training"]["settings"]["objective"] == "full"
+    assert ranker.config["training"]["best_epoch"] in (1, 2)
+
+
+def test_the_fast_objective_is_the_default_and_its_loss_falls(town: City) -> None:
+    heard = Heard()
+    ranker = fit(CASTPOI, town, seed=1, log=heard, options=options())
+    losses = [event["loss"] for event in heard.events if event["event"] == "epoch finished"]
+    assert losses[1] < losses[0]
+    assert ranker.config["training"]["settings"]["objective"] == "fast"
+
+
+def test_the_same_seed_gives_the_same_bytes(town_folder: Path, tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        train(town_folder, tmp_path / name, method="castpoi", seed=5, options=options())
+    one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "other"))
+    assert one == other
+
+
+def test_a_run_needs_no_city_to_rank(town_folder: Path, town: City, tmp_path: Path) -> None:
+    made = train(town_folder, tmp_path / "run", method="castpoi", seed=1, options=options())
+    loaded = load_run(tmp_path / "run").ranker
+    np.testing.assert_array_equal(scores(loaded, town), scores(fitted(town), town))
+    assert made.ranker.config == loaded.config
+    assert read_json(tmp_path / "run" / "config.json")["model"]["width"] == int(TINY["width"])
+
+
+def test_an_interrupted_training_goes_on(
+    town_folder: Path, town: City, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class PulledPlug(BaseException):
+        pass
+
+    heard: list[str] = []
+
+    def cut_off(self: RunLog, event: str, **fields: object) -> None:
+        if event == "epoch finished":
+            raise PulledPlug
+
+    with monkeypatch.context() as broken:
+        broken.setattr(RunLog, "event", cut_off)
+        with pytest.raises(PulledPlug):
+            train(town_folder, tmp_path / "run", method="castpoi", seed=1, options=options())
+    assert (workshop_of(tmp_path / "run") / "checkpoint.json").is_file()
+    asked = TrainingOptions(settings=options().settings, say=heard.append)
+    run = train(town_folder, tmp_path / "run", method="castpoi", seed=1, options=asked)
+    assert heard == []
+    log = (tmp_path / "run" / "log.jsonl").read_text()
+    assert '"event": "training resumed", "epochs": 1' in log
+    assert log.count("epoch finished") == 2
+    assert not workshop_of(tmp_path / "run").exists()
+    np.testing.assert_array_equal(scores(run.ranker, town), scores(fitted(town), town))
+
+
+def test_another_training_in_the_workshop_is_started_over_and_said(
+    town: City, tmp_path: Path
+) -> None:
+    def into(workshop: Path, heard: list[str], *, resume: bool = True, **settings: str) -> None:
+        asked = TrainingOptions(
+            settings=options(**settings).settings,
+            workshop=workshop,
+            resume=resume,
+            say=heard.append,
+        )
+        fit(CASTPOI, town, seed=1, options=asked)
+
+    heard: list[str] = []
+    into(tmp_path, heard)
+    into(tmp_path, heard, clip="4")
+    assert len(heard) == 1
+    assert "cannot be continued, it is of another training (training.clip 5.0, not 4.0)" in heard[0]
+    assert "training starts over" in heard[0]
+    into(tmp_path, heard, clip="4", resume=False)
+    assert len(heard) == 1
+
+
+def test_ablations_are_settings(town: City) -> None:
+    ranker = fitted(town, spatial_bias="false", revisit_gate="false", epochs="1")
+    assert not any("spatial_bias" in name or "gate" in name for name in ranker.arrays)
+
+
+def test_a_city_without_validation_keeps_its_last_epoch() -> None:
+    city = small_city(
+        [
+            (0, CAFE, "2012-04-02 12:00"),
+            (0, OFFICE, "2012-04-02 13:00"),
+            (0, CAFE, "2012-04-03 12:00"),
+        ],
+        ["train"] * 3,
+    )
+    assert fitted(city).training["best_epoch"] == 2
+    assert fitted(city).training["validation"] == {}
+
+
+def test_a_city_without_prefixes_has_nothing_to_learn_from() -> None:
+    city = small_city([(0, CAFE, "2012-04-02 12:00")], ["train"])
+    with pytest.raises(TooFewCheckins, match="no user has two check-ins in the train part"):
+        fitted(city)
+
+
+def test_the_fast_objective_needs_relative_positions(town: City) -> None:
+    with pytest.raises(BadInput, match="objective=fast cannot train positions=absolute"):
+        fitted(town, positions="absolute")
+
+
+def test_damaged_weights_are_refused(town: City) -> None:
+    ranker = fitted(town, epochs="1")
+    arrays = ranker.arrays
+    with pytest.raises(ValueError, match="the model has no weight extra"):
+        CastPoiRanker.restore(ranker.config, {**arrays, "extra": np.zeros(1)})
+    with pytest.raises(ValueError, match=r"weight popularity has shape \(3,\), not"):
+        CastPoiRanker.restore(ranker.config, {**arrays, "popularity": np.zeros(3)})
+    with pytest.raises(KeyError, match="popularity"):
+        CastPoiRanker.restore(
+            ranker.config, {name: each for name, each in arrays.items() if name != "popularity"}
+        )
+
+
+def test_training_leaves_the_callers_random_numbers_alone(town: City) -> None:
+    torch.manual_seed(9)
+    expected = torch.rand(1)
+    torch.manual_seed(9)
+    fitted(town, epochs="1")
+    assert torch.equal(torch.rand(1), expected)

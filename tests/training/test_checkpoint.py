@@ -1,0 +1,92 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from castpoi.errors import BrokenFolder
+from castpoi.training.checkpoint import STATE, Checkpoint, Workshop, differences
+from tests.training.test_selection import epoch
+
+IDENTITY = {"seed": 1, "model": {"width": 8, "edges": [1.0, 2.0]}}
+
+
+def workshop(folder: Path, **changes: object) -> Workshop:
+    return Workshop(folder=folder, identity=IDENTITY | changes)
+
+
+def checkpoint(epochs: int) -> Checkpoint:
+    return Checkpoint(
+        records=[epoch(number, {"MRR": 0.1 * number, "HR@10": None}) for number in range(epochs)],
+        tensors={
+            "place": torch.arange(6.0).view(2, 3).mT + epochs,
+            "step": torch.tensor(2.0),
+        },
+        frame={"threads": 3},
+    )
+
+
+def test_a_checkpoint_comes_back_as_it_was(tmp_path: Path) -> None:
+    workshop(tmp_path).save(checkpoint(2))
+    found = workshop(tmp_path).load()
+    assert found is not None
+    assert found.records == checkpoint(2).records
+    assert found.frame == {"threads": 3}
+    for name, tensor in checkpoint(2).tensors.items():
+        assert torch.equal(found.tensors[name], tensor)
+
+
+def test_an_empty_workshop_has_no_checkpoint(tmp_path: Path) -> None:
+    assert workshop(tmp_path).load() is None
+
+
+def test_only_the_last_checkpoint_is_kept(tmp_path: Path) -> None:
+    for epochs in (1, 2, 3):
+        workshop(tmp_path).save(checkpoint(epochs))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [STATE, "epoch-3.safetensors"]
+
+
+def test_tensors_that_were_cut_short_by_a_kill_change_nothing(tmp_path: Path) -> None:
+    workshop(tmp_path).save(checkpoint(1))
+    (tmp_path / "epoch-2.safetensors").write_bytes(b"half of")
+    found = workshop(tmp_path).load()
+    assert found is not None
+    assert len(found.records) == 1
+    workshop(tmp_path).save(checkpoint(2))
+    assert len((workshop(tmp_path).load() or checkpoint(0)).records) == 2
+
+
+def test_another_training_is_told_by_its_differences(tmp_path: Path) -> None:
+    workshop(tmp_path).save(checkpoint(1))
+    other = workshop(tmp_path, seed=2, model={"width": 16, "edges": [1.0, 2.0]})
+    with pytest.raises(
+        BrokenFolder, match=r"of another training \(model.width 8, not 16; seed 1, not 2\)"
+    ):
+        other.load()
+
+
+def test_differences_name_what_only_one_has() -> None:
+    assert differences({"a": 1}, {"a": 1, "b": "x" * 64}) == "b None, not xxxxxxxxxxxx"
+    assert differences(IDENTITY, json.loads(json.dumps(IDENTITY))) == ""
+
+
+def test_changed_tensors_are_noticed(tmp_path: Path) -> None:
+    workshop(tmp_path).save(checkpoint(1))
+    path = tmp_path / "epoch-1.safetensors"
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(BrokenFolder, match="its tensors are not those it was written with"):
+        workshop(tmp_path).load()
+
+
+def test_missing_tensors_are_noticed(tmp_path: Path) -> None:
+    workshop(tmp_path).save(checkpoint(1))
+    (tmp_path / "epoch-1.safetensors").unlink()
+    with pytest.raises(BrokenFolder, match=r"it is damaged: .*No such file"):
+        workshop(tmp_path).load()
+
+
+def test_a_cleared_workshop_keeps_what_is_not_a_checkpoint(tmp_path: Path) -> None:
+    workshop(tmp_path).save(checkpoint(1))
+    (tmp_path / "log.jsonl").write_text("")
+    workshop(tmp_path).clear()
+    assert [path.name for path in tmp_path.iterdir()] == ["log.jsonl"]

@@ -1,0 +1,232 @@
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from castpoi.checkins.city import City
+from castpoi.errors import BadInput, TrainingDiverged
+from castpoi.evaluation.metrics import Metrics
+from castpoi.model.castpoi import CastPoi
+from castpoi.progress import Task
+from castpoi.training.checkpoint import Workshop
+from castpoi.training.config import TrainingConfig
+from castpoi.training.distributed import Team
+from castpoi.training.loop import Surroundings, TrainingLoop, Validate
+from castpoi.training.objective import Objective
+from castpoi.training.world import World
+from tests.training.small import full_objective, tiny_model, tiny_model_config
+
+CONFIG = TrainingConfig(objective="full", epochs=4, learning_rate=0.01, warmup_epochs=1.0)
+
+
+class Heard:
+    """A log and a progress that remember what they were told."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+        self.done = 0.0
+        self.said: list[str] = []
+
+    def event(self, event: str, **fields: object) -> None:
+        self.events.append({"event": event, **fields})
+
+    @contextmanager
+    def task(self, name: str, total: float | None = None) -> Iterator[Task]:
+        yield self
+
+    def advance(self, amount: float = 1) -> None:
+        self.done += amount
+
+    def describe(self, text: str) -> None:
+        self.said.append(text)
+
+
+class Broken:
+    """An objective whose loss is no number after so many steps."""
+
+    def __init__(self, objective: Objective[Any], good_steps: int) -> None:
+        self.objective = objective
+        self.good_steps = good_steps
+
+    def batches(self, epoch: int) -> Sequence[Any]:
+        return self.objective.batches(epoch)
+
+    def targets(self, batch: Any) -> int:
+        return self.objective.targets(batch)
+
+    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+        self.good_steps -= 1
+        loss = self.objective.loss(model, batch)
+        return loss if self.good_steps >= 0 else loss * torch.nan
+
+
+def falling_after(best: int) -> Validate:
+    """A validation that is best in one epoch."""
+    epoch = 0
+
+    def validate(model: CastPoi) -> Metrics:
+        nonlocal epoch
+        epoch += 1
+        return {"MRR": 1 / (1 + abs(epoch - best)), "HR@10": 0.5}
+
+    return validate
+
+
+def loop_of(
+    town: City,
+    *,
+    around: Surroundings | None = None,
+    validate: Validate | None = None,
+    **changes: Any,
+) -> TrainingLoop:
+    model_config = tiny_model_config(dropout=0.1, candidate_conditioning=False)
+    config = replace(CONFIG, **changes)
+    return TrainingLoop(
+        tiny_model(town, model_config),
+        full_objective(town, model_config, batch=128),
+        validate or (lambda model: {}),
+        config=config,
+        seed=3,
+        around=around or Surroundings(),
+    )
+
+
+def run_epochs(loop: TrainingLoop, count: int) -> None:
+    """The first epochs of a training that is then left alone."""
+    with loop.around.progress.task("a few epochs") as task:
+        for epoch in range(count):
+            loop._run_epoch(epoch, task)
+
+
+def weights(loop: TrainingLoop) -> dict[str, Tensor]:
+    return {name: weight.detach().clone() for name, weight in loop.model.named_parameters()}
+
+
+def are_equal(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_the_loss_falls(town: City) -> None:
+    loop = loop_of(town)
+    loop.run()
+    losses = [record.loss for record in loop.records]
+    assert losses[-1] < losses[0] - 0.1
+    assert losses == sorted(losses, reverse=True)
+
+
+def test_the_weights_of_the_best_epoch_are_kept(town: City) -> None:
+    kept, stopped = (loop_of(town, validate=falling_after(2)) for _ in range(2))
+    assert kept.run().epoch == 2
+    assert len(kept.records) == 4
+    run_epochs(stopped, 2)
+    assert are_equal(weights(kept), weights(stopped))
+
+
+def test_training_ends_when_patience_does(town: City) -> None:
+    loop = loop_of(town, validate=falling_after(1), patience=2, epochs=20)
+    loop.run()
+    assert len(loop.records) == 3
+
+
+def test_one_seed_gives_one_set_of_weights(town: City) -> None:
+    one, same, other = loop_of(town), loop_of(town), loop_of(town)
+    other.seed = 4
+    for loop in (one, same, other):
+        loop.run()
+    assert are_equal(weights(one), weights(same))
+    assert not are_equal(weights(one), weights(other))
+
+
+@pytest.mark.parametrize("averaging", [0.0, 0.9])
+@pytest.mark.parametrize("epochs_before", [1, 2])
+def test_a_resumed_training_ends_with_the_same_weights(
+    town: City, tmp_path: Path, averaging: float, epochs_before: int
+) -> None:
+    whole = loop_of(town, weight_averaging=averaging, validate=falling_after(3))
+    best = whole.run()
+    workshop = Workshop(folder=tmp_path, identity={})
+    around = Surroundings(workshop=workshop, frame={"threads": 1})
+    killed = loop_of(town, around=around, weight_averaging=averaging, validate=falling_after(3))
+    run_epochs(killed, epochs_before)
+    rest = falling_after(3 - epochs_before)
+    resumed = loop_of(town, around=around, weight_averaging=averaging, validate=rest)
+    again = resumed.run(workshop.load())
+    assert are_equal(weights(whole), weights(resumed))
+    assert (again.epoch, again.loss, again.metrics) == (best.epoch, best.loss, best.metrics)
+    assert [each.loss for each in resumed.records] == [each.loss for each in whole.records]
+
+
+def test_a_training_resumed_after_its_end_is_at_its_end(town: City, tmp_path: Path) -> None:
+    workshop = Workshop(folder=tmp_path, identity={})
+    whole = loop_of(town, around=Surroundings(workshop=workshop), validate=falling_after(2))
+    whole.run()
+    again = loop_of(town, validate=falling_after(-9))
+    assert again.run(workshop.load()).epoch == 2
+    assert are_equal(weights(whole), weights(again))
+
+
+def test_the_running_mean_is_what_is_validated_and_kept(town: City) -> None:
+    seen: list[dict[str, Tensor]] = []
+
+    def validate(model: CastPoi) -> Metrics:
+        assert not model.training
+        seen.append({name: each.detach().clone() for name, each in model.named_parameters()})
+        return {"MRR": float(len(seen))}
+
+    loop = loop_of(town, validate=validate, weight_averaging=0.95)
+    loop.run()
+    assert loop.average is not None
+    assert are_equal(seen[-1], loop.average.mean)
+    assert are_equal(weights(loop), loop.average.mean)
+
+
+def test_each_epoch_is_logged_and_the_bar_tells_loss_metric_and_rate(town: City) -> None:
+    heard = Heard()
+    around = Surroundings(log=heard, progress=heard)
+    loop_of(town, around=around, validate=falling_after(1), epochs=2).run()
+    assert [event["event"] for event in heard.events] == ["epoch finished"] * 2
+    last = heard.events[-1]
+    assert last["epoch"] == 2
+    assert last["metrics"] == {"MRR": 0.5, "HR@10": 0.5}
+    assert {"loss", "learning_rate", "seconds", "targets_per_second"} <= last.keys()
+    assert last["targets_per_second"] > 0
+    assert heard.done == pytest.approx(2)
+    assert heard.said[0].startswith("epoch 1 · loss ")
+    assert " · best MRR 100.00 · " in heard.said[-1]
+    assert heard.said[-1].endswith(" targets/s")
+
+
+def test_a_diverged_loss_stops_with_the_last_good_checkpoint(town: City, tmp_path: Path) -> None:
+    workshop = Workshop(folder=tmp_path, identity={})
+    loop = loop_of(town, around=Surroundings(workshop=workshop))
+    steps = len(loop.objective.batches(0))
+    loop.objective = Broken(loop.objective, good_steps=2 * steps + 1)
+    words = (
+        "training diverged in epoch 3: the loss is nan; train again with a lower learning_rate "
+        rf"\(it is 0.01\) or a lower clip; the weights after epoch 2 are kept in {tmp_path}"
+    )
+    with pytest.raises(TrainingDiverged, match=words):
+        loop.run()
+    kept = workshop.load()
+    assert kept is not None
+    assert len(kept.records) == 2
+    assert all(tensor.isfinite().all() for tensor in kept.tensors.values())
+
+
+def test_a_loss_that_diverges_at_once_leaves_nothing(town: City) -> None:
+    loop = loop_of(town)
+    loop.objective = Broken(loop.objective, good_steps=0)
+    with pytest.raises(TrainingDiverged, match=r"in epoch 1: .*; no epoch was finished before"):
+        loop.run()
+
+
+def test_an_objective_that_cannot_be_shared_is_told_to_stay_alone(town: City) -> None:
+    loop = loop_of(town)
+    several = Team(world=World(rank=0, ranks=2))
+    with pytest.raises(BadInput, match="Broken cannot be shared by 2 processes; train it in one"):
+        several.share(Broken(loop.objective, good_steps=1), loop.objective.batches(0)[0])

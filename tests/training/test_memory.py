@@ -1,0 +1,56 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from castpoi.model.config import ModelConfig
+from castpoi.training.memory import (
+    MOST_CANDIDATES,
+    bytes_of_reading,
+    candidates_at_once,
+    free_bytes,
+)
+
+MACHINE = "MemTotal:  8000000 kB\nMemFree:  10 kB\nMemAvailable:    3000000 kB\n"
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> tuple[Path, Path]:
+    (tmp_path / "meminfo").write_text(MACHINE)
+    return tmp_path / "meminfo", tmp_path
+
+
+def test_the_machine_says_what_is_free(system: tuple[Path, Path]) -> None:
+    assert free_bytes(*system) == 3_000_000 * 1024
+
+
+def test_a_container_may_have_less(system: tuple[Path, Path]) -> None:
+    (system[1] / "memory.max").write_text("1000000\n")
+    (system[1] / "memory.current").write_text("400000\n")
+    assert free_bytes(*system) == 600_000
+
+
+def test_a_container_without_limit_is_the_machine(system: tuple[Path, Path]) -> None:
+    (system[1] / "memory.max").write_text("max\n")
+    assert free_bytes(*system) == 3_000_000 * 1024
+
+
+@pytest.mark.parametrize("text", ["", "MemAvailable:", "MemAvailable: much kB"])
+def test_where_nobody_says_a_modest_guess_is_made(tmp_path: Path, text: str) -> None:
+    (tmp_path / "meminfo").write_text(text)
+    assert free_bytes(tmp_path / "meminfo", tmp_path) == 2 * 2**30
+    assert free_bytes(tmp_path / "absent", tmp_path) == 2 * 2**30
+
+
+def test_an_ordinary_machine_reads_the_most_candidates() -> None:
+    paper = ModelConfig.preset("paper")
+    assert candidates_at_once(paper, histories=128, free=4 * 2**30) == MOST_CANDIDATES
+
+
+@given(st.integers(1, 2**40), st.integers(1, 4096))
+def test_what_is_read_at_once_fits_or_is_one(free: int, histories: int) -> None:
+    config = ModelConfig()
+    count = candidates_at_once(config, histories=histories, free=free)
+    assert count.bit_count() == 1
+    assert count == 1 or count * histories * bytes_of_reading(config) <= free / 4

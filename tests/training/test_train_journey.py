@@ -1,0 +1,134 @@
+"""`castpoi train --model castpoi`, as a person, a power cut and torchrun would use it."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from castpoi.training.train import workshop_of
+from tests.conftest import CommandLine
+from tests.training.small import TINY_WORDS
+
+TRAIN = ["--model", "castpoi", "--threads", "1", *TINY_WORDS]
+
+
+def started(*words: object, **environment: str) -> subprocess.Popen[bytes]:
+    """A castpoi command in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "castpoi.cli.main", *map(str, words)],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_a_city_is_learned_evaluated_and_ranked(
+    castpoi: CommandLine, town_folder: Path, tmp_path: Path
+) -> None:
+    run, result = tmp_path / "run", tmp_path / "result"
+    trained = castpoi("train", town_folder, *TRAIN, "--epochs", 2, "--out", run, "--json")
+    assert trained.code == 0, trained.err
+    assert trained.json["method"] == "castpoi"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
+    events = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    assert [event["event"] for event in events] == [
+        "run started", "training started", "epoch finished", "epoch finished",
+        "training finished", "run finished",
+    ]  # fmt: skip
+    ended = castpoi("evaluate", run, "--out", result, "--json")
+    assert ended.code == 0, ended.err
+    assert 0 < ended.json["metrics"]["MRR"] < 1
+
+
+def test_a_training_killed_in_mid_epoch_ends_with_the_same_bytes(
+    castpoi: CommandLine, town_folder: Path, tmp_path: Path
+) -> None:
+    # a batch of 8 prefixes makes epochs of some seventy steps
+    words = [*TRAIN, "--objective", "full", "--set", "batch=8", "--epochs", "4", "--seed", "7"]
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert castpoi("train", town_folder, *words, "--out", whole).code == 0
+    process = started("train", town_folder, *words, "--out", killed)
+    state = workshop_of(killed) / "checkpoint.json"
+    deadline = time.monotonic() + 60
+    while not state.is_file() and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    process.communicate()
+    assert len(json.loads(state.read_text())["epochs"]) < 4
+    assert not killed.exists()
+    again = castpoi("train", town_folder, *words, "--out", killed)
+    assert again.code == 0, again.err
+    assert "training resumed" in (killed / "log.jsonl").read_text()
+    assert not workshop_of(killed).exists()
+    model = "model.safetensors"
+    assert (killed / model).read_bytes() == (whole / model).read_bytes()
+
+
+def test_two_processes_learn_what_one_learns(
+    castpoi: CommandLine, town_folder: Path, tmp_path: Path
+) -> None:
+    # without dropout, since each process drops activations of its own
+    words = [
+        *TRAIN,
+        "--objective",
+        "full",
+        "--epochs",
+        "2",
+        "--set",
+        "dropout=0",
+        "--set",
+        "batch=33",
+    ]
+    assert castpoi("train", town_folder, *words, "--out", tmp_path / "one").code == 0
+    world = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    both = [
+        started("train", town_folder, *words, "--out", tmp_path / "two", RANK=str(rank), **world)
+        for rank in range(2)
+    ]
+    said = [process.communicate(timeout=120) for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    assert b"castpoi is trained" in said[0][0]
+    assert said[1][0] == b""  # only the first speaks
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
+    one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
+    for name, weight in one.items():
+        np.testing.assert_allclose(two[name], weight, atol=2e-4, err_msg=name)
+    logs = [(tmp_path / name / "log.jsonl").read_text().splitlines() for name in ("one", "two")]
+    losses = [
+        [event["loss"] for event in map(json.loads, log) if event["event"] == "epoch finished"]
+        for log in logs
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+def test_wrong_settings_are_told_before_any_work(
+    castpoi: CommandLine, town_folder: Path, tmp_path: Path
+) -> None:
+    for words, sentence in (
+        (["--set", "widht=64"], "there is no setting 'widht'; did you mean 'width'?"),
+        (["--epochs", "many"], "setting epochs='many' cannot be read; give a whole number"),
+        (["--epochs", "3", "--set", "epochs=4"], "setting 'epochs' is given twice"),
+        (["--set", "heads=3"], "heads=3 must divide width=128"),
+    ):
+        ended = castpoi(
+            "train", town_folder, "--model", "castpoi", *words, "--out", tmp_path / "run"
+        )
+        assert ended.code == 1
+        assert sentence in ended.err
+        assert list(tmp_path.iterdir()) == []
+
+
+def free_port() -> int:
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        port: int = door.getsockname()[1]
+    return port

@@ -1,0 +1,12 @@
+from castpoi.training.world import World
+
+
+def test_without_torchrun_a_process_is_alone_and_first() -> None:
+    world = World.from_environment({"WORLD_SIZE": "4"})
+    assert (world.rank, world.ranks, world.is_first) == (0, 1, True)
+
+
+def test_torchrun_says_which_process_this_is() -> None:
+    words = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "MASTER_ADDR": "localhost"}
+    world = World.from_environment(words)
+    assert (world.rank, world.ranks, world.local_rank, world.is_first) == (3, 4, 1, False)
