@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.checkins.fingerprint import fingerprint_of
-from castpoi.checkins.prepare import Preparation, prepare
+from castpoi.checkins.preparation import Preparation
+from castpoi.checkins.prepare import prepare
 from castpoi.checkins.split import SplitKind
 from tests.cities import CAFE, OFFICE, PARK, small_city
 from tests.sources import TABLE_HEADER, table

@@ -8,7 +8,8 @@ import pytest
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.checkins.prepare import Preparation, Prepared, prepare
+from castpoi.checkins.preparation import Preparation
+from castpoi.checkins.prepare import Prepared, prepare
 from castpoi.checkins.recipe import Recipe
 from castpoi.errors import BadInput, BadRows, TooFewCheckins
 from tests.sources import NEW_YORK, parts_in, table, table_rows, told_in, visits_in

@@ -52,7 +52,8 @@ def test_every_step_can_be_asked_for() -> None:
 
 
 def test_later_rows_with_a_new_place_go_in_a_split_in_time() -> None:
-    rows = [(0, 0, hour) for hour in range(10)] + [(0, 1, 10.0), (0, 0, 10.5)]
+    # of 12 check-ins the tenth, at hour 9, is the first of the validation part
+    rows = [(0, 0, float(hour)) for hour in range(9)] + [(0, 1, 9.0), (0, 0, 10.0), (0, 0, 11.0)]
     left, counts = clean(checkins(rows), Recipe(time_split=True))
     assert left[record.PLACE].to_list() == [0] * 11
     assert counts[-1].checkins_before - counts[-1].checkins_after == 1

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from castpoi.checkins.city import City
-from castpoi.checkins.prepare import Preparation, prepare
+from castpoi.checkins.preparation import Preparation
+from castpoi.checkins.prepare import prepare
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize, write_checkins
 
 

@@ -51,8 +51,8 @@ def test_a_city_is_learned_evaluated_and_ranked(
 def test_a_training_killed_in_mid_epoch_ends_with_the_same_bytes(
     castpoi: CommandLine, town_folder: Path, tmp_path: Path
 ) -> None:
-    # a batch of 8 prefixes makes epochs of some seventy steps
-    words = [*TRAIN, "--objective", "full", "--set", "batch=8", "--epochs", "4", "--seed", "7"]
+    # a batch of 12 prefixes makes epochs of some fifty steps
+    words = [*TRAIN, "--objective", "full", "--set", "batch=12", "--epochs", "3", "--seed", "7"]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert castpoi("train", town_folder, *words, "--out", whole).code == 0
     process = started("train", town_folder, *words, "--out", killed)
@@ -63,7 +63,7 @@ def test_a_training_killed_in_mid_epoch_ends_with_the_same_bytes(
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     process.communicate()
-    assert len(json.loads(state.read_text())["epochs"]) < 4
+    assert len(json.loads(state.read_text())["epochs"]) < 3
     assert not killed.exists()
     again = castpoi("train", town_folder, *words, "--out", killed)
     assert again.code == 0, again.err
@@ -77,17 +77,8 @@ def test_two_processes_learn_what_one_learns(
     castpoi: CommandLine, town_folder: Path, tmp_path: Path
 ) -> None:
     # without dropout, since each process drops activations of its own
-    words = [
-        *TRAIN,
-        "--objective",
-        "full",
-        "--epochs",
-        "2",
-        "--set",
-        "dropout=0",
-        "--set",
-        "batch=33",
-    ]
+    words = [*TRAIN, "--objective", "full", "--epochs", "2", "--set", "dropout=0"]
+    words += ["--set", "batch=33"]
     assert castpoi("train", town_folder, *words, "--out", tmp_path / "one").code == 0
     world = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     both = [
@@ -101,7 +92,7 @@ def test_two_processes_learn_what_one_learns(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
     one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
     for name, weight in one.items():
-        np.testing.assert_allclose(two[name], weight, atol=2e-4, err_msg=name)
+        np.testing.assert_allclose(two[name], weight, atol=1e-3, err_msg=name)
     logs = [(tmp_path / name / "log.jsonl").read_text().splitlines() for name in ("one", "two")]
     losses = [
         [event["loss"] for event in map(json.loads, log) if event["event"] == "epoch finished"]

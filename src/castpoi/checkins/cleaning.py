@@ -88,10 +88,10 @@ def keep_core(
     most = {"once": 1, "twice": 2, "iterate": len(user) + 1}[rounds]
     for _ in range(most):
         left = len(user)
-        for codes, least in ((0, least_place), (1, least_user)):
-            enough = _often_enough((place, user)[codes], least)
-            if not enough.all():
-                keep[keep], user, place = enough, user[enough], place[enough]
+        enough = _often_enough(place, least_place)
+        keep[keep], user, place = enough, user[enough], place[enough]
+        enough = _often_enough(user, least_user)
+        keep[keep], user, place = enough, user[enough], place[enough]
         if len(user) == left:
             break
     return keep

@@ -1,24 +1,21 @@
 """The road from a raw table to a city: read, judge, place, localise, clean, split, fingerprint."""
 
-import hashlib
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from castpoi import __version__
 from castpoi.checkins import record
 from castpoi.checkins.canonical import in_canonical_order
-from castpoi.checkins.city import REVISIT_WINDOW, City
+from castpoi.checkins.city import City
 from castpoi.checkins.cleaning import StepCount, count_step
-from castpoi.checkins.fingerprint import fingerprint_of
 from castpoi.checkins.local_time import check_zone, offsets_minutes, to_utc_us
+from castpoi.checkins.manifest import counts_of, history_of, origin_of
 from castpoi.checkins.places import (
     mark_rows,
     misplaced,
@@ -27,8 +24,8 @@ from castpoi.checkins.places import (
     usual_text,
     without,
 )
+from castpoi.checkins.preparation import Preparation
 from castpoi.checkins.reading.bad_rows import count_by_rule, refuse_bad_rows, write_bad_rows
-from castpoi.checkins.reading.layout import NaiveTimes
 from castpoi.checkins.reading.read import (
     BROKEN,
     CLOCK,
@@ -41,39 +38,14 @@ from castpoi.checkins.reading.rules import OK
 from castpoi.checkins.reading.source import Source, open_sources
 from castpoi.checkins.recipe import BAKED_IN, RECIPES, Recipe, clean
 from castpoi.checkins.rhythm import Rhythm, rhythm_of
-from castpoi.checkins.split import SplitKind, split_checkins, split_table
+from castpoi.checkins.split import split_checkins, split_table
 from castpoi.errors import BadInput, BadRows, WrongClock
 from castpoi.files import check_vacant, new_folder
-from castpoi.geo.zones import boundaries_version, zones_of
+from castpoi.geo.zones import zones_of
 from castpoi.progress import SILENCE, Progress
 
 _HOUR_US = 3_600_000_000
 _MINUTE_US = 60_000_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class Preparation:
-    """Everything that decides what a city becomes of its sources."""
-
-    format_name: str = "auto"
-    columns: Mapping[str, str] = field(default_factory=dict)
-    """Word -> column, where the usual names do not do."""
-    delimiter: str | None = None
-    encoding: str | None = None
-    naive_times: NaiveTimes | None = None
-    """What a time without offset means; None: as the layout or the column's name says."""
-    drop_bad_rows: bool = False
-    max_place_spread_km: float = 25.0
-    """Coordinates of one place further apart than this are a mistake."""
-    zone: str | None = None
-    """One IANA zone for all places, instead of looking it up by coordinates."""
-    local_time: Literal["place", "offset"] = "place"
-    """Local time follows the zone of the place, or the offset column of the source."""
-    clock_shift_hours: float = 0.0
-    """Added to every time of the source."""
-    accept_rhythm: bool = False
-    recipe: Recipe = field(default_factory=Recipe)
-    split: SplitKind = "leave-one-out"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +69,10 @@ def prepare(
 ) -> Prepared:
     """Make a city of the sources and write it to `out`, whole or not at all."""
     check_vacant(out, kind="city", overwrite=overwrite)
+    if preparation.max_place_spread_km <= 0:
+        raise BadInput(
+            f"--max-place-spread-km is {preparation.max_place_spread_km:g}; it must be above 0"
+        )
     if preparation.zone:
         check_zone(preparation.zone, where="--zone")
     sources = open_sources(
@@ -106,7 +82,7 @@ def prepare(
         encoding=preparation.encoding,
     )
     with ThreadPoolExecutor(max_workers=1) as beside:
-        origins = beside.submit(lambda: [_origin(source) for source in sources])
+        origins = beside.submit(lambda: [origin_of(source) for source in sources])
         return _prepare(sources, out, preparation, origins, overwrite, progress)
 
 
@@ -140,7 +116,7 @@ def _prepare(
         task.advance()
         dropped = count_by_rule(raw)
         city.manifest.update(
-            _history_of(raw, [*read, *steps], dropped, preparation, origins.result())
+            history_of(raw, [*read, *steps], dropped, preparation, origins.result())
         )
         with new_folder(out, kind="city", overwrite=overwrite) as staging:
             city.write_into(staging)
@@ -293,29 +269,38 @@ def _city(
         },
         schema=record.CHECKIN_SCHEMA,
     )
-    users = pl.DataFrame(
-        {
-            record.USER: np.arange(len(user_ranks), dtype=np.uint32),
-            record.USER_ID: raw.texts[record.USER].gather(pl.Series(user_ranks)),
-        },
-        schema=record.USER_SCHEMA,
-    )
-    kept = places.filter(pl.col(record.PLACE).is_in(pl.Series(place_ranks).implode()))
-    kept = kept.with_columns(
-        pl.Series(np.arange(kept.height, dtype=np.uint32)).alias(record.PLACE),
-        raw.texts[record.PLACE].gather(pl.Series(place_ranks)).alias(record.PLACE_ID),
-    )
     at_us = table[record.AT_UTC].to_physical().to_numpy()
     part = split_checkins(preparation.split, user.astype(np.int64), place.astype(np.int64), at_us)
     city = City(
         checkins=table,
-        users=users,
-        places=kept.select(list(record.PLACE_SCHEMA)).cast(record.PLACE_SCHEMA),
+        users=_users_left(user_ranks, raw.texts[record.USER]),
+        places=_places_left(place_ranks, places, raw.texts[record.PLACE]),
         split=split_table(part),
         manifest={"kind": "city"},
     )
-    city.manifest.update(_counts_of(city, rhythm))
+    city.manifest.update(counts_of(city, rhythm))
     return city, rhythm
+
+
+def _users_left(ranks: NDArray[np.uint32], ids: pl.Series) -> pl.DataFrame:
+    """The table of the users of these ranks."""
+    return pl.DataFrame(
+        {
+            record.USER: np.arange(len(ranks), dtype=np.uint32),
+            record.USER_ID: ids.gather(pl.Series(ranks)),
+        },
+        schema=record.USER_SCHEMA,
+    )
+
+
+def _places_left(ranks: NDArray[np.uint32], places: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+    """The table of the places of these ranks."""
+    kept = places.filter(pl.col(record.PLACE).is_in(pl.Series(ranks).implode()))
+    numbered = kept.with_columns(
+        pl.Series(np.arange(kept.height, dtype=np.uint32)).alias(record.PLACE),
+        ids.gather(pl.Series(ranks)).alias(record.PLACE_ID),
+    )
+    return numbered.select(list(record.PLACE_SCHEMA)).cast(record.PLACE_SCHEMA)
 
 
 def _renumbered(codes: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
@@ -339,69 +324,3 @@ def _checked_rhythm(
             f"{mend}--accept-rhythm if it is right as it is"
         )
     return rhythm
-
-
-def _counts_of(city: City, rhythm: Rhythm) -> dict[str, Any]:
-    """The part of the manifest that speaks of the city itself."""
-    parts = dict(city.split[record.PART].value_counts().iter_rows())
-    targets = city.targets(record.TEST)
-    revisits = city.trajectories.is_revisit(targets, window=REVISIT_WINDOW)
-    return {
-        "fingerprint": fingerprint_of(city.checkins, city.users, city.places, city.split),
-        "checkins": city.checkins.height,
-        "users": city.users.height,
-        "places": city.places.height,
-        "train": parts.get(record.TRAIN, 0),
-        "validation": parts.get(record.VALIDATION, 0),
-        "test": parts.get(record.TEST, 0),
-        "left_out": parts.get(record.LEFT_OUT, 0),
-        "revisit_share": round(float(revisits.mean()), 6),
-        "rhythm": {**asdict(rhythm), "is_human": rhythm.is_human, "finding": rhythm.sentence},
-    }
-
-
-def _history_of(
-    raw: RawCheckins,
-    steps: list[StepCount],
-    dropped: Mapping[str, int],
-    preparation: Preparation,
-    origins: list[dict[str, Any]],
-) -> dict[str, Any]:
-    """The part of the manifest that tells how the city came to be."""
-    options = asdict(preparation)
-    return {
-        "prepared_at_utc": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": {
-            "castpoi": __version__,
-            "polars": pl.__version__,
-            "zone_boundaries": boundaries_version(),
-        },
-        "sources": origins,
-        "zone_rule": _zone_rule(raw, preparation),
-        "naive_times": raw.naive_times,
-        "split": options.pop("split"),
-        "recipe": options.pop("recipe"),
-        "options": options,
-        "dropped_rows": dict(dropped),
-        "steps": [asdict(step) for step in steps],
-    }
-
-
-def _zone_rule(raw: RawCheckins, preparation: Preparation) -> str:
-    if preparation.local_time == "offset":
-        return "offset column of the source"
-    if preparation.zone:
-        return f"one zone for all: {preparation.zone}"
-    given = record.ZONE in raw.rows.columns
-    return "zone column, else coordinates" if given else "coordinates of the place"
-
-
-def _origin(source: Source) -> dict[str, Any]:
-    with source.path.open("rb") as content:
-        digest = hashlib.file_digest(content, "sha256").hexdigest()
-    return {
-        "file": source.path.name,
-        "layout": source.layout.name,
-        "bytes": source.path.stat().st_size,
-        "sha256": digest,
-    }

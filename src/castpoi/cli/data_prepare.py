@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from castpoi.checkins.prepare import Preparation, Prepared, dropped_path
+from castpoi.checkins.preparation import Preparation
+from castpoi.checkins.prepare import Prepared, dropped_path
 from castpoi.checkins.prepare import prepare as prepare_city
 from castpoi.checkins.reading.layout import LAYOUTS
 from castpoi.checkins.reading.words import USUAL_NAMES, parse_columns

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from castpoi.checkins.city import City
-from castpoi.checkins.prepare import Preparation, prepare
+from castpoi.checkins.preparation import Preparation
+from castpoi.checkins.prepare import prepare
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize, write_checkins
 from castpoi.cli.compare import as_json, show_comparison
 from castpoi.cli.console import Console, speaks

@@ -9,7 +9,7 @@ from typing import Final
 
 from castpoi.model.config import ModelConfig
 
-MOST_CANDIDATES: Final = 64
+MOST_CANDIDATES: Final = 32
 """Larger parts were not quicker on a CPU: what is written should be read again from its cache."""
 
 _UNKNOWN_FREE_BYTES: Final = 2 * 2**30  # where the system does not say

@@ -184,6 +184,16 @@ def test_a_blank_category_name_or_zone_is_none(
     assert set(city.places[record.ZONE]) == {"America/Los_Angeles"}
 
 
+@pytest.mark.parametrize(("lat", "lon"), [("0", "32.5"), ("51.48", "0.0")])
+def test_the_equator_and_the_meridian_of_greenwich_are_no_null_island(
+    prepared: PrepareCity, tmp_path: Path, lat: str, lon: str
+) -> None:
+    source = tmp_path / "visits.csv"
+    source.write_text(table([[*r[:2], lat, lon, r[4]] for r in ROWS]))
+    city, _ = prepared(source)
+    assert city.places.select(record.LAT, record.LON).unique().rows() == [(float(lat), float(lon))]
+
+
 # Local time
 
 

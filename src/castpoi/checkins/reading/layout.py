@@ -140,7 +140,7 @@ def _prefer_whole_trajectories(triple: Sequence[Path]) -> list[Path]:
 
 def naive_times_by_column(column: str) -> NaiveTimes | None:
     """What a column's own name says of naive times in it: `utc_time` is UTC, `local_time` local."""
-    name = plain(column)
-    if "utc" in name or name == "epoch":
+    words = set(re.split(r"[^a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", column).lower()))
+    if words & {"utc", "gmt", "epoch"} or plain(column) in ("utctime", "timeutc", "atutc"):
         return "utc"
-    return "local" if "local" in name else None
+    return "local" if "local" in words or plain(column) == "localtime" else None

@@ -104,7 +104,7 @@ def open_sources(
 ) -> list[Source]:
     """Recognise every file; folders stand for the files of check-ins in them."""
     if encoding is not None:
-        _check_encoding(encoding)
+        encoding = _known_encoding(encoding)
     files: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -117,9 +117,10 @@ def open_sources(
     return [_open(path, format_name, delimiter, encoding) for path in files]
 
 
-def _check_encoding(encoding: str) -> None:
+def _known_encoding(encoding: str) -> str:
+    """The one spelling of an encoding that we compare with."""
     try:
-        codecs.lookup(encoding)
+        return codecs.lookup(encoding).name
     except LookupError as problem:
         raise BadInput(
             f"--encoding '{encoding}' is not an encoding such as utf-8 or latin-1"
