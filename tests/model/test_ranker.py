@@ -4,15 +4,16 @@ import pytest
 from castpoi.errors import BadInput
 from castpoi.model.castpoi import Encoded
 from castpoi.model.ranker import CastPoiRanker
+from castpoi.model.scoring import CHUNK
 from castpoi.ranker import Ranker
 from tests.model.small import PLACES, builder, histories, small_config, trained_model, walk
 
 HISTORIES = histories(walk(14, seed=1), [], walk(1, seed=2))
 
 
-def ranker(**changes: int) -> CastPoiRanker:
+def ranker(chunk: int = CHUNK) -> CastPoiRanker:
     config = small_config()
-    return CastPoiRanker(trained_model(config), builder(config), **changes)
+    return CastPoiRanker(trained_model(config), builder(config), chunk=chunk)
 
 
 def test_castpoi_follows_the_protocol_of_every_ranking_method() -> None:

@@ -90,8 +90,7 @@ def fused_loss(
     state [R, D], place [V, D], popularity [V], gain of known places [E], refinement [Q, C].
     """
     apply: Callable[..., Tensor] = _FusedLoss.apply
-    total = apply(state, place, popularity, gain, refinement, lesson)
-    return total
+    return apply(state, place, popularity, gain, refinement, lesson)
 
 
 class _FusedLoss(torch.autograd.Function):
