@@ -21,7 +21,14 @@ from castpoi.training.objective import Objective
 from castpoi.training.world import World
 from tests.training.small import full_objective, tiny_model, tiny_model_config
 
-CONFIG = TrainingConfig(objective="full", epochs=4, learning_rate=0.01, warmup_epochs=1.0)
+CONFIG = TrainingConfig(
+    objective="full",
+    epochs=4,
+    learning_rate=0.01,
+    warmup_epochs=1.0,
+    place_weight_decay=1e-4,
+    weight_averaging=0.0,
+)
 
 
 class Heard:

@@ -16,9 +16,9 @@ from castpoi.cli.console import wants
 from castpoi.cli.lazy import LazyGroup
 from castpoi.errors import CastPoiError
 
-# Threads that wait for one another sleep instead of spinning, so that a busy machine is not slowed
-# down by our waiting (docs/decisions/0008-threads-that-sleep.md). Torch reads it when it is loaded.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Threads that wait for one another soon sleep instead of spinning, so that a busy machine is not
+# slowed down by our waiting (docs/decisions/0008-threads-that-sleep.md). Torch reads it when loaded.
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 VERBS = {
     "data": ("castpoi.cli.data", "Prepare, describe, audit, synthesize or fetch check-ins."),

@@ -163,7 +163,9 @@ def _add_refinement(scores: Tensor, refinement: Tensor, reading: Reading) -> Ten
     even = slice(-reading.even, None)
     absent = ~reading.is_first[:, even]
     base = before[:, even].masked_fill(absent, -torch.inf)
-    return ((base + refinement[:, even]).logsumexp(1) - base.logsumexp(1)).exp().unsqueeze(1)
+    ratio = ((base + refinement[:, even]).logsumexp(1) - base.logsumexp(1)).exp()
+    # in a city of few places all draws may be places that are read anyway: they tell nothing
+    return ratio.masked_fill(absent.all(dim=1), 1.0).unsqueeze(1)
 
 
 def _scale_rest(chance: Tensor, reading: Reading, ratio: Tensor) -> tuple[Tensor, Tensor]:
