@@ -17,7 +17,7 @@ from castpoi.cli.lazy import LazyGroup
 from castpoi.errors import CastPoiError
 
 # Threads that wait for one another soon sleep instead of spinning, so that a busy machine is not
-# slowed down by our waiting (docs/decisions/0008-threads-that-sleep.md). Torch reads it when loaded.
+# slowed down by our waiting; see docs/decisions/0008-threads-that-sleep.md. Torch reads it once.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 VERBS = {

@@ -8,7 +8,7 @@ Shapes: B windows, T slots, R targets of a batch, Q targets read for, C candidat
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -82,7 +82,6 @@ class FastObjective:
         builder = BatchBuilder(config=model, lat=lat, lon=lon)
         self.facts = builder.facts(histories)
         self.place = histories.place
-        self.at_us = torch.from_numpy(histories.at_us)
         self.known = known_places(histories, model.revisit_window)
         self.is_new_after = _is_new_after(histories.place, self.known)
         self.windows: list[TrainWindow] = cut_windows(histories, model.window)
@@ -100,16 +99,21 @@ class FastObjective:
         """Number of targets in a batch."""
         return sum(self.windows[each].end - self.windows[each].learn for each in batch.windows)
 
+    def share(self, batch: FastBatch, rank: int, ranks: int) -> FastBatch:
+        """The windows of a batch that one of several processes learns from."""
+        return FastBatch(batch.windows[rank::ranks], (*batch.seed[:2], batch.seed[2] + rank))
+
     def loss(self, model: nn.Module, batch: FastBatch) -> Tensor:
         """Mean loss over the targets of a batch."""
         assert isinstance(model, CastPoi)
-        layout = self._layout([self.windows[each] for each in batch.windows])
+        device = model.popularity.device
+        layout = self._layout([self.windows[each] for each in batch.windows]).to(device)
         states = model.states(layout.windows)  # [B, T, D]
         state = states[layout.learns]  # [R, D]
         place, popularity = model.place.weight[1:], model.popularity[1:]
         known, gain = self._gate(model, state, layout.visit)
-        target = torch.from_numpy(self.place[layout.visit + 1])
-        is_new = torch.from_numpy(self.is_new_after[layout.visit])
+        target = torch.from_numpy(self.place[layout.visit + 1]).to(device)
+        is_new = torch.from_numpy(self.is_new_after[layout.visit]).to(device)
         weight = torch.where(is_new, self.config.explore_weight, 1.0) / len(target)
         scores = quick_scores(state, place, popularity, known, gain)
         reading, refinement = None, state.new_zeros(0, 0)
@@ -137,7 +141,7 @@ class FastObjective:
         visits = np.where(is_real, visits, 0)
         return _Layout(
             windows=windows_of(self.facts, visits, is_real),
-            visits=torch.from_numpy(visits),
+            at_us=torch.from_numpy(self.facts.at_us[visits]),
             learns=torch.from_numpy(learns),
             visit=visits[learns],
         )
@@ -147,7 +151,7 @@ class FastObjective:
     ) -> tuple[Tensor, Tensor]:
         """Where the revisit gate raises a score, and by how much. -> [E], [E]"""
         if model.revisit_gate is None:
-            return torch.zeros(0, dtype=torch.long), state.new_zeros(0)
+            return torch.zeros(0, dtype=torch.long, device=state.device), state.new_zeros(0)
         known = self.known
         begins, ends = known.bounds[visit], known.bounds[visit + 1]
         lengths = ends - begins
@@ -162,17 +166,19 @@ class FastObjective:
             owner=torch.from_numpy(owner),
             row=torch.from_numpy(place + 1),
             features=torch.from_numpy(features),
-        )
-        return torch.from_numpy(owner * self.places + place), model.revisit_gate(state, revisits)
+        ).to(state.device)
+        raised = torch.from_numpy(owner * self.places + place).to(state.device)
+        return raised, model.revisit_gate(state, revisits)
 
     def _choose(self, scores: Tensor, target: Tensor, rng: np.random.Generator) -> Reading:
         """Which targets the reader reads for, and which candidates."""
         count = max(1, round(len(target) * self.config.reader_share))
-        rows = torch.from_numpy(np.sort(rng.permutation(len(target))[:count]))
+        rows = torch.from_numpy(np.sort(rng.permutation(len(target))[:count])).to(target.device)
         asked = target[rows].unsqueeze(1)  # [Q, 1]
         others = scores[rows].scatter_(1, asked, -torch.inf)
         hardest = others.topk(self.config.hard_candidates, dim=1, sorted=False).indices
-        even = torch.from_numpy(rng.integers(0, self.places, (count, self.config.even_candidates)))
+        drawn = rng.integers(0, self.places, (count, self.config.even_candidates))
+        even = torch.from_numpy(drawn).to(target.device)
         candidates = torch.cat([asked, hardest, even], dim=1)  # [Q, C]
         return Reading(
             rows=rows,
@@ -185,13 +191,13 @@ class FastObjective:
         """What the reader says of the candidates. [Q, C]"""
         assert model.refinement is not None
         window, slot = (each[reading.rows] for each in layout.learns.nonzero(as_tuple=True))
-        back = torch.arange(-self.model.window + 1, 1)
+        back = torch.arange(-self.model.window + 1, 1, device=slot.device)
         slots = slot.unsqueeze(1) + back  # [Q, T]
         inside = slots >= 0
         slots = slots.clamp(min=0)
         owner = window.unsqueeze(1)
         is_real = inside & layout.windows.is_real[owner, slots]
-        at_us = self.at_us[layout.visits[owner, slots]]
+        at_us = layout.at_us[owner, slots]
         age_us = (at_us[:, -1:] - at_us).clamp(min=0) * is_real  # [Q, T]
         # visits answer once a window, however many targets ask
         memories = model.refinement.reader.remember(states, layout.windows.is_real)
@@ -206,12 +212,21 @@ class _Layout:
     """The windows of a batch."""
 
     windows: Windows
-    visits: Tensor
-    """Number of the visit in each slot. [B, T]"""
+    at_us: Tensor
+    """Instant of the visit in each slot. [B, T]"""
     learns: Tensor
     """Whether the visit in a slot has a target. [B, T]"""
     visit: NDArray[np.int64]
     """Number of each visit that has a target. [R]"""
+
+    def to(self, device: torch.device) -> "_Layout":
+        """The same on another device."""
+        return replace(
+            self,
+            windows=self.windows.to(device),
+            at_us=self.at_us.to(device),
+            learns=self.learns.to(device),
+        )
 
 
 def _is_new_after(place: NDArray[np.int64], known: KnownPlaces) -> NDArray[np.bool_]:
