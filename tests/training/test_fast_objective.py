@@ -1,0 +1,98 @@
+"""The fast objective: the paper's loss, for all positions of a window at once."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from castpoi.checkins.city import City
+from castpoi.model.config import ModelConfig
+from castpoi.training.fast_objective import FastConfig, FastObjective
+from castpoi.training.fused_loss import LossConstants
+from castpoi.training.objective import Objective
+from tests.training.small import full_objective, slopes, tiny_model, tiny_model_config
+
+
+def fast_objective(town: City, config: ModelConfig, seed: int = 0, **changes: Any) -> FastObjective:
+    return FastObjective(
+        town, model=config, config=FastConfig(**changes), constants=LossConstants(), seed=seed
+    )
+
+
+def test_if_the_reader_reads_every_place_loss_and_gradient_are_those_of_the_full_objective(
+    town: City,
+) -> None:
+    """A window longer than any trajectory: every state has its whole history."""
+    config = tiny_model_config(window=200)
+    full = full_objective(town, config, batch=10_000)
+    others = town.places.height - 1
+    fast = fast_objective(
+        town,
+        config,
+        windows_a_step=10_000,
+        reader_share=1.0,
+        hard_candidates=others,
+        even_candidates=1,
+    )
+    objectives: list[Objective[Any]] = [full, fast]
+    models = [tiny_model(town, config, noise=0.3) for _ in objectives]
+    losses = []
+    for objective, model in zip(objectives, models, strict=True):
+        (batch,) = objective.batches(0)
+        loss = objective.loss(model, batch)
+        loss.backward()
+        losses.append(loss.item())
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
+    for name, slope in slopes(models[0]).items():
+        torch.testing.assert_close(slopes(models[1])[name], slope, rtol=1e-3, atol=1e-6)
+
+
+def test_few_candidates_estimate_the_loss_of_all(town: City) -> None:
+    config = tiny_model_config(window=200)
+    model = tiny_model(town, config, noise=0.3).eval()
+    settings: dict[str, Any] = {"windows_a_step": 10_000, "reader_share": 1.0}
+    exact = fast_objective(
+        town, config, hard_candidates=town.places.height - 1, even_candidates=1, **settings
+    )
+    rough = [
+        fast_objective(town, config, seed, hard_candidates=8, even_candidates=8, **settings)
+        for seed in range(5)
+    ]
+    whole = exact.loss(model, exact.batches(0)[0]).item()
+    estimates = [objective.loss(model, objective.batches(0)[0]).item() for objective in rough]
+    assert np.mean(estimates) == pytest.approx(whole, rel=0.01)
+
+
+def test_every_window_is_learned_from_once_an_epoch_in_an_order_of_its_own(town: City) -> None:
+    objective = fast_objective(town, tiny_model_config(window=4), windows_a_step=5)
+    epochs = [
+        np.concatenate([batch.windows for batch in objective.batches(epoch)]) for epoch in (0, 1)
+    ]
+    for order in epochs:
+        assert sorted(order.tolist()) == list(range(len(objective.windows)))
+    assert epochs[0].tolist() != epochs[1].tolist()
+    again = fast_objective(town, tiny_model_config(window=4), windows_a_step=5)
+    assert [batch.windows.tolist() for batch in again.batches(0)] == [
+        batch.windows.tolist() for batch in objective.batches(0)
+    ]
+
+
+def test_shares_of_a_batch_are_the_batch(town: City) -> None:
+    objective = fast_objective(town, tiny_model_config(window=4), windows_a_step=7)
+    batch = objective.batches(0)[0]
+    shares = [objective.share(batch, rank, 3) for rank in range(3)]
+    together = np.concatenate([share.windows for share in shares])
+    assert sorted(together.tolist()) == sorted(batch.windows.tolist())
+    assert sum(objective.targets(share) for share in shares) == objective.targets(batch)
+
+
+def test_a_target_that_its_history_does_not_know_weighs_more(town: City) -> None:
+    config = tiny_model_config(candidate_conditioning=False)
+    model = tiny_model(town, config).eval()
+    losses = []
+    for weight in (1.0, 2.0, 3.0):
+        objective = fast_objective(town, config, windows_a_step=10_000, explore_weight=weight)
+        losses.append(objective.loss(model, objective.batches(0)[0]).item())
+    assert losses[1] - losses[0] == pytest.approx(losses[2] - losses[1], rel=1e-3)
+    assert losses[1] > losses[0]
