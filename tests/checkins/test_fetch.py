@@ -4,7 +4,6 @@ import gzip
 import hashlib
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from castpoi.checkins.fetch import fetch, record_of
 from castpoi.checkins.fetch_sources import SOURCES
 from castpoi.errors import BadInput, DownloadFailed
 from tests.checkins.fetching import GZ, HALF, NYC, ZIP, Publish, Waits, is_whole, leftovers
-from tests.checkins.file_server import Answer, FileServer, serving
+from tests.checkins.file_server import Answer, FileServer
 from tests.checkins.small_sources import (
     GOWALLA,
     NYC_TEXT,
@@ -25,28 +24,6 @@ from tests.checkins.small_sources import (
     small,
     zipped,
 )
-
-
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("no_proxy", "*")
-
-
-@pytest.fixture
-def server() -> Iterator[FileServer]:
-    with serving() as served:
-        served.files = {GZ: GOWALLA, ZIP: TSMC2014}
-        yield served
-
-
-@pytest.fixture
-def waits() -> Waits:
-    return Waits()
-
-
-@pytest.fixture
-def publish(monkeypatch: pytest.MonkeyPatch, server: FileServer) -> Publish:
-    return Publish(monkeypatch, server)
 
 
 def test_a_gzip_arrives_whole_with_its_origin_beside_it(

@@ -2,38 +2,15 @@
 
 import socket
 import ssl
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from castpoi.checkins.fetch import fetch
 from castpoi.errors import BadInput, DownloadFailed
-from tests.checkins.fetching import GZ, HALF, ZIP, Publish, Waits, is_whole
-from tests.checkins.file_server import Answer, FileServer, serving
-from tests.checkins.small_sources import GOWALLA, TSMC2014, small
-
-
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("no_proxy", "*")
-
-
-@pytest.fixture
-def server() -> Iterator[FileServer]:
-    with serving() as served:
-        served.files = {GZ: GOWALLA, ZIP: TSMC2014}
-        yield served
-
-
-@pytest.fixture
-def waits() -> Waits:
-    return Waits()
-
-
-@pytest.fixture
-def publish(monkeypatch: pytest.MonkeyPatch, server: FileServer) -> Publish:
-    return Publish(monkeypatch, server)
+from tests.checkins.fetching import GZ, HALF, Publish, Waits, is_whole
+from tests.checkins.file_server import Answer, FileServer
+from tests.checkins.small_sources import GOWALLA, small
 
 
 def test_a_busy_server_is_asked_again_after_the_time_it_asks_for(

@@ -2,7 +2,6 @@
 
 import gzip
 import socket
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,36 +14,13 @@ from castpoi.checkins.fetch import fetch
 from castpoi.checkins.fetch_download import Patience, download
 from castpoi.errors import DownloadFailed
 from castpoi.progress import Silence
-from tests.checkins.fetching import GZ, HALF, ZIP, Heard, Publish, Waits, is_whole, leftovers
+from tests.checkins.fetching import GZ, HALF, Heard, Publish, Waits, is_whole, leftovers
 from tests.checkins.file_server import Answer, FileServer, serving
 from tests.checkins.small_sources import (
     GOWALLA,
-    TSMC2014,
     gowalla_text,
     small,
 )
-
-
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("no_proxy", "*")
-
-
-@pytest.fixture
-def server() -> Iterator[FileServer]:
-    with serving() as served:
-        served.files = {GZ: GOWALLA, ZIP: TSMC2014}
-        yield served
-
-
-@pytest.fixture
-def waits() -> Waits:
-    return Waits()
-
-
-@pytest.fixture
-def publish(monkeypatch: pytest.MonkeyPatch, server: FileServer) -> Publish:
-    return Publish(monkeypatch, server)
 
 
 def test_a_slow_server_is_waited_for_as_long_as_bytes_come(
