@@ -7,6 +7,7 @@ import click
 from castpoi.cli.console import Console, speaks
 from castpoi.cli.method_list import method_list
 from castpoi.methods import METHODS
+from castpoi.run import Run
 
 
 @click.command(epilog=method_list("Methods:", METHODS))
@@ -105,18 +106,24 @@ def train(
             progress=progress,
             options=options,
         )
-    if not World.from_environment().is_first:
-        return
+    if World.from_environment().is_first:
+        _tell(console, run, city)
+
+
+def _tell(console: Console, run: Run, city: Path) -> None:
+    """Say that the run is whole, and what to do with it."""
     seconds = run.manifest["wall_seconds"]
-    console.say(f"{model} is trained on {city} (seed {seed}, {seconds:.1f} s): {out}")
-    console.say(f"Next: castpoi evaluate {out} --out RESULT")
+    console.say(
+        f"{run.method} is trained on {city} (seed {run.seed}, {seconds:.1f} s): {run.folder}"
+    )
+    console.say(f"Next: castpoi evaluate {run.folder} --out RESULT")
     console.result(
         {
-            "method": model,
-            "seed": seed,
-            "part": part,
+            "method": run.method,
+            "seed": run.seed,
+            "part": run.manifest["part"],
             "fingerprint": run.fingerprint,
-            "out": str(out),
+            "out": str(run.folder),
             "seconds": seconds,
         }
     )
