@@ -22,11 +22,11 @@ class TrainingConfig:
 
     objective: ObjectiveName = "fast"
     """`full`: the paper's, every prefix against every place; `fast`: the same loss, cheaper."""
-    epochs: int = 6
+    epochs: int = 5
     """Most passes over the train part."""
     batch: int = 128
     """Prefixes a step of the full objective."""
-    windows_a_step: int = 8
+    windows_a_step: int = 2
     """Windows a step of the fast objective; each has up to `window` targets."""
     reader_share: float = 0.3
     """Fast objective: share of targets for which the reader reads."""
@@ -45,7 +45,7 @@ class TrainingConfig:
     """Whether the learning rate changes with every epoch (paper) or with every step."""
     weight_decay: float = 1e-4
     """Decay of AdamW, for all weights but the place table."""
-    place_weight_decay: float = 1.0
+    place_weight_decay: float = 0.3
     """Decay of AdamW for the vectors of places, which a small city learns by heart."""
     clip: float = 5.0
     """Longest gradient; longer ones are shortened to it."""
@@ -65,7 +65,7 @@ class TrainingConfig:
     """Validation metric by which the best epoch is kept."""
     patience: int = 10
     """Epochs without a better one after which training ends, counted after the warm-up."""
-    weight_averaging: float = 0.998
+    weight_averaging: float = 0.999
     """Decay of the running mean of weights that is validated and kept; 0: the weights as such."""
     threads: int | None = None
     """Cores to use; none: all that torch sees."""

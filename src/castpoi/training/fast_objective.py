@@ -40,7 +40,7 @@ from castpoi.training.windows import (
 class FastConfig:
     """How the fast objective spends its time."""
 
-    windows_a_step: int = 8
+    windows_a_step: int = 2
     """Windows in a batch; each has up to 50 targets."""
     reader_share: float = 0.3
     """Share of targets for which the reader reads."""
