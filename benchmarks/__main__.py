@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.learning import exact_scoring, fast_against_full
 from benchmarks.measure import measured, synthetic_source
 from castpoi.baselines.revisit import Revisit
 from castpoi.checkins.city import City
@@ -102,6 +103,8 @@ BENCHMARKS: dict[str, Callable[[Path, int], dict[str, Any]]] = {
     "prepare": prepare_against_pandas,
     "fingerprint": fingerprint_against_sha256,
     "evaluate": evaluate_heuristic,
+    "learn": fast_against_full,
+    "score": exact_scoring,
 }
 
 

@@ -34,7 +34,7 @@ from castpoi.training.trainer import TrainingOptions
 )
 @click.option("--seed", type=int, default=42, show_default=True, help="Of the city and the models.")
 @click.option("--users", type=int, default=500, show_default=True, help="People of the city.")
-@click.option("--epochs", type=int, default=4, show_default=True, help="Passes of the training.")
+@click.option("--epochs", type=int, default=3, show_default=True, help="Passes of the training.")
 @click.option("--overwrite", is_flag=True, help="Replace a former demo.")
 @speaks
 def demo(console: Console, out: Path, seed: int, users: int, epochs: int, overwrite: bool) -> None:

@@ -58,7 +58,9 @@ def train_castpoi(
             model = new_model(config=model_config, lat=lat, lon=lon, seed=seed).to(device)
             loop = TrainingLoop(
                 model,
-                _objective(city, model_config, config, seed, frame[_AT_ONCE]),
+                objective_of(
+                    city, model_config, config, seed=seed, candidates_at_once=frame[_AT_ONCE]
+                ),
                 _validation(city, builder, crew),
                 config=config,
                 seed=seed,
@@ -141,12 +143,18 @@ def _frame(model: ModelConfig, config: TrainingConfig) -> dict[str, int]:
     return {_THREADS: config.threads or torch.get_num_threads(), _AT_ONCE: at_once}
 
 
-def _objective(
-    city: City, model: ModelConfig, config: TrainingConfig, seed: int, at_once: int
+def objective_of(
+    city: City,
+    model: ModelConfig,
+    config: TrainingConfig,
+    *,
+    seed: int,
+    candidates_at_once: int = 32,
 ) -> Objective[Any]:
+    """The objective that a config asks for."""
     if config.objective == "full":
         return FullObjective(
-            city, model=model, config=config, seed=seed, candidates_at_once=at_once
+            city, model=model, config=config, seed=seed, candidates_at_once=candidates_at_once
         )
     rivals = max(1, city.places.height - 1)
     return FastObjective(
