@@ -294,7 +294,8 @@ def test_a_preparation_tells_its_steps_and_its_city(castpoi: CommandLine, tmp_pa
     assert "step: drop" in ended.out
     fingerprint = City.load(out).fingerprint
     assert ended.out.splitlines()[-1] == (
-        f"{out}: 9 train, 3 validation and 3 test check-ins, 100.0% of the test targets are "
+        f"{out}: 9 train, 3 validation and 3 test check-ins (0 left out), "
+        "100.0% of the test targets are "
         f"revisits; fingerprint {fingerprint[:12]}"
     )
     assert {path.name for path in out.iterdir()} == {

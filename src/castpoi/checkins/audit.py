@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from polars.exceptions import PolarsError
 
 from castpoi.checkins import record
 from castpoi.checkins.city import REVISIT_WINDOW, City
@@ -21,6 +22,7 @@ from castpoi.checkins.trajectory import Trajectories
 from castpoi.geo.distance import haversine_km
 
 Status = Literal["passed", "warned", "failed"]
+Test = Callable[[City], tuple[Status, str]]
 
 TELEPORT_KM_PER_HOUR: Final = 1000.0
 """Faster than an airliner between two check-ins: one of the two did not happen there and then."""
@@ -45,11 +47,15 @@ class Finding:
 
 def audit(city: City) -> list[Finding]:
     """Run every check on a city."""
-    return [_named(check, test(city)) for check, test in CHECKS.items()]
+    return [_checked(city, check, test) for check, test in CHECKS.items()]
 
 
-def _named(check: str, outcome: tuple[Status, str]) -> Finding:
-    return Finding(check, *outcome)
+def _checked(city: City, check: str, test: "Test") -> Finding:
+    """The outcome of a check; tables that were tampered with may not even fit together."""
+    try:
+        return Finding(check, *test(city))
+    except (IndexError, ValueError, PolarsError):
+        return Finding(check, "failed", "cannot be checked: the tables do not fit together")
 
 
 def _fingerprint(city: City) -> tuple[Status, str]:
@@ -203,7 +209,7 @@ def _local_us(city: City) -> NDArray[np.int64]:
 
 
 _CANONICAL: Final = (record.USER, record.AT_UTC, record.PLACE)
-CHECKS: Final[dict[str, Callable[[City], tuple[Status, str]]]] = {
+CHECKS: Final[dict[str, "Test"]] = {
     "fingerprint": _fingerprint,
     "time order": _time_order,
     "target in its own past": _own_past,

@@ -46,6 +46,7 @@ from castpoi.progress import SILENCE, Progress
 
 _HOUR_US = 3_600_000_000
 _MINUTE_US = 60_000_000
+_MOST_SHIFT_HOURS = 48
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +70,16 @@ def prepare(
 ) -> Prepared:
     """Make a city of the sources and write it to `out`, whole or not at all."""
     check_vacant(out, kind="city", overwrite=overwrite)
+    if dropped_path(out).exists() and not overwrite:
+        raise BadInput(
+            f"{dropped_path(out)} already exists, where bad rows would be written; move it away, "
+            "choose another --out, or replace it with --overwrite"
+        )
+    if abs(preparation.clock_shift_hours) > _MOST_SHIFT_HOURS:
+        raise BadInput(
+            f"--clock-shift is {preparation.clock_shift_hours:+g} hours; no clock is wrong by more "
+            f"than {_MOST_SHIFT_HOURS} hours"
+        )
     if preparation.max_place_spread_km <= 0:
         raise BadInput(
             f"--max-place-spread-km is {preparation.max_place_spread_km:g}; it must be above 0"

@@ -15,6 +15,8 @@ TROUGH_HOURS: Final = (1, 7)
 """The quietest hour begins at or after the first and before the second."""
 USUAL_TROUGH: Final = 3
 LEAST_DAY_NIGHT_RATIO: Final = 1.5
+SILENT_NIGHT_RATIO: Final = 999.0
+"""Stands for a city without any check-in at night."""
 LEAST_CHECKINS: Final = 500
 """With fewer check-ins an hour's share is mostly chance."""
 
@@ -52,10 +54,10 @@ class Rhythm:
         """The finding in words."""
         if not self.is_judged:
             return f"{self.checkins} check-ins are too few to judge the clock"
-        found = (
-            f"the quietest local hour is {self.trough_hour:02d}:00 and days are "
-            f"{self.day_night_ratio:.1f} times as busy as nights"
-        )
+        busy = f"{self.day_night_ratio:.1f} times as busy as nights"
+        if self.day_night_ratio >= SILENT_NIGHT_RATIO:
+            busy = "busy while nights are silent"
+        found = f"the quietest local hour is {self.trough_hour:02d}:00 and days are {busy}"
         if self.is_human:
             return found
         if not self.mending_shift_hours:
@@ -73,7 +75,7 @@ def rhythm_of(local_us: NDArray[np.int64]) -> Rhythm:
     return Rhythm(
         hour_share=tuple(share.tolist()),
         trough_hour=_trough(share),
-        day_night_ratio=day / night if night > 0 else (999.0 if day > 0 else 0.0),
+        day_night_ratio=day / night if night > 0 else (SILENT_NIGHT_RATIO if day > 0 else 0.0),
         checkins=len(local_us),
     )
 

@@ -230,6 +230,7 @@ def show_preparation(console: Console, prepared: Prepared, out: Path) -> None:
     console.say(f"rhythm: {prepared.rhythm.sentence}")
     console.say(
         f"{out}: {manifest['train']:,} train, {manifest['validation']:,} validation and "
-        f"{manifest['test']:,} test check-ins, {manifest['revisit_share']:.1%} of the test "
+        f"{manifest['test']:,} test check-ins ({manifest['left_out']:,} left out), "
+        f"{manifest['revisit_share']:.1%} of the test "
         f"targets are revisits; fingerprint {manifest['fingerprint'][:12]}"
     )

@@ -230,6 +230,7 @@ class _Reading:
         self, frame: pl.LazyFrame, formats: list[str], means: NaiveTimes, *, lenient: bool
     ) -> pl.LazyFrame:
         """Every column of a raw check-in as an expression over the source's own columns."""
+        frame = self._with_plain_ids(frame)
         time = self.meaning["time"]
         dtype = frame.collect_schema()[time]
         texts = {word: self._text(word, lenient=lenient) for word in ("lat", "lon")}
@@ -264,6 +265,22 @@ class _Reading:
                 (pl.col(IS_NAIVE) & (means == "local")).alias(IS_NAIVE),
             )
         )
+
+    def _with_plain_ids(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """Ids that parquet holds as floats written as the whole numbers they are: 7, not 7.0."""
+        schema = frame.collect_schema()
+        words: tuple[Word, ...] = ("user", "place")
+        for column in (self.meaning[word] for word in words):
+            if schema[column].is_nested():
+                raise BadInput(
+                    f"{self.source.path}: column '{column}' holds {schema[column]}, which is no "
+                    "id; name another with --columns"
+                )
+            if schema[column].is_float():
+                whole = pl.col(column).cast(pl.Int64, strict=False)
+                text = pl.when(whole == pl.col(column)).then(whole.cast(pl.String))
+                frame = frame.with_columns(text.otherwise(pl.col(column).cast(pl.String)))
+        return frame
 
     def _text(self, word: Word, *, lenient: bool) -> pl.Expr:
         column = pl.col(self.meaning[word])

@@ -10,6 +10,8 @@ from typing import Final
 
 import polars as pl
 
+from castpoi.checkins.reading.times import EARLIEST_US, LATEST_US
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -46,6 +48,11 @@ RULES: Final = (
         "write it like 2012-04-03T18:00:09Z",
     ),
     Rule(
+        "time out of range",
+        "time '{time}' is not between 1980 and 2100",
+        "correct it",
+    ),
+    Rule(
         "time without zone",
         "time '{time}' does not say its zone",
         "pass --naive-times utc or --naive-times local",
@@ -77,6 +84,8 @@ def broken_rule(*, naive_is_refused: bool) -> pl.Expr:
         "null island": (lat == 0) & (lon == 0),
         "no time": ~pl.col("has_time"),
         "unreadable time": pl.col("clock").is_null(),
+        "time out of range": (pl.col("clock").to_physical() < EARLIEST_US)
+        | (pl.col("clock").to_physical() >= LATEST_US),
     }
     if naive_is_refused:
         tests["time without zone"] = pl.col("is_naive")

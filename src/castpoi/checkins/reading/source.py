@@ -145,6 +145,12 @@ def _open(path: Path, format_name: str, delimiter: str | None, encoding: str | N
         )
     separator = delimiter or layout.delimiter or ("," if ".csv" in path.name.lower() else "\t")
     columns = layout.header or _header(path, first_line, separator)
+    cells = first_line.rstrip("\r\n").split(separator)
+    if layout.header and len(cells) != len(layout.header):
+        raise BadInput(
+            f"{path}, row 1: the {layout.name} layout has {len(layout.header)} columns parted by "
+            f"{_DELIMITERS[separator]}, this file has {len(cells)}; read it with --format table"
+        )
     return Source(
         path=path,
         layout=layout,
@@ -190,6 +196,8 @@ def _first_line(path: Path, encoding: str) -> str:
             line = text.readline()
     except (EOFError, OSError, zlib.error) as problem:
         raise BadInput(_unreadable(path, problem)) from problem
+    if "\0" in line:
+        raise BadInput(f"{path} is not UTF-8 text but UTF-16 or binary; save it as UTF-8 text")
     if not line.strip():
         raise BadInput(f"{path} has no header: its first line is empty")
     return line

@@ -31,8 +31,10 @@ ALL_FORMATS: Final = (*AWARE_FORMATS, EPOCH, *NAIVE_FORMATS)
 
 # An epoch is counted in the unit that puts it between 1980 and 2100.
 _EPOCH_UNITS: Final = ((1, "us"), (1_000, "ms"), (1_000_000, "s"))
-_EARLIEST_US: Final = 315_532_800_000_000
-_LATEST_US: Final = 4_102_444_800_000_000
+EARLIEST_US: Final = 315_532_800_000_000
+"""1980: no check-in is older."""
+LATEST_US: Final = 4_102_444_800_000_000
+"""2100: later ones are placeholders."""
 
 
 def formats_in(sample: pl.Series) -> list[str]:
@@ -84,6 +86,6 @@ def _read_epoch(column: str) -> pl.Expr:
     choice = pl.lit(None, dtype=pl.Float64)
     for factor, _ in reversed(_EPOCH_UNITS):
         microseconds = number * factor
-        fits = (microseconds >= _EARLIEST_US) & (microseconds < _LATEST_US)
+        fits = (microseconds >= EARLIEST_US) & (microseconds < LATEST_US)
         choice = pl.when(fits).then(microseconds).otherwise(choice)
     return choice.round().cast(pl.Int64).cast(pl.Datetime("us"))

@@ -64,7 +64,8 @@ def recognise(columns: Sequence[str], given: Mapping[str, str], *, where: str) -
     if missing:
         raise BadInput(
             f"{where}, row 1: no column for the {' and the '.join(missing)}; its columns are "
-            f"{', '.join(columns)}; name it with --columns {missing[0]}=COLUMN"
+            f"{', '.join(columns)}; name it with --columns "
+            f"{','.join(f'{word}=COLUMN' for word in missing)}"
         )
     return meaning
 
