@@ -46,3 +46,10 @@ def test_the_speed_told_in_the_readme_is_the_measured_one() -> None:
     assert found[1] == f"{prepare['our_seconds']:.1f}"
     assert found[2] == f"{prepare['times_faster']:.1f}"
     assert found[3] == f"{100 * prepare['share_of_memory']:.0f}"
+    large = json.loads((ROOT / "results" / "bench-large.json").read_text(encoding="utf-8"))
+    largest = large["prepare-large"]
+    sentence = (
+        f"{largest['rows'] // 1_000_000} million take {largest['our_seconds']:.0f} s and "
+        f"{largest['our_peak_gb']:.1f} GB"
+    )
+    assert sentence in " ".join(told.split())
