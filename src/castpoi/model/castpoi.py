@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from castpoi.model.backbone import Backbone
+from castpoi.model.backbone import MASKED, Backbone
 from castpoi.model.batch import PADDING, HistoryBatch, Revisits, Windows
 from castpoi.model.biases import SpatialBias, TemporalBias
 from castpoi.model.config import ModelConfig
@@ -187,24 +187,29 @@ class Refinement(nn.Module):
         [B, C, D], B histories, [B, C, T] bytes -> [B, C], [N, B, H, C, T]
         """
         memories = self.reader.remember(encoded.visits, encoded.is_real)
-        term, attentions = self.read(candidates, memories, encoded.age_us, encoded.is_real, buckets)
-        return term, torch.stack(attentions)
+        bias = self.bias(encoded.age_us, encoded.is_real, buckets)
+        term, attentions = self.read(candidates, memories, bias)
+        # an empty history has attention to nothing
+        return term, torch.stack(attentions) * encoded.is_real[:, None, None, :]
+
+    def bias(self, age_us: Tensor, is_seen: Tensor, buckets: Tensor) -> Tensor:
+        """What age and distance add to the attention; MASKED where a visit must not be seen.
+
+        [B, T], [B, T], [B, C, T] bytes -> [B, C, T]
+        """
+        bias = torch.where(is_seen, 0.0, MASKED)  # [B, T]
+        if self.temporal_bias is not None:
+            bias = bias + self.temporal_bias(age_us)
+        if self.spatial_bias is None:
+            return bias.unsqueeze(1).expand(buckets.shape)
+        by_distance: Tensor = self.spatial_bias(buckets)
+        return by_distance + bias.unsqueeze(1)  # [B, C, T]
 
     def read(
-        self,
-        candidates: Tensor,
-        memories: list[Memory],
-        age_us: Tensor,
-        is_real: Tensor,
-        buckets: Tensor,
+        self, candidates: Tensor, memories: list[Memory], bias: Tensor
     ) -> tuple[Tensor, list[Tensor]]:
-        """The same from what the visits answer. [B, C, D], memories, [B, T], [B, T], [B, C, T]"""
-        bias = candidates.new_zeros(buckets.shape)  # [B, C, T]
-        if self.temporal_bias is not None:
-            bias = bias + self.temporal_bias(age_us).unsqueeze(1)
-        if self.spatial_bias is not None:
-            bias = bias + self.spatial_bias(buckets)
-        reading, attentions = self.reader(candidates, memories, bias, is_real)
+        """The term from what the visits answer. [B, C, D], memories, [B, C, T] -> [B, C], ..."""
+        reading, attentions = self.reader(candidates, memories, bias)
         return self.gamma * self.head(reading, candidates), attentions
 
 

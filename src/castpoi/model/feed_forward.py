@@ -5,6 +5,8 @@ Shapes: ... any, D width, F inner width.
 
 from torch import Tensor, nn
 
+from castpoi.model.dropout import Dropout
+
 
 class FeedForward(nn.Module):
     """x + W2 ReLU(W1 x), each vector for itself."""
@@ -13,7 +15,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.widen = nn.Linear(width, inner_width)
         self.narrow = nn.Linear(inner_width, width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """Add to each vector what it says about itself. [..., D] -> [..., D]"""

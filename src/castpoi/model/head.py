@@ -8,6 +8,8 @@ Shapes: B histories, C candidates, D width.
 import torch
 from torch import Tensor, nn
 
+from castpoi.model.dropout import Dropout
+
 
 class RefinementHead(nn.Module):
     """Two layers over the reading, the candidate, and their product."""
@@ -16,7 +18,7 @@ class RefinementHead(nn.Module):
         super().__init__()
         self.mix = nn.Linear(3 * width, width)
         self.activation = nn.GELU()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.last = nn.Linear(width, 1)
 
     def forward(self, reading: Tensor, candidates: Tensor) -> Tensor:

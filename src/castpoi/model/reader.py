@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from castpoi.model.backbone import MASKED, join_heads, split_heads
+from castpoi.model.backbone import join_heads, split_heads
 from castpoi.model.config import ModelConfig
 from castpoi.model.feed_forward import FeedForward
 
@@ -29,9 +29,9 @@ class Memory:
     value: Tensor
     """[B, T, D]"""
 
-    def at(self, history: Tensor, slot: Tensor) -> "Memory":
-        """The memory of other stretches of visits. [Q, 1], [Q, T] -> memory of Q"""
-        return Memory(key=self.key[history, slot], value=self.value[history, slot])
+    def of(self, history: int, slots: slice) -> "Memory":
+        """The memory of some visits of one history. -> memory of 1"""
+        return Memory(key=self.key[history, slots][None], value=self.value[history, slots][None])
 
 
 class CandidateAttention(nn.Module):
@@ -50,21 +50,19 @@ class CandidateAttention(nn.Module):
         """What visits answer; an empty history answers with zero. [B, T, D], [B, T] -> memory"""
         return Memory(key=self.key(visits), value=self.value(visits) * is_real.unsqueeze(-1))
 
-    def forward(
-        self, candidates: Tensor, memory: Memory, bias: Tensor, is_real: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, candidates: Tensor, memory: Memory, bias: Tensor) -> tuple[Tensor, Tensor]:
         """What each candidate finds, and where it looked.
 
-        [B, C, D], memory of T visits, [B, C, T], [B, T] -> [B, C, D], [B, H, C, T]
+        [B, C, D], memory of T visits, [B, C, T] -> [B, C, D], [B, H, C, T]
         """
         query = split_heads(self.query(candidates), self.heads)  # [B, H, C, D / H]
         key = split_heads(memory.key, self.heads)  # [B, H, T, D / H]
         value = split_heads(memory.value, self.heads)
-        match = query @ key.mT / math.sqrt(query.shape[-1]) + bias.unsqueeze(1)  # [B, H, C, T]
-        match = match.masked_fill(~is_real[:, None, None, :], MASKED)
-        attention = match.softmax(dim=-1)  # [B, H, C, T]
+        scaled = query / math.sqrt(query.shape[-1])
+        match = scaled @ key.mT + bias.unsqueeze(1)  # [B, H, C, T]
+        attention = match.softmax(dim=-1)
         found: Tensor = self.mix(join_heads(attention @ value))  # [B, C, D]
-        return found, attention * is_real[:, None, None, :]
+        return found, attention
 
 
 class ReaderBlock(nn.Module):
@@ -79,11 +77,9 @@ class ReaderBlock(nn.Module):
         )
         self.feed_forward_norm = nn.LayerNorm(config.width)
 
-    def forward(
-        self, candidates: Tensor, memory: Memory, bias: Tensor, is_real: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, candidates: Tensor, memory: Memory, bias: Tensor) -> tuple[Tensor, Tensor]:
         """Candidates after one reading, and where they looked; shapes as in the attention."""
-        found, attention = self.attention(candidates, memory, bias, is_real)
+        found, attention = self.attention(candidates, memory, bias)
         candidates = self.attention_norm(candidates + found)
         return self.feed_forward_norm(candidates + self.feed_forward(candidates)), attention
 
@@ -104,14 +100,15 @@ class CandidateReader(nn.Module):
         return memories
 
     def forward(
-        self, candidates: Tensor, memories: list[Memory], bias: Tensor, is_real: Tensor
+        self, candidates: Tensor, memories: list[Memory], bias: Tensor
     ) -> tuple[Tensor, list[Tensor]]:
         """The user as each candidate sees them, and every layer's attention.
 
-        [B, C, D], memories of T visits, [B, C, T], [B, T] -> [B, C, D], [B, H, C, T] a layer
+        The bias of a visit that a candidate must not see is MASKED.
+        [B, C, D], memories of T visits, [B, C, T] -> [B, C, D], [B, H, C, T] a layer
         """
         attentions = []
         for block, memory in zip(self.blocks, memories, strict=True):
-            candidates, attention = block(candidates, memory, bias, is_real)
+            candidates, attention = block(candidates, memory, bias)
             attentions.append(attention)
         return candidates, attentions

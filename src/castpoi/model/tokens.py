@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from castpoi.errors import BadInput
 from castpoi.model.batch import Windows
 from castpoi.model.config import ModelConfig
+from castpoi.model.dropout import Dropout
 
 SMALL_TABLE_STD: Final = 0.02
 """Spread of small learned tables at the start."""
@@ -79,7 +80,7 @@ class TokenEncoder(nn.Module):
         self.position = (
             small_table(config.window, config.width) if config.positions == "absolute" else None
         )
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, place: Tensor, windows: Windows) -> Tensor:
         """One vector a visit. [B, T, D], windows -> [B, T, D]"""

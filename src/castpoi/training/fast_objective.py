@@ -20,6 +20,7 @@ from castpoi.checkins.city import City
 from castpoi.model.batch import BatchBuilder, Revisits, Windows, windows_of
 from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import ModelConfig
+from castpoi.model.reader import Memory
 from castpoi.training.fused_loss import (
     Lesson,
     LossConstants,
@@ -144,6 +145,7 @@ class FastObjective:
             at_us=torch.from_numpy(self.facts.at_us[visits]),
             learns=torch.from_numpy(learns),
             visit=visits[learns],
+            first=is_real.argmax(axis=1).tolist(),
         )
 
     def _gate(
@@ -190,21 +192,47 @@ class FastObjective:
     def _read(self, model: CastPoi, states: Tensor, layout: "_Layout", reading: Reading) -> Tensor:
         """What the reader says of the candidates. [Q, C]"""
         assert model.refinement is not None
-        window, slot = (each[reading.rows] for each in layout.learns.nonzero(as_tuple=True))
-        back = torch.arange(-self.model.window + 1, 1, device=slot.device)
-        slots = slot.unsqueeze(1) + back  # [Q, T]
-        inside = slots >= 0
-        slots = slots.clamp(min=0)
-        owner = window.unsqueeze(1)
-        is_real = inside & layout.windows.is_real[owner, slots]
-        at_us = layout.at_us[owner, slots]
-        age_us = (at_us[:, -1:] - at_us).clamp(min=0) * is_real  # [Q, T]
+        owners, slots = (each[reading.rows] for each in layout.learns.nonzero(as_tuple=True))
         # visits answer once a window, however many targets ask
         memories = model.refinement.reader.remember(states, layout.windows.is_real)
-        memories = [memory.at(owner, slots) for memory in memories]
-        rows = reading.candidates + 1
-        buckets = model.distances(layout.windows.row[owner, slots], rows)  # [Q, C, T]
-        return model.refinement.read(model.place(rows), memories, age_us, is_real, buckets)[0]
+        asking = torch.bincount(owners, minlength=len(states)).tolist()
+        terms, begin = [], 0
+        for window, count in enumerate(asking):
+            some = slice(begin, begin + count)
+            begin += count
+            asked = reading.candidates[some] + 1
+            terms.append(self._read_window(model, layout, memories, window, slots[some], asked))
+        return torch.cat(terms)
+
+    def _read_window(
+        self,
+        model: CastPoi,
+        layout: "_Layout",
+        memories: list[Memory],
+        window: int,
+        slots: Tensor,
+        rows: Tensor,
+    ) -> Tensor:
+        """What the reader says of the targets of one window, all of which ask the same visits.
+
+        slots after which they come [Q], rows of their candidates [Q, C] -> [Q, C]
+        """
+        assert model.refinement is not None
+        visits = slice(layout.first[window], None)
+        place, at_us = layout.windows.row[window, visits], layout.at_us[window, visits]  # [T]
+        back = (slots - layout.first[window]).unsqueeze(1) - torch.arange(
+            len(place), device=slots.device
+        )  # how many visits ago [Q, T]
+        is_seen = (back >= 0) & (back < self.model.window)
+        age_us = (layout.at_us[window, slots].unsqueeze(1) - at_us).clamp(min=0)  # [Q, T]
+        buckets = model.distances(place.expand(len(slots), -1), rows)  # [Q, C, T]
+        bias = model.refinement.bias(age_us, is_seen, buckets)  # [Q, C, T]
+        term, _ = model.refinement.read(
+            model.place(rows).flatten(0, 1)[None],  # [1, Q * C, D]
+            [memory.of(window, visits) for memory in memories],
+            bias.flatten(0, 1)[None],  # [1, Q * C, T]
+        )
+        return term.view(rows.shape)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,6 +246,8 @@ class _Layout:
     """Whether the visit in a slot has a target. [B, T]"""
     visit: NDArray[np.int64]
     """Number of each visit that has a target. [R]"""
+    first: list[int]
+    """Slot of each window's first visit. [B]"""
 
     def to(self, device: torch.device) -> "_Layout":
         """The same on another device."""
