@@ -41,6 +41,16 @@ def test_instants_are_utc() -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", provenance.now_utc())
 
 
+def test_the_peak_of_memory_grows_with_what_is_held() -> None:
+    before = provenance.peak_memory_mb()
+    held = b"x" * ((before or 0) + 100) * 2**20
+    after = provenance.peak_memory_mb()
+    assert before is not None
+    assert after is not None
+    assert after >= before + 90
+    assert len(held) > 0
+
+
 def _git(folder: Path, *words: str) -> None:
     identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
     subprocess.run(["git", "-C", str(folder), *identity, *words], check=True, capture_output=True)

@@ -31,19 +31,30 @@ class Stopwatch:
         return perf_counter() - self._start
 
     def provenance(self) -> dict[str, Any]:
-        """Versions, commit, start, end and wall time of the work that ends now."""
+        """Versions, commit, start, end, wall time and memory of the work that ends now."""
         return {
             "versions": versions(),
             "commit": commit(),
             "started_utc": self.started_utc,
             "ended_utc": now_utc(),
             "wall_seconds": round(self.seconds, 3),
+            "peak_memory_mb": peak_memory_mb(),
         }
 
 
 def now_utc() -> str:
     """This instant, as `2012-04-03T18:00:09+00:00`."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def peak_memory_mb() -> int | None:
+    """The most memory this process has held so far, in MB; None where nobody can tell."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(most / (2**20 if sys.platform == "darwin" else 2**10))  # bytes, or kilobytes
 
 
 def versions() -> dict[str, str]:
