@@ -12,6 +12,19 @@ def test_both_biases_start_at_zero_with_one_scalar_a_bucket() -> None:
     assert SpatialBias(edges_km=SPATIAL_BIAS_EDGES_KM).weight.tolist() == [0.0] * 6
 
 
+def test_the_bias_of_distance_may_start_by_looking_at_near_visits() -> None:
+    start = SpatialBias(edges_km=SPATIAL_BIAS_EDGES_KM, nearest=1.0).weight
+    assert start.tolist() == pytest.approx([1.0, 0.6, 0.2, -0.2, -0.6, -1.0])
+
+
+def test_the_slope_of_a_bias_is_summed_over_the_pairs_of_its_bucket() -> None:
+    bias = SpatialBias(edges_km=(1.0, 2.0))
+    buckets = torch.tensor([[0, 1, 1], [2, 1, 0]], dtype=torch.uint8)
+    (bias(buckets) * torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])).sum().backward()
+    assert bias.weight.grad is not None
+    assert bias.weight.grad.tolist() == [7.0, 10.0, 4.0]
+
+
 @pytest.mark.parametrize(
     ("age_us", "bucket"),
     [

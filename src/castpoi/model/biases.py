@@ -1,7 +1,9 @@
 """Two biases in the reader's attention: how old a visit is, how far it is from the candidate.
 
-Each is one learned scalar a bucket, shared by heads and layers and zero at the start: the same
-family of functions as the paper's embedding of a bucket projected to a scalar.
+Each is one learned scalar a bucket, shared by heads and layers: the same family of functions as
+the paper's embedding of a bucket projected to a scalar. From zero, training is as likely to learn
+to look at far visits as at near ones, since the head can turn either into the same advice; the
+bias of distance may therefore start with a slope (`ModelConfig.spatial_start`).
 """
 
 from collections.abc import Callable
@@ -33,9 +35,9 @@ class TemporalBias(nn.Module):
 class SpatialBias(nn.Module):
     """One scalar a bucket of the distance between a visit and a candidate."""
 
-    def __init__(self, *, edges_km: tuple[float, ...]) -> None:
+    def __init__(self, *, edges_km: tuple[float, ...], nearest: float = 0.0) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.zeros(len(edges_km) + 1))
+        self.weight = nn.Parameter(torch.linspace(nearest, -nearest, len(edges_km) + 1))
 
     def forward(self, bucket: Tensor) -> Tensor:
         """The bias of pairs in these buckets. [...] -> [...]"""

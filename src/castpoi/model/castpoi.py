@@ -169,8 +169,11 @@ class Refinement(nn.Module):
         self.temporal_bias = (
             TemporalBias(edges_hours=config.temporal_edges_hours) if config.temporal_bias else None
         )
+        nearest = 1.0 if config.spatial_start == "near" else 0.0
         self.spatial_bias = (
-            SpatialBias(edges_km=config.spatial_edges_km) if config.spatial_bias else None
+            SpatialBias(edges_km=config.spatial_edges_km, nearest=nearest)
+            if config.spatial_bias
+            else None
         )
         self.reader = CandidateReader(config=config)
         self.head = RefinementHead(width=config.width, dropout=config.dropout)

@@ -1,13 +1,15 @@
 """What a CaST-POI model is made of: sizes, windows, bucket edges, and a switch for every part.
 
 Two presets of the one model. `paper` is the published model to the letter. `fast`, the default,
-differs in two places so that work can be shared between the prefixes of a trajectory and so that
+differs in three places so that work can be shared between the prefixes of a trajectory and so that
 the reader learns from the first step:
 
-    positions    paper: one learned vector a slot of the left-padded window
-                 fast:  one learned attention bias a relative offset, head and layer
-    gamma_start  paper: gamma starts at 0
-                 fast:  gamma starts at 1 and the last layer of the head at 0
+    positions      paper: one learned vector a slot of the left-padded window
+                   fast:  one learned attention bias a relative offset, head and layer
+    gamma_start    paper: gamma starts at 0
+                   fast:  gamma starts at 1 and the last layer of the head at 0
+    spatial_start  paper: the bias of every distance starts at 0
+                   fast:  it falls evenly from 1 (near) to -1 (far)
 
 Both start from a reader that contributes nothing.
 """
@@ -27,6 +29,7 @@ from castpoi.geo.distance import EARTH_RADIUS_KM
 
 Positions = Literal["absolute", "relative"]
 GammaStart = Literal["zero", "one"]
+SpatialStart = Literal["zero", "near"]
 
 _HALF_AROUND_THE_EARTH_KM: Final = math.pi * EARTH_RADIUS_KM
 _MOST_BUCKETS: Final = 256  # a bucket number is one byte
@@ -73,6 +76,8 @@ class ModelConfig:
     """How the backbone knows the order of visits; see the module's text."""
     gamma_start: GammaStart = "one"
     """How the reader starts from contributing nothing; see the module's text."""
+    spatial_start: SpatialStart = "near"
+    """Whether candidates look at near visits from the start; see the module's text."""
 
     backbone: bool = True
     """Ablation: without it, visits are read as they are encoded."""
@@ -152,7 +157,7 @@ def _check(name: str, value: Any, kind: Any) -> None:
     elif kind is float:
         is_right = isinstance(value, int | float) and not isinstance(value, bool)
         rule = "a number"
-    elif kind in (Positions, GammaStart):
+    elif kind in (Positions, GammaStart, SpatialStart):
         is_right = value in get_args(kind)
         rule = " or ".join(map(repr, get_args(kind)))
     else:
@@ -172,7 +177,9 @@ def _are_edges(value: Any) -> bool:
 
 
 PRESETS: Final[Mapping[str, ModelConfig]] = {
-    "paper": ModelConfig(positions="absolute", gamma_start="zero", dropout=0.1),
+    "paper": ModelConfig(
+        positions="absolute", gamma_start="zero", spatial_start="zero", dropout=0.1
+    ),
     "fast": ModelConfig(),
 }
 """The two presets of the one model."""

@@ -22,13 +22,13 @@ class TrainingConfig:
 
     objective: ObjectiveName = "fast"
     """`full`: the paper's, every prefix against every place; `fast`: the same loss, cheaper."""
-    epochs: int = 5
+    epochs: int = 6
     """Most passes over the train part."""
     batch: int = 128
     """Prefixes a step of the full objective."""
     windows_a_step: int = 2
     """Windows a step of the fast objective; each has up to `window` targets."""
-    reader_share: float = 0.3
+    reader_share: float = 1.0
     """Fast objective: share of targets for which the reader reads."""
     hard_candidates: int = 16
     """Fast objective: candidates of a target that are the hardest by the other three terms."""

@@ -43,7 +43,7 @@ class FastConfig:
 
     windows_a_step: int = 2
     """Windows in a batch; each has up to 50 targets."""
-    reader_share: float = 0.3
+    reader_share: float = 1.0
     """Share of targets for which the reader reads."""
     hard_candidates: int = 16
     """Hardest places by the other three terms among a target's candidates."""
