@@ -1,13 +1,18 @@
-"""Evaluation: every target of a part is ranked among all places of the city."""
+"""Evaluation: every target of a part is ranked among all places of the city, the best are kept."""
 
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from castpoi.checkins.city import City
 from castpoi.errors import BrokenFolder, TooFewCheckins
 from castpoi.evaluation.rank_table import rank_table
-from castpoi.evaluation.ranking import rank_targets
+from castpoi.evaluation.ranking import mid_ranks, scored_blocks
 from castpoi.evaluation.result import Result
+from castpoi.evaluation.top_places import TopPlaces, top_places
+from castpoi.evaluation.top_table import top_table
 from castpoi.progress import Progress
 from castpoi.provenance import Stopwatch
 from castpoi.ranker import Ranker
@@ -36,18 +41,42 @@ def evaluate(
             "prepare the city with a split that has one"
         )
     work = Stopwatch()
-    ranks = rank_targets(ranker, city.trajectories, rows, method=method, progress=progress)
+    ranks, best = _rank(ranker, city, rows, method=method, progress=progress)
     seconds = work.seconds
-    table = rank_table(city, rows, ranks)
     manifest = {
         "kind": "result",
         "method": method,
         "seed": seed,
         "fingerprint": city.fingerprint,
         "part": part,
-        "targets": table.height,
+        "targets": len(rows),
+        "places": city.places.height,
         "seconds": round(seconds, 3),
         **(origin or {}),
         **work.provenance(),
     }
-    return Result(ranks=table, seconds=seconds, manifest=manifest)
+    return Result(
+        ranks=rank_table(city, rows, ranks),
+        top=top_table(city, rows, best),
+        seconds=seconds,
+        manifest=manifest,
+    )
+
+
+def _rank(
+    ranker: Ranker[Any],
+    city: City,
+    rows: NDArray[np.int64],
+    *,
+    method: str,
+    progress: Progress | None,
+) -> tuple[NDArray[np.float64], TopPlaces]:
+    """Rank of every target and the places ranked best, in one pass over the scores."""
+    blocks = [
+        (mid_ranks(scores, targets, method=method), top_places(scores, targets))
+        for scores, targets in scored_blocks(
+            ranker, city.trajectories, rows, method=method, progress=progress
+        )
+    ]
+    ranks, best = zip(*blocks, strict=True)
+    return np.concatenate(ranks), TopPlaces.end_to_end(best)

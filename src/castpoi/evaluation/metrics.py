@@ -12,6 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from castpoi.errors import BadInput
+
 METRICS: Final = ("HR@1", "HR@5", "HR@10", "HR@20", "NDCG@5", "NDCG@10", "NDCG@20", "MRR")
 STRATA: Final = ("revisit", "new")
 """Targets at a place among the user's previous 512 visits, and all others."""
@@ -23,7 +25,7 @@ def metrics_of(ranks: NDArray[np.float64]) -> Metrics:
     """All metrics of some ranks; None where there is no rank."""
     if not len(ranks):
         return dict.fromkeys(METRICS)
-    return {name: _metric(name, ranks) for name in METRICS}
+    return {name: float(np.mean(per_target(name, ranks))) for name in METRICS}
 
 
 def strata_of(
@@ -34,11 +36,12 @@ def strata_of(
     return {name: {**metrics_of(part), "n": len(part)} for name, part in parts.items()}
 
 
-def _metric(name: str, ranks: NDArray[np.float64]) -> float:
-    kind, _, cutoff = name.partition("@")
+def per_target(metric: str, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What each target adds to a metric, which is their mean; of the shape of the ranks."""
+    if metric not in METRICS:
+        raise BadInput(f"'{metric}' is not a metric; choose one of {', '.join(METRICS)}")
+    kind, _, cutoff = metric.partition("@")
     if kind == "MRR":
-        return float(np.mean(1 / ranks))
-    is_hit = ranks <= int(cutoff)
-    if kind == "HR":
-        return float(np.mean(is_hit))
-    return float(np.mean(np.where(is_hit, 1 / np.log2(1 + ranks), 0.0)))
+        return 1 / ranks
+    gain = 1 / np.log2(1 + ranks) if kind == "NDCG" else np.ones_like(ranks)
+    return np.where(ranks <= int(cutoff), gain, 0.0)

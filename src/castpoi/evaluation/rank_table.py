@@ -43,8 +43,6 @@ def rank_table(city: City, rows: NDArray[np.int64], ranks: NDArray[np.float64]) 
     lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
     last = trajectories.place[before]
     hours = (trajectories.at_us[rows] - trajectories.at_us[before]) / _MICROSECONDS_PER_HOUR
-    in_train = trajectories.part == record.PARTS.index(record.TRAIN)
-    count_in_train = np.bincount(trajectories.place[in_train], minlength=city.places.height)
     table = pl.DataFrame(
         {
             record.CHECKIN: trajectories.checkin[rows],
@@ -53,7 +51,7 @@ def rank_table(city: City, rows: NDArray[np.int64], ranks: NDArray[np.float64]) 
             RANK: ranks,
             IS_REVISIT: trajectories.is_revisit(rows, window=REVISIT_WINDOW),
             HISTORY_LENGTH: rows - trajectories.starts[rows],
-            PLACE_COUNT_IN_TRAIN: count_in_train[place],
+            PLACE_COUNT_IN_TRAIN: counts_in_train(city)[place],
             KM_FROM_LAST_VISIT: haversine_km(lat[last], lon[last], lat[place], lon[place]),
             HOURS_SINCE_LAST_VISIT: hours,
         }
@@ -61,3 +59,10 @@ def rank_table(city: City, rows: NDArray[np.int64], ranks: NDArray[np.float64]) 
     return table.with_columns(
         pl.when(pl.Series(has_history)).then(pl.col(KM_FROM_LAST_VISIT, HOURS_SINCE_LAST_VISIT))
     )
+
+
+def counts_in_train(city: City) -> NDArray[np.int64]:
+    """Check-ins of each place in the train part. [P]"""
+    trajectories = city.trajectories
+    in_train = trajectories.part == record.PARTS.index(record.TRAIN)
+    return np.bincount(trajectories.place[in_train], minlength=city.places.height)

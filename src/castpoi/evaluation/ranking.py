@@ -7,6 +7,7 @@ that scores all places alike gets the middle rank. Mid-ranks may end in .5.
 Shapes: B histories, P places.
 """
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -30,22 +31,38 @@ def rank_targets(
     block_bytes: int = BLOCK_BYTES,
     progress: Progress | None = None,
 ) -> NDArray[np.float64]:
-    """The rank of each target among all places, given what its user did before. [len(rows)]
-
-    Histories are ranked in blocks, so that memory does not grow with their number.
-    """
+    """The rank of each target among all places, given what its user did before. [len(rows)]"""
     ranks = np.empty(len(rows), dtype=np.float64)
+    start = 0
+    for scores, targets in scored_blocks(
+        ranker, trajectories, rows, method=method, block_bytes=block_bytes, progress=progress
+    ):
+        ranks[start : start + len(targets)] = mid_ranks(scores, targets, method=method)
+        start += len(targets)
+    return ranks
+
+
+def scored_blocks(
+    ranker: Ranker[Any],
+    trajectories: Trajectories,
+    rows: NDArray[np.int64],
+    *,
+    method: str,
+    block_bytes: int = BLOCK_BYTES,
+    progress: Progress | None = None,
+) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int64]]]:
+    """Scores of all places and the place visited next, some targets at a time. [B, P], [B]
+
+    Histories are scored in blocks, so that memory does not grow with their number.
+    """
     step = max(1, block_bytes // (np.dtype(np.float32).itemsize * ranker.places))
     with (progress or Silence()).task(f"ranking with {method}", total=len(rows)) as task:
         for start in range(0, len(rows), step):
             block = rows[start : start + step]
             scores = ranker.score(ranker.encode(trajectories.histories_before(block)))
             _check_shape(scores, (len(block), ranker.places), method)
-            ranks[start : start + step] = mid_ranks(
-                scores, trajectories.place[block], method=method
-            )
+            yield scores, trajectories.place[block]
             task.advance(len(block))
-    return ranks
 
 
 def mid_ranks(

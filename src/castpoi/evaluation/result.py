@@ -1,6 +1,7 @@
 """A result on disk: the rank of every target, the metrics, and where they come from.
 
 RESULT/ranks.parquet   one row a target (see rank_table.py), joined across methods by `checkin`
+RESULT/top.parquet     the ten best places of every target (see top_table.py); absent in old results
 RESULT/metrics.json    metrics, strata, n, seconds
 RESULT/manifest.json   method, seed, fingerprint, part, command, versions, commit, wall time
 """
@@ -8,7 +9,7 @@ RESULT/manifest.json   method, seed, fingerprint, part, command, versions, commi
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 from polars.exceptions import PolarsError
@@ -16,7 +17,11 @@ from polars.exceptions import PolarsError
 from castpoi.errors import BrokenFolder
 from castpoi.evaluation.metrics import Metrics, metrics_of, strata_of
 from castpoi.evaluation.rank_table import IS_REVISIT, RANK, RANK_SCHEMA
+from castpoi.evaluation.top_table import TOP_SCHEMA
 from castpoi.files import new_folder, read_manifest, write_json
+
+_RANKS: Final = "ranks.parquet"
+_TOP: Final = "top.parquet"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +30,10 @@ class Result:
 
     ranks: pl.DataFrame
     """One row a target, in canonical order."""
+    top: pl.DataFrame | None = None
+    """The best places of every target; None in older results, which did not keep them."""
     seconds: float
-    """Time to encode, score and rank all targets."""
+    """Time to encode, score and rank all targets, and to list their best places."""
     manifest: dict[str, Any]
     name: str = "this result"
     """What to call it in a sentence: its folder."""
@@ -51,6 +58,12 @@ class Result:
         """Fingerprint of the city."""
         return str(self.manifest["fingerprint"])
 
+    @property
+    def places(self) -> int | None:
+        """Number of places in the vocabulary; None where an old manifest does not say."""
+        places = self.manifest.get("places")
+        return None if places is None else int(places)
+
     @cached_property
     def metrics(self) -> Metrics:
         """The metrics over all targets."""
@@ -73,7 +86,9 @@ class Result:
     def save(self, folder: Path, *, overwrite: bool = False) -> None:
         """Write the result; it appears whole or not at all."""
         with new_folder(folder, kind="result", overwrite=overwrite) as staging:
-            self.ranks.write_parquet(staging / "ranks.parquet", compression="zstd")
+            self.ranks.write_parquet(staging / _RANKS, compression="zstd")
+            if self.top is not None:
+                self.top.write_parquet(staging / _TOP, compression="zstd")
             write_json(staging / "metrics.json", self.summary())
             write_json(staging / "manifest.json", self.manifest)
 
@@ -88,16 +103,17 @@ class Result:
                 "evaluate again with 'castpoi evaluate'"
             )
         return cls(
-            ranks=_read_ranks(folder / "ranks.parquet"),
+            ranks=_read_table(folder / _RANKS, RANK_SCHEMA),
+            top=_read_table(folder / _TOP, TOP_SCHEMA) if (folder / _TOP).exists() else None,
             seconds=float(manifest["seconds"]),
             manifest=manifest,
             name=str(folder),
         )
 
 
-def _read_ranks(path: Path) -> pl.DataFrame:
+def _read_table(path: Path, schema: pl.Schema) -> pl.DataFrame:
     try:
-        return pl.read_parquet(path).select(RANK_SCHEMA.names()).cast(RANK_SCHEMA)
+        return pl.read_parquet(path).select(schema.names()).cast(schema)
     except (FileNotFoundError, PolarsError) as problem:
         state = "missing" if isinstance(problem, FileNotFoundError) else "damaged"
         raise BrokenFolder(

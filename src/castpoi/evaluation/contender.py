@@ -1,0 +1,62 @@
+"""A contender: one method, or one variant of it, with the results of all its seeds.
+
+Analyses compare contenders on the same targets: whatever order the results came in, their ranks
+are joined by check-in id, and a target that one of them lacks is an error.
+
+Shapes: S seeds, N targets.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castpoi.errors import BadInput
+from castpoi.evaluation.compare import join_ranks, rank_column
+from castpoi.evaluation.result import Result
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A name and one result a seed."""
+
+    name: str
+    results: tuple[Result, ...]
+
+    def __post_init__(self) -> None:
+        if not self.results:
+            raise BadInput(f"{self.name} has no result; name at least one result folder for it")
+        seeds = [result.seed for result in self.results]
+        twice = next((seed for seed in seeds if seeds.count(seed) > 1), None)
+        if twice is not None:
+            raise BadInput(
+                f"{self.name} has two results with seed {twice}, and a copy is no second seed; "
+                "leave one out"
+            )
+
+
+def contenders_of(results: Sequence[Result]) -> list[Contender]:
+    """One contender a method, in the order in which the methods first appear."""
+    by_method: dict[str, list[Result]] = {}
+    for result in results:
+        by_method.setdefault(result.method, []).append(result)
+    return [Contender(method, tuple(seeds)) for method, seeds in by_method.items()]
+
+
+def ranks_side_by_side(contenders: Sequence[Contender]) -> dict[str, NDArray[np.float64]]:
+    """The ranks of each contender by name, targets in ascending order of check-in. [S, N]"""
+    if not contenders:
+        raise BadInput("there is no contender; name at least one result folder")
+    names = [contender.name for contender in contenders]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BadInput(f"two contenders are named {twice}; give every contender its own name")
+    joined = join_ranks([result for contender in contenders for result in contender.results])
+    columns = iter(range(joined.width))
+    return {
+        contender.name: np.stack(
+            [joined[rank_column(next(columns))].to_numpy() for _ in contender.results]
+        )  # [S, N]
+        for contender in contenders
+    }

@@ -1,0 +1,56 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from castpoi.errors import BadInput, BrokenFolder
+from castpoi.evaluation.contender import Contender, contenders_of, ranks_side_by_side
+from tests.evaluation.results import result_of
+
+
+def test_results_of_one_method_are_one_contender() -> None:
+    results = [result_of([1], method=m, seed=s) for m, s in (("b", 1), ("a", 1), ("b", 2))]
+    found = contenders_of(results)
+    assert [(one.name, [r.seed for r in one.results]) for one in found] == [
+        ("b", [1, 2]),
+        ("a", [1]),
+    ]
+
+
+def test_ranks_are_joined_by_checkin_not_by_position() -> None:
+    near = result_of([5, 3, 1], method="near")
+    shuffled = result_of([1, 5, 3], method="far", checkin=[2, 0, 1])
+    ranks = ranks_side_by_side(contenders_of([near, shuffled]))
+    np.testing.assert_array_equal(ranks["near"], [[5, 3, 1]])
+    np.testing.assert_array_equal(ranks["far"], [[5, 3, 1]])
+
+
+def test_every_contender_keeps_its_own_seeds() -> None:
+    results = [result_of([s], method=m, seed=s) for m, s in (("a", 1), ("b", 2), ("a", 3))]
+    ranks = ranks_side_by_side(contenders_of(results))
+    assert {name: own.tolist() for name, own in ranks.items()} == {"a": [[1], [3]], "b": [[2]]}
+
+
+def test_a_target_that_one_of_them_lacks_is_an_error() -> None:
+    near = result_of([5, 3, 1], method="near")
+    words = r"near-0 and far-0 rank different targets \(3 and 3, 2 in common\)"
+    far = result_of([5, 3, 1], method="far", checkin=[0, 1, 7])
+    with pytest.raises(BrokenFolder, match=words):
+        ranks_side_by_side(contenders_of([near, far]))
+
+
+def test_a_copy_does_not_pass_for_a_second_seed() -> None:
+    near = result_of([1], method="near", seed=4)
+    words = "near has two results with seed 4, and a copy is no second seed; leave one out"
+    with pytest.raises(BadInput, match=words):
+        Contender("near", (near, replace(near, name="copy")))
+
+
+def test_nobody_and_namesakes_are_refused() -> None:
+    near = result_of([1], method="near")
+    with pytest.raises(BadInput, match="near has no result; name at least one result folder"):
+        Contender("near", ())
+    with pytest.raises(BadInput, match="there is no contender; name at least one result folder"):
+        ranks_side_by_side([])
+    with pytest.raises(BadInput, match="two contenders are named x; give every contender its own"):
+        ranks_side_by_side([Contender("x", (near,)), Contender("x", (near,))])
