@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.baselines import baselines_against_oracle
 from benchmarks.learning import exact_scoring, fast_against_full
 from benchmarks.measure import measured, synthetic_source
 from castpoi.baselines.revisit import Revisit
@@ -115,12 +116,20 @@ def _best_of_three(work: Callable[[], object]) -> float:
     return best
 
 
+def _told(value: Any) -> str:
+    """A number, or a row of numbers with their names."""
+    if isinstance(value, dict):
+        return "  ".join(f"{name} {_told(each)}" for name, each in value.items())
+    return f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"
+
+
 BENCHMARKS: dict[str, Callable[[Path, int], dict[str, Any]]] = {
     "prepare": prepare_against_pandas,
     "fingerprint": fingerprint_against_sha256,
     "evaluate": evaluate_heuristic,
     "learn": fast_against_full,
     "score": exact_scoring,
+    "baselines": baselines_against_oracle,
 }
 ON_REQUEST: dict[str, Callable[[Path, int], dict[str, Any]]] = {"prepare-large": prepare_large}
 """Too large for every `make bench`: they run only when they are named."""
@@ -144,11 +153,7 @@ def main() -> None:
             results[name] = benchmark(Path(folder), options.checkins)
             print(f"{name}: {benchmark.__doc__}")
             for key, value in results[name].items():
-                print(
-                    f"  {key:18} {value:,.3f}"
-                    if isinstance(value, float)
-                    else f"  {key:18} {value:,}"
-                )
+                print(f"  {key:18} {_told(value)}")
     if options.out:
         options.out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 

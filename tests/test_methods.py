@@ -8,6 +8,7 @@ def test_every_method_has_a_line_and_a_ranker_that_can_be_imported() -> None:
     assert METHODS.names[:3] == ["castpoi", "revisit", "popularity"]
     for method in METHODS:
         assert method.line
+        assert bool(method.presets) is method.needs_training
         assert method.ranker_class().__name__.lower() == method.ranker.partition(":")[2].lower()
 
 

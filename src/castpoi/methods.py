@@ -6,8 +6,8 @@ stays quick and restoring a run never pulls in the code that trained it.
 """
 
 import difflib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import reduce
 from importlib import import_module
 from typing import Any
@@ -28,6 +28,10 @@ class Method:
     """Its ranker, as `module:Class`."""
     trainer: str | None = None
     """The function that learns it, as `module:function`; None: its ranker's `count` counts it."""
+    presets: tuple[str, ...] = ()
+    """Settings to start from, by name, the default first; only a learned method has some."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings that make the method what it is, by name, as a person would write them."""
 
     @property
     def needs_training(self) -> bool:
@@ -52,7 +56,7 @@ class Method:
 
 
 class Methods:
-    """All methods castpoi knows, best first."""
+    """All methods castpoi knows, the best one first."""
 
     def __init__(self, *methods: Method) -> None:
         self._by_name = {method.name: method for method in methods}
@@ -87,12 +91,24 @@ class Methods:
         )
 
 
+def _sequence(name: str, line: str) -> Method:
+    """A learned baseline that reads the places of the last visits, in order."""
+    return Method(
+        name=name,
+        line=line,
+        ranker="castpoi.baselines.sequence_ranker:SequenceRanker",
+        trainer="castpoi.training.sequence_trainer:train_sequence",
+        presets=("paper", "tuned"),
+    )
+
+
 METHODS = Methods(
     Method(
         name="castpoi",
         line="every candidate reads the history for itself (CaST-POI; learned)",
         ranker="castpoi.model.ranker:CastPoiRanker",
         trainer="castpoi.training.castpoi_trainer:train_castpoi",
+        presets=("fast", "paper"),
     ),
     Method(
         name="revisit",
@@ -119,6 +135,22 @@ METHODS = Methods(
         line="most recently visited first",
         ranker="castpoi.baselines.recent:Recent",
     ),
+    Method(
+        name="target-attention",
+        line="CaST-POI's reader without distance, age and gate (after DIN; learned)",
+        ranker="castpoi.model.ranker:CastPoiRanker",
+        trainer="castpoi.training.castpoi_trainer:train_castpoi",
+        presets=("fast", "paper"),
+        settings={"spatial_bias": "false", "temporal_bias": "false", "revisit_gate": "false"},
+    ),
+    _sequence("esasrec", "SASRec as recent replications have it: gates, pre-norm (learned)"),
+    _sequence("sasrec", "self-attention over the last visits (learned)"),
+    _sequence("bert4rec", "self-attention both ways, guesses masked visits (learned)"),
+    _sequence("caser", "convolutions over the last visits (learned)"),
+    _sequence("narm", "a recurrent network with attention (learned)"),
+    _sequence("srgnn", "a graph network over the moves of the last visits (learned)"),
+    _sequence("stamp", "attention led by the last visit and the mean of all (learned)"),
+    _sequence("core", "a weighted mean of the places visited (learned)"),
 )
 
 

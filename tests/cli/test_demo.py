@@ -13,13 +13,14 @@ def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("demo") / "demo"
 
 
-def test_the_demo_leaves_a_city_a_run_and_a_result_of_every_method(
+def test_the_demo_leaves_a_city_a_run_and_a_result_of_what_needs_no_training(
     castpoi: CommandLine, demo_folder: Path
 ) -> None:
     ended = castpoi("demo", "--out", demo_folder, "--users", 60, "--epochs", 1, "--json")
     assert ended.code == 0, ended.err
     methods = {row["method"] for row in ended.json["comparison"]["rows"]}
-    assert methods == set(METHODS.names)
+    counted = {method.name for method in METHODS if not method.needs_training}
+    assert methods == {METHODS.best.name, *counted}
     assert ended.json["run"]["method"] == METHODS.best.name
     for made in ("checkins.csv.gz", "city/manifest.json", "run/model.safetensors"):
         assert (demo_folder / made).is_file()
@@ -41,3 +42,15 @@ def test_the_demo_never_replaces_something_else(castpoi: CommandLine, tmp_path: 
     assert ended.code == 1
     assert "is not a demo; choose another --out" in ended.err
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_with_all_the_learned_baselines_are_trained_too(
+    castpoi: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = {name: METHODS.named(name) for name in ("sasrec", "popularity", "esasrec")}
+    monkeypatch.setattr(METHODS, "_by_name", few)
+    words = ("--out", tmp_path / "demo", "--users", 25, "--epochs", 1, "--all", "--json")
+    ended = castpoi("demo", *words)
+    assert ended.code == 0, ended.err
+    assert {row["method"] for row in ended.json["comparison"]["rows"]} == set(few)
+    assert (tmp_path / "demo" / "results" / "esasrec" / "manifest.json").is_file()

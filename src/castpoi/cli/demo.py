@@ -3,6 +3,7 @@
 import shutil
 import time
 from pathlib import Path
+from typing import Any, Final
 
 import click
 
@@ -17,11 +18,15 @@ from castpoi.evaluation.compare import compare
 from castpoi.evaluation.evaluate import evaluate
 from castpoi.evaluation.result import Result
 from castpoi.files import is_folder_of, write_json
-from castpoi.methods import METHODS
+from castpoi.methods import METHODS, Method
 from castpoi.progress import Progress
+from castpoi.ranker import SavableRanker
 from castpoi.run import Run
 from castpoi.training.train import fit, train
 from castpoi.training.trainer import TrainingOptions
+
+_TUNED: Final = "tuned"
+_EPOCHS_OF_A_BASELINE: Final = 5  # for each one of the best model
 
 
 @click.command()
@@ -35,13 +40,24 @@ from castpoi.training.trainer import TrainingOptions
 @click.option("--seed", type=int, default=42, show_default=True, help="Of the city and the models.")
 @click.option("--users", type=int, default=500, show_default=True, help="People of the city.")
 @click.option("--epochs", type=int, default=3, show_default=True, help="Passes of the training.")
+@click.option("--all", "train_all", is_flag=True, help="Train the learned baselines too: minutes.")
 @click.option("--overwrite", is_flag=True, help="Replace a former demo.")
 @speaks
-def demo(console: Console, out: Path, seed: int, users: int, epochs: int, overwrite: bool) -> None:
+def demo(
+    console: Console,
+    out: Path,
+    *,
+    seed: int,
+    users: int,
+    epochs: int,
+    train_all: bool,
+    overwrite: bool,
+) -> None:
     """The whole road on a synthetic city: no network and no files needed.
 
     Makes check-ins after published laws of human mobility, prepares them into a city, trains the
-    best model present, evaluates every method under one protocol and prints one table.
+    best model present, evaluates every method that only counts under one protocol (with --all those
+    that learn, too) and prints one table.
     """
     began = time.perf_counter()
     config = SynthesisConfig(users=users, places=max(4 * users, 200))
@@ -60,7 +76,8 @@ def demo(console: Console, out: Path, seed: int, users: int, epochs: int, overwr
             options=TrainingOptions(settings={"epochs": str(epochs)}),
         )
         road.advance()
-        results = _results(prepared.city, run, out, seed, progress)
+        epochs_of_others = epochs if train_all else None
+        results = _results(prepared.city, run, out, seed, epochs_of_others, progress)
         road.advance()
     comparison = compare(results, sort_by="MRR")
     seconds = time.perf_counter() - began
@@ -97,21 +114,45 @@ def _clear(out: Path, *, overwrite: bool) -> None:
     write_json(out / "manifest.json", {"kind": "demo"})
 
 
-def _results(city: City, run: Run, out: Path, seed: int, progress: Progress) -> list[Result]:
-    """The run and every method that only counts, evaluated on the test part."""
-    present = [method for method in METHODS if method.name == run.method or not method.trainer]
+def _results(
+    city: City, run: Run, out: Path, seed: int, epochs: int | None, progress: Progress
+) -> list[Result]:
+    """The run and every other method, evaluated on the test part; without epochs, what counts."""
+    present = [
+        method
+        for method in METHODS
+        if method.name == run.method or epochs is not None or not method.needs_training
+    ]
     results = []
     with progress.task("methods", total=len(present)) as methods:
         for method in present:
-            is_trained = method.name == run.method
-            ranker = run.ranker if is_trained else fit(method, city, seed=seed, progress=progress)
+            ranker = run.ranker if method.name == run.method else None
             result = evaluate(
-                ranker, city, method=method.name, seed=seed, part="test", progress=progress
+                ranker or _fitted(method, city, seed, epochs, progress),
+                city,
+                method=method.name,
+                seed=seed,
+                part="test",
+                progress=progress,
             )
             result.save(out / "results" / method.name)
             results.append(result)
             methods.advance()
     return results
+
+
+def _fitted(
+    method: Method, city: City, seed: int, epochs: int | None, progress: Progress
+) -> SavableRanker[Any]:
+    """A method to compare with; a baseline's step learns from more, so it takes more epochs."""
+    options = None
+    if epochs is not None and method.needs_training:
+        is_tuned = _TUNED in method.presets
+        options = TrainingOptions(
+            preset=_TUNED if is_tuned else None,
+            settings={"epochs": str(_EPOCHS_OF_A_BASELINE * epochs if is_tuned else epochs)},
+        )
+    return fit(method, city, seed=seed, progress=progress, options=options)
 
 
 def _say_what_next(console: Console, out: Path, method: str, seconds: float) -> None:

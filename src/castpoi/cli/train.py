@@ -31,8 +31,9 @@ from castpoi.run import Run
 @click.option("--overwrite", is_flag=True, help="Replace a former run.")
 @click.option(
     "--preset",
-    type=click.Choice(["fast", "paper"]),
-    help="Settings of a learned method to start from.  [default: fast]",
+    metavar="NAME",
+    help="Settings of a learned method to start from: fast or paper; of a baseline paper or "
+    "tuned.  [default: the first]",
 )
 @click.option(
     "--objective",

@@ -12,24 +12,23 @@ from time import perf_counter
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from castpoi.errors import TrainingDiverged
 from castpoi.evaluation.metrics import Metrics
-from castpoi.model.castpoi import CastPoi
 from castpoi.progress import SILENCE, Progress, Task, describe
 from castpoi.provenance import now_utc
 from castpoi.training.averaging import WeightAverage, set_weights
 from castpoi.training.checkpoint import Checkpoint, Workshop
-from castpoi.training.config import TrainingConfig
 from castpoi.training.device import mixed_precision, seed_epoch
 from castpoi.training.distributed import Team
 from castpoi.training.objective import Objective
+from castpoi.training.plan import Plan
 from castpoi.training.schedule import learning_rate
 from castpoi.training.selection import EpochRecord, Selection
 from castpoi.training.trainer import Log, NoLog
 
-Validate = Callable[[CastPoi], Metrics]
+Validate = Callable[[Any], Metrics]
 """Metrics of a model on the validation part; empty where there is none."""
 
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")
@@ -67,11 +66,11 @@ class TrainingLoop:
 
     def __init__(
         self,
-        model: CastPoi,
+        model: nn.Module,
         objective: Objective[Any],
         validate: Validate,
         *,
-        config: TrainingConfig,
+        config: Plan,
         seed: int,
         around: Surroundings,
     ) -> None:
@@ -152,7 +151,8 @@ class TrainingLoop:
             loss.backward()
             value = float(loss.detach())
         value, targets = team.average_gradients(self.model, value, targets)
-        length = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
+        longest = math.inf if self.config.clip is None else self.config.clip
+        length = nn.utils.clip_grad_norm_(self.model.parameters(), longest)
         if not math.isfinite(value) or not math.isfinite(float(length)):
             raise TrainingDiverged(self._diverged(epoch, value))
         for group in self.optimizer.param_groups:
@@ -211,7 +211,7 @@ class TrainingLoop:
 
     def _continue_from(self, checkpoint: Checkpoint) -> None:
         """Take up weights, optimizer and selection where they were left."""
-        device = self.model.popularity.device
+        device = self.around.team.device
         parts: dict[str, dict[str, Tensor]] = {}
         for name, each in checkpoint.tensors.items():
             part, _, rest = name.partition(".")
@@ -228,9 +228,9 @@ class TrainingLoop:
         self.selection.replay(self.records)
 
 
-def _optimizer(model: CastPoi, config: TrainingConfig) -> torch.optim.AdamW:
+def _optimizer(model: nn.Module, config: Plan) -> torch.optim.AdamW:
     """AdamW, with a decay of its own for the vectors of places."""
-    places = model.place.weight
+    places = model.get_parameter("place.weight")
     others = [weight for weight in model.parameters() if weight is not places]
     return torch.optim.AdamW(
         [

@@ -7,7 +7,7 @@ the first unit after it. The cosine would reach the final rate at the unit after
 
 import math
 
-from castpoi.training.config import TrainingConfig
+from castpoi.training.plan import Plan
 
 
 def rate_at(unit: int, *, units: int, warmup: int, highest: float, final: float) -> float:
@@ -18,7 +18,7 @@ def rate_at(unit: int, *, units: int, warmup: int, highest: float, final: float)
     return final + (highest - final) * (1 + math.cos(math.pi * way)) / 2
 
 
-def learning_rate(config: TrainingConfig, *, epoch: int, step: int, steps: int) -> float:
+def learning_rate(config: Plan, *, epoch: int, step: int, steps: int) -> float:
     """The learning rate of a step of an epoch that has so many steps."""
     in_steps = config.schedule == "step"
     in_epoch = steps if in_steps else 1

@@ -20,7 +20,7 @@ from castpoi.evaluation.metrics import Metrics
 from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import CastPoi, Encoded
 from castpoi.model.scoring import SHORTLIST, ExactScorer
-from castpoi.training.config import TrainingConfig
+from castpoi.training.plan import Plan
 
 
 class ShortlistRanker:
@@ -84,7 +84,7 @@ class EpochRecord:
 class Selection:
     """Remembers the best epoch and how long it has been the best."""
 
-    def __init__(self, config: TrainingConfig) -> None:
+    def __init__(self, config: Plan) -> None:
         self.config = config
         self.best: EpochRecord | None = None
         self.waited = 0

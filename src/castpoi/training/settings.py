@@ -1,17 +1,23 @@
 """From words on a command line to a model and a way to train it.
 
-Every field of `ModelConfig` and `TrainingConfig` is a setting, read by the type of the field; so
-an ablation is `spatial_bias=false` and not a branch of the code.
+Every field of a model's and a training's config is a setting, read by the type of the field; so an
+ablation is `spatial_bias=false` and not a branch of the code.
 """
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
-from typing import Any, Final
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 from castpoi.errors import BadInput
 from castpoi.model.config import ModelConfig
 from castpoi.training.config import TrainingConfig
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Model = TypeVar("Model", bound="DataclassInstance")
+Training = TypeVar("Training", bound="DataclassInstance")
 
 DEFAULT_PRESET: Final = "fast"
 
@@ -34,10 +40,16 @@ def pairs_of(words: Iterable[str]) -> dict[str, str]:
 def configs_of(
     preset: str | None, settings: Mapping[str, str]
 ) -> tuple[ModelConfig, TrainingConfig]:
-    """The model and the training of a preset, with the given settings changed."""
-    model = ModelConfig.preset(preset or DEFAULT_PRESET)
-    training = TrainingConfig.preset(preset or DEFAULT_PRESET)
-    of_model, of_training = _kinds(ModelConfig), _kinds(TrainingConfig)
+    """The CaST-POI and the training of a preset, with the given settings changed."""
+    name = preset or DEFAULT_PRESET
+    return changed(ModelConfig.preset(name), TrainingConfig.preset(name), settings)
+
+
+def changed(
+    model: Model, training: Training, settings: Mapping[str, str]
+) -> tuple[Model, Training]:
+    """A model's and a training's config with the given settings changed."""
+    of_model, of_training = _kinds(model), _kinds(training)
     model_changes, training_changes = {}, {}
     for name, text in settings.items():
         if name in of_model:
@@ -46,13 +58,10 @@ def configs_of(
             training_changes[name] = _read(name, text, of_training[name])
         else:
             raise BadInput(_no_such_setting(name, list(of_model), list(of_training)))
-    return (
-        ModelConfig.from_dict(model.to_dict() | model_changes),
-        TrainingConfig.from_dict(training.to_dict() | training_changes),
-    )
+    return replace(model, **model_changes), replace(training, **training_changes)
 
 
-def _kinds(config: type[ModelConfig] | type[TrainingConfig]) -> dict[str, Any]:
+def _kinds(config: "DataclassInstance") -> dict[str, Any]:
     return {field.name: field.type for field in fields(config)}
 
 
@@ -74,10 +83,10 @@ def _read(name: str, text: str, kind: Any) -> Any:
             return int(text)
         if kind is float:
             return float(text)
-        if kind == int | None:
-            return None if text.lower() == "none" else int(text)
+        if kind in (int | None, float | None):
+            return None if text.lower() == "none" else get_args(kind)[0](text)
         if kind == tuple[float, ...]:
-            return [float(each) for each in text.split(",")]
+            return tuple(float(each) for each in text.split(","))
     except (KeyError, ValueError) as problem:
         raise BadInput(f"setting {name}={text!r} cannot be read; give {_asked(kind)}") from problem
     return text
@@ -89,6 +98,7 @@ def _asked(kind: Any) -> str:
         int: "a whole number",
         float: "a number",
         int | None: "a whole number or none",
+        float | None: "a number or none",
         tuple[float, ...]: "numbers with commas between them",
     }
     return words[kind]

@@ -32,6 +32,8 @@ def say_nothing(sentence: str) -> None:
 class TrainingOptions:
     """How a learned method shall be trained; each method reads what concerns it."""
 
+    method: str = "castpoi"
+    """Name of the method to train; `fit` fills it in."""
     preset: str | None = None
     """One of the method's presets; None: its default."""
     settings: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,161 @@
+"""SR-GNN: a history is a small graph of places, and places learn from their neighbours in it.
+
+Wu et al., "Session-based Recommendation with Graph Neural Networks", AAAI 2019. A visit to one
+place after another is an edge; however often it was walked, it counts once.
+
+    visits  3 7 3 9      edges  3 -> 7, 7 -> 3, 3 -> 9
+
+Every place hears the mean of the places before it and the mean of the places after it, and takes
+what it hears through a gated recurrent unit. The state weighs all visits by the last one.
+
+A graph has a node for every place of a history, not for every slot of a window (15 places in 50
+visits on NYC), and the nodes of a whole batch lie end to end: no loop and no padding.
+
+Shapes: B histories, T slots, V visits, N nodes and E edges of a batch, D width.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from castpoi.baselines.sequence import (
+    SequenceModel,
+    clear_padding,
+    real_slots,
+    zero_where_empty,
+)
+from castpoi.baselines.sequence_config import SequenceConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class SrGnnConfig(SequenceConfig):
+    """The shape of one SR-GNN."""
+
+    steps: int = 1
+    """How often every place hears from its neighbours."""
+    dropout: float = 0.0
+    """Share of place vectors and of what the state is made from dropped in training; RecBole has
+    none."""
+
+    @classmethod
+    def presets(cls) -> Mapping[str, Self]:
+        """The presets by name: `paper` and `tuned`."""
+        return {"paper": cls(), "tuned": cls(width=128, dropout=0.2)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisitGraph:
+    """The graphs of a batch of histories, their nodes end to end."""
+
+    row: Tensor
+    """Row of each node's place. [N]"""
+    owner: Tensor
+    """History that each node belongs to, ascending. [N]"""
+    visits: Tensor
+    """How often the history visits each node. [N]"""
+    last: Tensor
+    """Node of the last visit of each history; any node where the history is empty. [B]"""
+    before: "Neighbours"
+    """Places from which each node was reached."""
+    after: "Neighbours"
+    """Places to which each node led."""
+
+    @classmethod
+    def of(cls, rows: Tensor, lengths: Tensor) -> "VisitGraph":
+        """The graphs of right-padded windows. [B, T], [B]"""
+        is_real = real_slots(rows, lengths)
+        table = int(rows.max()) + 1
+        owners = torch.arange(len(rows), device=rows.device).unsqueeze(1)  # [B, 1]
+        keys = (owners * table + rows)[is_real]  # [V]
+        nodes, node, visits = torch.unique(keys, return_inverse=True, return_counts=True)
+        owner = nodes // table
+        begin, end = node[:-1], node[1:]
+        is_move = owner[begin] == owner[end]  # not from one history into the next
+        begin, end = begin[is_move], end[is_move]
+        last = (lengths.cumsum(0) - 1).clamp(min=0)  # [B]
+        return cls(
+            row=nodes % table,
+            owner=owner,
+            visits=visits,
+            last=node[last],
+            before=Neighbours.of(end, begin, nodes=len(nodes)),
+            after=Neighbours.of(begin, end, nodes=len(nodes)),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbours:
+    """The neighbours of every node on one side, each once."""
+
+    node: Tensor
+    """Neighbours of node 0, then of node 1, and so on. [E]"""
+    starts: Tensor
+    """Where the neighbours of each node begin. [N]"""
+
+    @classmethod
+    def of(cls, hearer: Tensor, neighbour: Tensor, *, nodes: int) -> "Neighbours":
+        """From pairs of nodes, in any order and as often as they were walked."""
+        pairs = torch.unique(hearer * nodes + neighbour)  # sorted, so by hearer first
+        every = torch.arange(nodes, device=pairs.device)
+        return cls(node=pairs % nodes, starts=torch.searchsorted(pairs, every * nodes))
+
+    def mean(self, vectors: Tensor) -> Tensor:
+        """The mean vector of each node's neighbours, zero where it has none. [N, D] -> [N, D]"""
+        return functional.embedding_bag(self.node, vectors, self.starts, mode="mean")
+
+
+class SrGnn(SequenceModel):
+    """Ranks places by the graph of a history, seen from its last visit."""
+
+    config_class: ClassVar[type[SrGnnConfig]] = SrGnnConfig
+
+    def __init__(self, *, config: SrGnnConfig, places: int) -> None:
+        super().__init__(config=config, places=places)
+        width = config.width
+        self.steps = config.steps
+        self.from_before = nn.Linear(width, width)
+        self.from_after = nn.Linear(width, width)
+        self.bias_before = nn.Parameter(torch.empty(width))
+        self.bias_after = nn.Parameter(torch.empty(width))
+        self.hear = nn.GRUCell(2 * width, width)
+        self.ask = nn.Linear(width, width)
+        self.answer = nn.Linear(width, width)
+        self.weigh = nn.Linear(width, 1, bias=False)
+        self.conclude = nn.Linear(2 * width, width)
+        self.dropout = nn.Dropout(config.dropout)
+        bound = 1 / math.sqrt(width)
+        for weight in self.parameters():
+            nn.init.uniform_(weight, -bound, bound)
+        clear_padding(self.place)
+
+    def state(self, rows: Tensor, lengths: Tensor) -> Tensor:
+        """The state after the last visit, zero where there is none. [B, T], [B] -> [B, D]"""
+        if not lengths.any():
+            return self.place.weight.new_zeros(len(rows), self.place.embedding_dim)
+        graph = VisitGraph.of(rows, lengths)
+        vectors = self.dropout(self.place(graph.row))  # [N, D]
+        for _ in range(self.steps):
+            vectors = self._exchange(vectors, graph)
+        last = vectors[graph.last]  # [B, D]
+        both = torch.cat([self._whole(vectors, last, graph), last], dim=1)  # [B, 2 D]
+        return zero_where_empty(self.conclude(self.dropout(both)), lengths)
+
+    def _exchange(self, vectors: Tensor, graph: VisitGraph) -> Tensor:
+        """What nodes are after they have heard their neighbours. [N, D] -> [N, D]"""
+        before = graph.before.mean(self.from_before(vectors)) + self.bias_before
+        after = graph.after.mean(self.from_after(vectors)) + self.bias_after
+        heard: Tensor = self.hear(torch.cat([before, after], dim=1), vectors)
+        return heard
+
+    def _whole(self, vectors: Tensor, last: Tensor, graph: VisitGraph) -> Tensor:
+        """All visits of each history, weighed by its last one. [N, D], [B, D] -> [B, D]"""
+        asked = self.ask(last)[graph.owner]  # [N, D]
+        weight = self.weigh(torch.sigmoid(asked + self.answer(vectors)))  # [N, 1]
+        # a place visited twice stands for two equal visits
+        seen = weight * graph.visits.unsqueeze(1) * vectors  # [N, D]
+        return torch.zeros_like(last).index_add(0, graph.owner, seen)

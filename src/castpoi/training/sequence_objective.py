@@ -1,0 +1,110 @@
+"""What a sequence model learns: the next place, among all places.
+
+    WindowObjective   all positions of a window at once, for models with `all_positions`
+    PrefixObjective   one row a prefix, for all others
+
+Shapes: B windows or prefixes, T slots, R targets, D width.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from castpoi.baselines.sequence import PADDING, SequenceModel
+from castpoi.checkins.city import City
+from castpoi.training.sequence_config import SequenceTrainingConfig
+from castpoi.training.sequence_loss import next_place_loss
+from castpoi.training.sequence_windows import cut_sequences
+from castpoi.training.windows import train_histories
+
+Numbers = NDArray[np.int64]
+"""A batch: windows or prefixes by their number. [B]"""
+
+
+class WindowObjective:
+    """Every visit of a window foretells the one after it."""
+
+    def __init__(
+        self, city: City, *, window: int, config: SequenceTrainingConfig, seed: int
+    ) -> None:
+        self.config = config
+        self.seed = seed
+        histories = train_histories(city)
+        self.place = histories.place
+        self.windows = cut_sequences(histories, window=window, stride=config.stride)
+
+    def batches(self, epoch: int) -> Sequence[Numbers]:
+        """All windows once, in an order that seed and epoch fix, `batch` targets a step."""
+        order = np.random.default_rng((self.seed, epoch)).permutation(len(self.windows))
+        before = np.cumsum(self.windows.targets[order]) - self.windows.targets[order]
+        begins = np.flatnonzero(np.diff(before // self.config.batch, prepend=-1))
+        return np.split(order, begins[1:])
+
+    def targets(self, batch: Numbers) -> int:
+        """Number of targets in a batch."""
+        return int(self.windows.targets[batch].sum())
+
+    def share(self, batch: Numbers, rank: int, ranks: int) -> Numbers:
+        """The windows of a batch that one of several processes learns from."""
+        return batch[rank::ranks]
+
+    def loss(self, model: nn.Module, batch: Numbers) -> Tensor:
+        """Mean loss over the targets of a batch."""
+        assert isinstance(model, SequenceModel)
+        windows = self.windows.chosen(batch)
+        lengths = windows.end - windows.begin
+        visits = windows.begin[:, None] + np.arange(lengths.max())  # [B, T]
+        is_real = visits < windows.end[:, None]
+        learns = is_real & (visits >= windows.learn[:, None])
+        rows = np.where(is_real, self.place[np.where(is_real, visits, 0)] + 1, PADDING)
+        target = self.place[visits[learns] + 1] + 1  # [R]
+        states = model.states(
+            torch.from_numpy(rows).to(model.device), torch.from_numpy(lengths).to(model.device)
+        )  # [B, T, D]
+        state = states[torch.from_numpy(learns).to(model.device)]  # [R, D]
+        return next_place_loss(model, state, torch.from_numpy(target).to(model.device))
+
+
+class PrefixObjective:
+    """Every prefix of a trajectory foretells the visit after it, from its last visits alone."""
+
+    def __init__(
+        self, city: City, *, window: int, config: SequenceTrainingConfig, seed: int
+    ) -> None:
+        self.window = window
+        self.config = config
+        self.seed = seed
+        histories = train_histories(city)
+        self.place = histories.place
+        self.begin = np.repeat(histories.bounds[:-1], histories.lengths)  # of the user. [N]
+        self.target = np.flatnonzero(np.arange(len(self.place)) > self.begin)
+
+    def batches(self, epoch: int) -> Sequence[Numbers]:
+        """The targets, by their visit, in an order that seed and epoch fix."""
+        order = np.random.default_rng((self.seed, epoch)).permutation(self.target)
+        return np.split(order, range(self.config.batch, len(order), self.config.batch))
+
+    def targets(self, batch: Numbers) -> int:
+        """Number of targets in a batch."""
+        return len(batch)
+
+    def share(self, batch: Numbers, rank: int, ranks: int) -> Numbers:
+        """The targets of a batch that one of several processes learns from."""
+        return batch[rank::ranks]
+
+    def loss(self, model: nn.Module, batch: Numbers) -> Tensor:
+        """Mean loss over the targets of a batch."""
+        assert isinstance(model, SequenceModel)
+        lengths = np.minimum(batch - self.begin[batch], self.window)  # [B]
+        slots = np.arange(lengths.max())
+        is_real = slots < lengths[:, None]  # [B, T]
+        visits = np.where(is_real, (batch - lengths)[:, None] + slots, 0)
+        rows = np.where(is_real, self.place[visits] + 1, PADDING)
+        state = model.state(
+            torch.from_numpy(rows).to(model.device), torch.from_numpy(lengths).to(model.device)
+        )  # [B, D]
+        target = torch.from_numpy(self.place[batch] + 1).to(model.device)
+        return next_place_loss(model, state, target)

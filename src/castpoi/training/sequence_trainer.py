@@ -1,0 +1,64 @@
+"""From a city to a trained sequence model: configs, objective, ranker."""
+
+from typing import Any, Final
+
+from castpoi.baselines.sequence import SequenceModel
+from castpoi.baselines.sequence_config import SequenceConfig
+from castpoi.baselines.sequence_models import model_class, new_model
+from castpoi.baselines.sequence_ranker import SequenceRanker
+from castpoi.checkins.city import City
+from castpoi.progress import Progress
+from castpoi.training.course import Course, follow
+from castpoi.training.objective import Objective
+from castpoi.training.sequence_config import SequenceTrainingConfig
+from castpoi.training.sequence_objective import PrefixObjective, WindowObjective
+from castpoi.training.settings import changed
+from castpoi.training.trainer import Log, TrainingOptions
+
+DEFAULT_PRESET: Final = "paper"
+
+
+def train_sequence(
+    city: City,
+    *,
+    part: str,
+    seed: int,
+    log: Log,
+    progress: Progress,
+    options: TrainingOptions,
+) -> SequenceRanker:
+    """Learn the next place from the train part, keep the epoch that is best on validation."""
+    method, preset = options.method, options.preset or DEFAULT_PRESET
+    kind = model_class(method)
+    shape, plan = changed(
+        kind.config_class.preset(preset), SequenceTrainingConfig.preset(preset), options.settings
+    )
+    course: Course[SequenceModel] = Course(
+        method=method,
+        shape=shape.to_dict(),
+        plan=plan,
+        new_model=lambda: new_model(method, config=shape, places=city.places.height, seed=seed),
+        objective=lambda frame: objective_of(kind, city, shape, plan, seed=seed),
+        ranker=lambda model: SequenceRanker(model, method=method),
+    )
+    model, training = follow(
+        course, city, part=part, seed=seed, log=log, progress=progress, options=options
+    )
+    return SequenceRanker(model, method=method, training=training)
+
+
+def objective_of(
+    kind: type[SequenceModel],
+    city: City,
+    shape: SequenceConfig,
+    plan: SequenceTrainingConfig,
+    *,
+    seed: int,
+) -> Objective[Any]:
+    """What a model of this kind learns."""
+    if kind.objective == "cloze":
+        from castpoi.training.cloze_objective import ClozeObjective
+
+        return ClozeObjective(city, shape=shape, config=plan, seed=seed)
+    objective = WindowObjective if kind.all_positions else PrefixObjective
+    return objective(city, window=shape.window, config=plan, seed=seed)

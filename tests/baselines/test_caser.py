@@ -1,0 +1,138 @@
+import pytest
+import torch
+from torch import Tensor
+
+from castpoi.baselines.caser import Caser, CaserConfig
+from tests.baselines.oracle import TOLERANCE, load_oracle
+
+ORACLE = load_oracle("caser")
+
+
+def oracles_twin() -> Caser:
+    config = CaserConfig(
+        width=8, window=6, horizontal_filters=3, vertical_filters=2, user_vector=True
+    )
+    model = Caser(config=config, places=ORACLE.places)
+    theirs = dict(ORACLE.weights)
+    theirs.pop("user_embedding.weight")  # an input of ours
+    ours = {"place.weight": theirs.pop("item_embedding.weight")}
+    for height in range(6):
+        filters = theirs.pop(f"conv_h.{height}.weight").squeeze(1)  # [H, height, D]
+        ours[f"horizontal.{height}"] = filters.mT
+    biases = [theirs.pop(f"conv_h.{height}.bias") for height in range(6)]
+    ours["horizontal_bias"] = torch.stack(biases)
+    ours["vertical.weight"] = theirs.pop("conv_v.weight").flatten(1)  # [V, L]
+    ours["vertical.bias"] = theirs.pop("conv_v.bias")
+    for name, their_name in (("gather", "fc1"), ("conclude", "fc2")):
+        for kind in ("weight", "bias"):
+            ours[f"{name}.{kind}"] = theirs.pop(f"{their_name}.{kind}")
+    assert not theirs
+    model.load_state_dict(ours)
+    return model.eval()
+
+
+def noisy(model: Caser) -> Caser:
+    """In double precision, with weights so large that no part can be left out unseen."""
+    torch.manual_seed(1)
+    model = model.double().eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(0.0, 0.4)
+    return model
+
+
+def test_caser_scores_as_the_oracle_does() -> None:
+    model = oracles_twin()
+    assert ORACLE.users is not None
+    user = ORACLE.weights["user_embedding.weight"][ORACLE.users]  # [B, D]
+    with torch.no_grad():
+        together = model.scores(model.state(ORACLE.rows, ORACLE.lengths, user))
+        apart = [
+            model.scores(model.state(rows[None, :length], length[None], vector[None]))
+            for rows, length, vector in zip(ORACLE.rows, ORACLE.lengths, user, strict=True)
+        ]
+    torch.testing.assert_close(together, ORACLE.scores, rtol=0, atol=TOLERANCE)
+    torch.testing.assert_close(torch.cat(apart), ORACLE.scores, rtol=0, atol=TOLERANCE)
+
+
+def test_without_user_vectors_caser_scores_as_if_they_were_zero() -> None:
+    twin = oracles_twin()
+    config = CaserConfig(width=8, window=6, horizontal_filters=3, vertical_filters=2)
+    model = Caser(config=config, places=ORACLE.places).eval()
+    weights = twin.state_dict()
+    weights["conclude.weight"] = weights["conclude.weight"][:, :8]
+    model.load_state_dict(weights)
+    state = model.state(ORACLE.rows, ORACLE.lengths)
+    torch.testing.assert_close(state, twin.state(ORACLE.rows, ORACLE.lengths))
+    zero = twin.state(ORACLE.rows, ORACLE.lengths, torch.zeros(10, 8))
+    torch.testing.assert_close(state, zero)
+
+
+def slow_state(model: Caser, rows: list[int]) -> Tensor:
+    """Every filter at every slot, one by one. -> [D]"""
+    window = model.window
+    visits = model.place.weight[rows + [0] * (window - len(rows))]  # [L, D]
+    found = [
+        (weight.unsqueeze(1) * visits).sum(dim=0) + bias
+        for weight, bias in zip(model.vertical.weight, model.vertical.bias, strict=True)
+    ]
+    for height in range(1, window + 1):
+        for number, filter_ in enumerate(model.horizontal[height - 1]):
+            responses = [
+                (filter_.mT * visits[slot : slot + height]).sum()
+                for slot in range(window - height + 1)
+            ]
+            best = torch.stack(responses).max() + model.horizontal_bias[height - 1, number]
+            found.append(best.relu().unsqueeze(0))
+    read = model.gather(torch.cat(found)).relu()
+    state: Tensor = model.conclude(read).relu()
+    return state
+
+
+def test_filters_of_all_heights_respond_as_in_a_slow_loop() -> None:
+    config = CaserConfig(width=4, window=13, horizontal_filters=2)  # more than are run at once
+    model = noisy(Caser(config=config, places=9))
+    histories = [[5, 2, 5, 9, 1, 7, 7, 3, 8, 2, 4, 6, 1], [3, 8, 3, 1], [6]]
+    expected = torch.stack([slow_state(model, each) for each in histories])
+    rows = torch.tensor([each + [0] * (13 - len(each)) for each in histories])
+    state = model.state(rows, torch.tensor([13, 4, 1]))
+    torch.testing.assert_close(state, expected)
+    slopes, expected_slopes = (
+        torch.autograd.grad((each**2).sum(), [*model.horizontal, model.horizontal_bias])
+        for each in (state, expected)
+    )
+    torch.testing.assert_close(slopes, expected_slopes)
+
+
+def test_an_empty_history_has_a_zero_state() -> None:
+    state = oracles_twin().state(torch.tensor([[0, 0], [3, 4]]), torch.tensor([0, 2]))
+    assert not state[0].any()
+    assert state[1].any()
+
+
+def test_the_penalty_is_the_sum_of_the_norms_of_all_matrices() -> None:
+    model = noisy(Caser(config=CaserConfig(width=4, window=3, penalty_weight=0.5), places=5))
+    penalty = model.penalty()
+    assert penalty is not None
+    matrices = [weight for name, weight in model.named_parameters() if "bias" not in name]
+    assert len(matrices) == 7  # places, three heights, vertical filters, two layers
+    expected = 0.5 * sum(float((weight.detach() ** 2).sum().sqrt()) for weight in matrices)
+    assert penalty.item() == pytest.approx(expected)
+
+
+def test_without_a_weight_there_is_no_penalty() -> None:
+    assert Caser(config=CaserConfig(window=2, penalty_weight=0.0), places=5).penalty() is None
+
+
+def test_caser_begins_as_the_oracle_does() -> None:
+    torch.manual_seed(1)
+    model = Caser(config=CaserConfig.preset("paper"), places=2000)
+    assert model.place.weight[0].abs().max() == 0
+    assert float(model.place.weight[1:].detach().std()) == pytest.approx(1 / 64, rel=0.02)
+    for height in (1, 7, 50):
+        bound = (64 * height) ** -0.5  # of a convolution in torch
+        for weight in (model.horizontal[height - 1], model.horizontal_bias[height - 1]):
+            assert 0.6 * bound < float(weight.detach().abs().max()) <= bound
+    fan = sum(model.gather.weight.shape)
+    assert float(model.gather.weight.detach().std()) == pytest.approx((2 / fan) ** 0.5, rel=0.02)
+    assert not model.gather.bias.any()

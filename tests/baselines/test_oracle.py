@@ -1,0 +1,66 @@
+"""The oracle's fixtures ask what they should, and are what the official models score."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+from castpoi.baselines.narm import Narm, NarmConfig
+from tests.baselines.oracle import FOLDER, NAMES, TOLERANCE, load_oracle
+
+ORACLE_PYTHON = os.environ.get("CASTPOI_ORACLE_PYTHON")
+TOOL = Path(__file__).resolve().parents[2] / "tools" / "recbole_oracle.py"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_oracle_is_asked_about_every_kind_of_history(name: str) -> None:
+    oracle = load_oracle(name)
+    window = oracle.about["window"]
+    places = [rows[rows > 0] for rows in oracle.rows]
+    repeats = [len(visited) - len(visited.unique()) for visited in places]
+    assert oracle.rows.shape == (len(oracle.lengths), window)
+    assert {1, 2, window - 1, window} <= set(oracle.lengths.tolist())
+    assert [len(visited) for visited in places] == oracle.lengths.tolist()
+    assert min(repeats) == 0
+    assert max(repeats) == window - 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_row_of_padding_is_not_zero_in_the_oracle(name: str) -> None:
+    assert load_oracle(name).weights["item_embedding.weight"][0].norm() > 0.1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_of_the_oracle_differ_by_far_more_than_the_tolerance(name: str) -> None:
+    scores = load_oracle(name).scores
+    assert scores.isfinite().all()
+    assert scores.std(dim=1).min() > 1e3 * TOLERANCE
+
+
+def test_bert4rec_drops_the_first_visit_of_short_histories_too() -> None:
+    oracle = load_oracle("bert4rec")
+    kept = oracle.scores_of_all_visits
+    assert kept is not None
+    is_full = oracle.lengths == oracle.about["window"]
+    # beside the mask a full window has no room for its first visit, a short one has
+    torch.testing.assert_close(oracle.scores[is_full], kept[is_full])
+    assert (oracle.scores - kept)[~is_full].abs().amax(dim=1).min() > 0.01
+
+
+def test_a_weight_of_the_oracle_that_ours_does_not_take_is_noticed() -> None:
+    oracle = load_oracle("narm")
+    model = Narm(config=NarmConfig(width=8, memory_width=12), places=oracle.places)
+    with pytest.raises(AssertionError, match=r"no weight of ours takes \['a_1.weight'"):
+        oracle.load_into(model, {"place.weight": "item_embedding.weight"})
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(ORACLE_PYTHON is None, reason="CASTPOI_ORACLE_PYTHON names no environment")
+def test_the_oracle_still_writes_the_same_fixtures(tmp_path: Path) -> None:
+    assert ORACLE_PYTHON is not None
+    subprocess.run([ORACLE_PYTHON, str(TOOL), "fixtures", str(tmp_path)], check=True)
+    for name in NAMES:
+        file = f"{name}.safetensors"
+        assert (tmp_path / file).read_bytes() == (FOLDER / file).read_bytes()

@@ -1,0 +1,146 @@
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from castpoi.baselines.sasrec import SasRec, SasRecConfig
+from castpoi.baselines.sequence import SequenceModel, last_of, real_slots, zero_where_empty
+from castpoi.baselines.sequence_models import MODELS, model_class, new_model
+from castpoi.baselines.sequence_ranker import SequenceRanker, last_rows
+from castpoi.checkins.trajectory import Histories
+from castpoi.errors import BadInput
+
+
+def histories_of(*visits: list[int]) -> Histories:
+    place = np.array([place for each in visits for place in each], dtype=np.int64)
+    bounds = np.cumsum([0, *map(len, visits)])
+    zero = np.zeros(len(place), dtype=np.int64)
+    return Histories(place=place, at_us=zero, offset_minutes=zero, bounds=bounds)
+
+
+def small_ranker() -> SequenceRanker:
+    config = SasRecConfig(width=4, heads=2, layers=1, feed_forward_width=8, window=3)
+    model = new_model("sasrec", config=config, places=5, seed=1)
+    return SequenceRanker(model, method="sasrec", training={"epochs": 1})
+
+
+def test_the_last_visit_gives_the_state_and_an_empty_history_gives_zero() -> None:
+    states = torch.arange(12.0).view(2, 3, 2)
+    lengths = torch.tensor([2, 0])
+    assert last_of(states, lengths).tolist() == [[2.0, 3.0], [6.0, 7.0]]
+    no_number = torch.full((2, 2), torch.nan)
+    assert zero_where_empty(no_number, torch.tensor([0, 0])).tolist() == [[0.0, 0.0]] * 2
+    assert real_slots(torch.zeros(2, 3), lengths).tolist() == [[True, True, False], [False] * 3]
+
+
+def test_windows_hold_the_last_visits_oldest_first_and_padding_after_them() -> None:
+    rows, lengths = last_rows(histories_of([0, 1, 2, 3], [4], []), window=3)
+    assert rows.tolist() == [[2, 3, 4], [5, 0, 0], [0, 0, 0]]
+    assert lengths.tolist() == [3, 1, 0]
+
+
+def test_there_is_one_slot_even_where_all_histories_are_empty() -> None:
+    rows, lengths = last_rows(histories_of([], []), window=3)
+    assert rows.tolist() == [[0], [0]]
+    assert lengths.tolist() == [0, 0]
+
+
+def test_only_the_last_visits_of_the_window_count() -> None:
+    ranker = small_ranker()
+    long, short = (ranker.encode(histories_of(each)) for each in ([4, 3, 0, 1, 2], [0, 1, 2]))
+    assert torch.equal(long, short)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_presets_are_of_the_paper_and_tuned_to_the_width_of_castpoi(name: str) -> None:
+    kind = model_class(name)
+    assert issubclass(kind, SequenceModel)
+    paper, tuned = (kind.config_class.preset(each) for each in ("paper", "tuned"))
+    assert (paper.width, paper.window) == (64, 50)
+    assert tuned.width == 128
+    assert kind.config_class.from_dict(paper.to_dict()) == paper
+    with pytest.raises(BadInput, match="there is no preset 'fast'; choose paper or tuned"):
+        kind.config_class.preset("fast")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_one_seed_gives_one_model_that_starts_without_padding(name: str) -> None:
+    config = model_class(name).config_class.from_dict({"width": 8, "window": 4})
+    one, same, other = (new_model(name, config=config, places=6, seed=seed) for seed in (3, 3, 4))
+    assert torch.equal(one.place.weight, same.place.weight)
+    assert not torch.equal(one.place.weight, other.place.weight)
+    assert not one.place.weight[0].any()
+    assert one.place_count == 6
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"width": 0}, "width=0 is not valid; it must be a whole number of at least 1"),
+        ({"window": True}, "window=True is not valid; it must be a whole number of at least 1"),
+        (
+            {"dropout": 1.0},
+            "dropout=1.0 is not valid; it must be a number of at least 0 and",
+        ),
+        ({"dropout": "half"}, "dropout='half' is not valid; it must be a number"),
+        ({"padding_class": 1}, "padding_class=1 is not valid; it must be true or false"),
+        ({"width": 10, "heads": 4}, "heads=4 must divide width=10"),
+        ({"depth": 3}, "a model has no setting 'depth'; its settings are width, window"),
+    ],
+)
+def test_a_model_refuses_nonsense(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        SasRecConfig.from_dict(settings)
+
+
+def test_a_temperature_is_above_zero() -> None:
+    with pytest.raises(BadInput, match=r"temperature=0.0 is not valid; it must be a number above"):
+        model_class("core").config_class.from_dict({"temperature": 0.0})
+
+
+def test_a_ranker_refuses_places_of_another_city() -> None:
+    ranker = small_ranker()
+    with pytest.raises(BadInput, match="a history visits place 5, but the model knows places 0 to"):
+        ranker.encode(histories_of([1, 5]))
+    with pytest.raises(BadInput, match="candidate -1 is no place of the city; its places are 0 to"):
+        ranker.score(ranker.encode(histories_of([1])), np.array([0, -1]))
+
+
+def test_a_restored_ranker_scores_the_same_and_knows_its_training() -> None:
+    ranker = small_ranker()
+    again = SequenceRanker.restore(ranker.config, ranker.arrays)
+    visits = histories_of([1, 2], [])
+    np.testing.assert_array_equal(
+        again.score(again.encode(visits)), ranker.score(ranker.encode(visits))
+    )
+    assert again.config == ranker.config
+    assert again.config["method"] == "sasrec"
+
+
+def test_a_ranker_is_not_restored_from_weights_that_do_not_fit() -> None:
+    ranker = small_ranker()
+    arrays = ranker.arrays
+    with pytest.raises(ValueError, match="the model has no weight magic"):
+        SequenceRanker.restore(ranker.config, {**arrays, "magic": np.zeros(1)})
+    with pytest.raises(KeyError, match="slot"):
+        SequenceRanker.restore(
+            ranker.config, {name: each for name, each in arrays.items() if name != "slot.weight"}
+        )
+    with pytest.raises(ValueError, match=r"weight slot.weight has shape \(2, 4\), not \(3, 4\)"):
+        SequenceRanker.restore(ranker.config, {**arrays, "slot.weight": np.zeros((2, 4))})
+
+
+def test_a_model_without_states_says_so() -> None:
+    class Lazy(SequenceModel):
+        pass
+
+    lazy = Lazy(config=SasRecConfig(), places=3)
+    with pytest.raises(NotImplementedError, match="Lazy has no state but the last"):
+        lazy.states(torch.ones(1, 1, dtype=torch.long), torch.ones(1, dtype=torch.long))
+
+
+def test_an_empty_history_scores_all_places_alike() -> None:
+    model = SasRec(config=SasRecConfig(), places=4).eval()
+    state = model.state(torch.zeros(1, 1, dtype=torch.long), torch.zeros(1, dtype=torch.long))
+    assert model.scores(state).tolist() == [[0.0] * 5]

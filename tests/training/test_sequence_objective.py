@@ -1,0 +1,103 @@
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from castpoi.baselines.sasrec import SasRec, SasRecConfig
+from castpoi.checkins.city import City
+from castpoi.training.sequence_config import SequenceTrainingConfig
+from castpoi.training.sequence_objective import PrefixObjective, WindowObjective
+
+WINDOW = 8
+
+
+def objectives(town: City, **changes: Any) -> tuple[WindowObjective, PrefixObjective]:
+    config = SequenceTrainingConfig(**{"batch": 10**9, **changes})
+    return (
+        WindowObjective(town, window=WINDOW, config=config, seed=1),
+        PrefixObjective(town, window=WINDOW, config=config, seed=1),
+    )
+
+
+def still_model(town: City) -> SasRec:
+    torch.manual_seed(1)
+    config = SasRecConfig(
+        width=8, window=WINDOW, layers=1, feed_forward_width=8, dropout=0.0, attention_dropout=0.0
+    )
+    model = SasRec(config=config, places=town.places.height)
+    with torch.no_grad():
+        model.slot.weight.normal_()  # so that it matters where a visit stands
+        model.place.weight[1:].normal_()
+    return model
+
+
+def test_with_stride_one_windows_learn_what_prefixes_do(town: City) -> None:
+    losses, slopes = [], []
+    for objective in objectives(town, stride=1):
+        model = still_model(town)
+        (batch,) = objective.batches(0)
+        loss = objective.loss(model, batch)
+        loss.backward()
+        losses.append(loss.detach())
+        slopes.append([weight.grad for weight in model.parameters()])
+    torch.testing.assert_close(losses[0], losses[1])
+    torch.testing.assert_close(slopes[0], slopes[1], rtol=1e-4, atol=1e-5)
+
+
+def test_with_a_longer_stride_only_later_visits_learn_something_else(town: City) -> None:
+    window, prefix = objectives(town, stride=4)
+    model = still_model(town)
+    first = np.flatnonzero(window.windows.begin == window.windows.learn)
+    visits = np.concatenate(
+        [
+            np.arange(begin + 1, end + 1)  # the targets
+            for begin, end in zip(
+                window.windows.begin[first], window.windows.end[first], strict=True
+            )
+        ]
+    )
+    torch.testing.assert_close(window.loss(model, first), prefix.loss(model, visits))
+    later = np.setdiff1d(prefix.target, visits)
+    rest = np.setdiff1d(np.arange(len(window.windows)), first)
+    assert window.targets(rest) == len(later)
+    difference = window.loss(model, rest) - prefix.loss(model, later)
+    assert abs(float(difference.detach())) > 1e-4
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_an_epoch_holds_every_target_once_in_steps_of_about_one_size(
+    town: City, which: int
+) -> None:
+    objective = objectives(town, batch=64)[which]
+    batches = objective.batches(0)
+    sizes = [objective.targets(batch) for batch in batches]
+    whole = objectives(town)[which]
+    assert sum(sizes) == whole.targets(whole.batches(0)[0])
+    assert all(64 - WINDOW < size < 64 + WINDOW for size in sizes[:-1])
+    numbers = np.concatenate(batches)
+    assert len(np.unique(numbers)) == len(numbers)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_seed_and_epoch_fix_the_batches(town: City, which: int) -> None:
+    objective, again = (objectives(town, batch=64)[which] for _ in range(2))
+    same = zip(objective.batches(3), again.batches(3), strict=True)
+    assert all(np.array_equal(one, other) for one, other in same)
+    assert not np.array_equal(objective.batches(3)[0], objective.batches(4)[0])
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_processes_share_a_batch_without_loss(town: City, which: int) -> None:
+    objective = objectives(town)[which]
+    model = still_model(town)
+    (batch,) = objective.batches(0)
+    shares = [objective.share(batch, rank, 3) for rank in range(3)]
+    counts = [objective.targets(share) for share in shares]
+    together = sum(
+        float(objective.loss(model, share).detach()) * count
+        for share, count in zip(shares, counts, strict=True)
+    )
+    assert sum(counts) == objective.targets(batch)
+    expected = float(objective.loss(model, batch).detach())
+    assert together / sum(counts) == pytest.approx(expected, rel=1e-5)
