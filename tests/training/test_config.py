@@ -37,7 +37,6 @@ def test_a_config_survives_json(preset: str) -> None:
         ("margin_weight", -0.1, "a number at least 0"),
         ("label_smoothing", 1.0, "a number at least 0 and below 1"),
         ("weight_averaging", 1.0, "a number at least 0 and below 1"),
-        ("reader_share", 1.1, "a number at least 0 and at most 1"),
         ("objective", "half", "'fast' or 'full'"),
         ("select_by", "HR@5", "'HR@10' or 'MRR'"),
         ("schedule", "hour", "'epoch' or 'step'"),
@@ -49,9 +48,7 @@ def test_nonsense_is_refused_with_its_rule(name: str, value: Any, rule: str) -> 
 
 
 def test_what_may_be_zero_or_one_may_be() -> None:
-    config = TrainingConfig(
-        warmup_epochs=0, weight_decay=0, margin_weight=0, label_smoothing=0, reader_share=1
-    )
+    config = TrainingConfig(warmup_epochs=0, weight_decay=0, margin_weight=0, label_smoothing=0)
     assert config.warmup_epochs == 0
 
 

@@ -31,9 +31,8 @@ def test_if_the_reader_reads_every_place_loss_and_gradient_are_those_of_the_full
         town,
         config,
         windows_a_step=10_000,
-        reader_share=1.0,
         hard_candidates=others,
-        even_candidates=1,
+        drawn_candidates=1,
     )
     objectives: list[Objective[Any]] = [full, fast]
     models = [tiny_model(town, config, noise=0.3) for _ in objectives]
@@ -51,17 +50,17 @@ def test_if_the_reader_reads_every_place_loss_and_gradient_are_those_of_the_full
 def test_few_candidates_estimate_the_loss_of_all(town: City) -> None:
     config = tiny_model_config(window=200)
     model = tiny_model(town, config, noise=0.3).eval()
-    settings: dict[str, Any] = {"windows_a_step": 10_000, "reader_share": 1.0}
+    settings: dict[str, Any] = {"windows_a_step": 10_000}
     exact = fast_objective(
-        town, config, hard_candidates=town.places.height - 1, even_candidates=1, **settings
+        town, config, hard_candidates=town.places.height - 1, drawn_candidates=1, **settings
     )
     rough = [
-        fast_objective(town, config, seed, hard_candidates=8, even_candidates=8, **settings)
+        fast_objective(town, config, seed, hard_candidates=12, drawn_candidates=12, **settings)
         for seed in range(5)
     ]
     whole = exact.loss(model, exact.batches(0)[0]).item()
     estimates = [objective.loss(model, objective.batches(0)[0]).item() for objective in rough]
-    assert np.mean(estimates) == pytest.approx(whole, rel=0.01)
+    assert np.mean(estimates) == pytest.approx(whole, rel=0.02)
 
 
 def test_every_window_is_learned_from_once_an_epoch_in_an_order_of_its_own(town: City) -> None:

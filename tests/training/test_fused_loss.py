@@ -95,34 +95,66 @@ def test_without_a_reader_value_and_gradients_are_those_of_autograd(
         torch.testing.assert_close(ours.grad, theirs.grad)
 
 
-def all_places_read(parts: dict[str, Tensor], rows: list[int]) -> Reading:
-    """Every place of some targets is a candidate: target, then others, the last ten even draws."""
+def all_places_read(parts: dict[str, Tensor]) -> Reading:
+    """Every place is an exact candidate: the target, then the others; the one draw says nothing."""
     candidates = []
-    for row in rows:
-        target = int(parts["target"][row])
-        candidates.append([target, *(place for place in range(PLACES) if place != target)])
-    chosen = torch.tensor(candidates)
+    for target in parts["target"].tolist():
+        others = [place for place in range(PLACES) if place != target]
+        candidates.append([target, *others, target])
     return Reading(
-        rows=torch.tensor(rows),
-        candidates=chosen,
-        even=10,
-        is_first=torch.ones_like(chosen, dtype=torch.bool),
+        candidates=torch.tensor(candidates), weight=torch.ones(TARGETS, 1, dtype=torch.float64)
     )
 
 
 def test_if_the_reader_reads_every_place_the_loss_is_exact(parts: dict[str, Tensor]) -> None:
-    rows = [1, 3, 4]
-    reading = all_places_read(parts, rows)
+    reading = all_places_read(parts)
     draw = torch.Generator().manual_seed(8)
     said = torch.randn(reading.candidates.shape, generator=draw, dtype=torch.float64)
     ours, theirs = said.clone().requires_grad_(), said.clone().requires_grad_()
     fused, plain = learned(parts), learned(parts)
     loss = fused_loss(*fused, ours, lesson_of(fused, parts, reading))
-    read = torch.zeros(len(rows), PLACES, dtype=torch.float64).scatter(
-        1, reading.candidates, theirs
+    read = torch.zeros(TARGETS, PLACES, dtype=torch.float64).scatter(
+        1, reading.exact, theirs[:, :-1]
     )
-    scores = dense(plain, parts).index_add(0, reading.rows, read)
+    scores = dense(plain, parts) + read
     expected = plain_loss(scores, parts["target"], parts["weight"], scores.logsumexp(dim=1))
+    torch.testing.assert_close(loss, expected)
+    loss.backward()
+    expected.backward()
+    assert ours.grad is not None
+    assert theirs.grad is not None
+    torch.testing.assert_close(ours.grad[:, :-1], theirs.grad[:, :-1])
+    assert not ours.grad[:, -1].any()
+    for mine, other in zip(fused, plain, strict=True):
+        torch.testing.assert_close(mine.grad, other.grad)
+
+
+def test_the_draws_answer_for_every_place_that_is_not_read(parts: dict[str, Tensor]) -> None:
+    """Value and gradient are those of autograd on the formula of the module's text."""
+    others = torch.tensor([[1, 2], [1, 2], [1, 2], [1, 2], [5, 2], [1, 2]])
+    drawn = torch.tensor([[8, 9, 9]]).expand(TARGETS, -1)
+    candidates = torch.cat([parts["target"].unsqueeze(1), others, drawn], dim=1)
+    weight = torch.tensor([[0.2, 0.5, 0.3]], dtype=torch.float64).expand(TARGETS, -1)
+    reading = Reading(candidates=candidates, weight=weight)
+    draw = torch.Generator().manual_seed(8)
+    said = torch.randn(candidates.shape, generator=draw, dtype=torch.float64)
+    ours, theirs = said.clone().requires_grad_(), said.clone().requires_grad_()
+    fused, plain = learned(parts), learned(parts)
+    no_margin = replace(CONSTANTS, margin_weight=0.0)
+    lesson = replace(lesson_of(fused, parts, reading), constants=no_margin)
+    loss = fused_loss(*fused, ours, lesson)
+    before = dense(plain, parts)
+    scores = before.scatter_add(1, reading.exact, theirs[:, :3])
+    is_rest = torch.ones(TARGETS, PLACES).scatter(1, reading.exact, 0.0).bool()
+    rest = before.masked_fill(~is_rest, -torch.inf).logsumexp(dim=1)
+    rest = rest + (weight * theirs[:, 3:].exp()).sum(dim=1).log()
+    exact = scores.gather(1, reading.exact).logsumexp(dim=1)
+    partition = torch.logaddexp(exact, rest)
+    smooth = CONSTANTS.label_smoothing / (PLACES - 1)
+    wanted = torch.full_like(scores, smooth)
+    wanted[torch.arange(TARGETS), parts["target"]] += 1 - CONSTANTS.label_smoothing
+    entropy = (wanted * (partition.unsqueeze(1) - scores)).sum(dim=1)
+    expected = (parts["weight"] * entropy).sum()
     torch.testing.assert_close(loss, expected)
     loss.backward()
     expected.backward()
@@ -131,44 +163,15 @@ def test_if_the_reader_reads_every_place_the_loss_is_exact(parts: dict[str, Tens
         torch.testing.assert_close(mine.grad, other.grad)
 
 
-def test_the_even_draws_answer_for_every_place_that_is_not_read(parts: dict[str, Tensor]) -> None:
-    """A reader that says the same of all places: the rest's chance is shared among the draws."""
-    candidates = torch.tensor([[5, 1, 2, 8, 9]])
-    reading = Reading(
-        rows=torch.tensor([1]),
-        candidates=candidates,
-        even=2,
-        is_first=torch.ones_like(candidates, dtype=torch.bool),
-    )
+def test_rivals_of_the_margin_are_sought_among_the_hardest_after_the_reader_has_spoken(
+    parts: dict[str, Tensor],
+) -> None:
+    reading = all_places_read(parts)
     inputs = learned(parts)
-    said = torch.full(candidates.shape, 0.7, dtype=torch.float64, requires_grad=True)
-    lesson = replace(
-        lesson_of(inputs, parts, reading), constants=replace(CONSTANTS, margin_weight=0.0)
-    )
-    fused_loss(*inputs, said, lesson).backward()
-    chance = dense(inputs, parts).detach().softmax(dim=1)[1]  # saying the same changes no chance
-    draws = chance[candidates[0, -2:]]
-    rest = 1 - chance[candidates[0]].sum()
-    smooth = CONSTANTS.label_smoothing / (PLACES - 1)
-    mass = 1 - CONSTANTS.label_smoothing + PLACES * smooth
-    expected = parts["weight"][1] * (mass * (draws + rest * draws / draws.sum()) - smooth)
+    said = torch.zeros(reading.candidates.shape, dtype=torch.float64)
+    said[:, 5] = 50.0  # raises one place above all others
+    said.requires_grad_()
+    fused_loss(*inputs, said, lesson_of(inputs, parts, reading)).backward()
     assert said.grad is not None
-    torch.testing.assert_close(said.grad[0, -2:], expected)
-
-
-def test_a_candidate_that_stands_twice_counts_once(parts: dict[str, Tensor]) -> None:
-    inputs = learned(parts)
-
-    def loss_of(candidates: list[int], first: list[bool], said: list[float]) -> Tensor:
-        reading = Reading(
-            rows=torch.tensor([0]),
-            candidates=torch.tensor([candidates]),
-            even=2,
-            is_first=torch.tensor([first]),
-        )
-        words = torch.tensor([said], dtype=torch.float64)
-        return fused_loss(*inputs, words, lesson_of(inputs, parts, reading))
-
-    once = loss_of([0, 3, 8, 9], [True] * 4, [0.1, 0.2, 0.3, 0.4])
-    twice = loss_of([0, 3, 3, 8, 9], [True, True, False, True, True], [0.1, 0.2, 5.0, 0.3, 0.4])
-    torch.testing.assert_close(once, twice)
+    push = CONSTANTS.margin_weight / CONSTANTS.hard_negatives
+    assert bool((said.grad[:, 5] > push * parts["weight"]).all())

@@ -33,7 +33,7 @@ def test_both_objectives_reach_the_same_loss_though_the_reader_reads_few_places(
     fast = FastObjective(
         town,
         model=config,
-        config=FastConfig(windows_a_step=1, reader_share=1.0, hard_candidates=8, even_candidates=8),
+        config=FastConfig(windows_a_step=1, hard_candidates=8, drawn_candidates=8),
         constants=LossConstants(),
         seed=0,
     )

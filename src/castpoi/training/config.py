@@ -28,12 +28,10 @@ class TrainingConfig:
     """Prefixes a step of the full objective."""
     windows_a_step: int = 2
     """Windows a step of the fast objective; each has up to `window` targets."""
-    reader_share: float = 1.0
-    """Fast objective: share of targets for which the reader reads."""
     hard_candidates: int = 16
     """Fast objective: candidates of a target that are the hardest by the other three terms."""
-    even_candidates: int = 16
-    """Fast objective: candidates of a target drawn evenly; they stand for all the others."""
+    drawn_candidates: int = 16
+    """Fast objective: candidates of a target drawn by their chance; they stand for the others."""
 
     learning_rate: float = 1e-3
     """Highest step size of AdamW, reached at the end of the warm-up."""
@@ -104,7 +102,6 @@ class TrainingConfig:
 
 
 _RANGES: Final[Mapping[str, tuple[float, float]]] = {
-    "reader_share": (0.0, 1.0),
     "warmup_epochs": (0.0, math.inf),
     "final_learning_rate": (0.0, math.inf),
     "weight_decay": (0.0, math.inf),

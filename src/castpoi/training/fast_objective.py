@@ -1,10 +1,11 @@
 """The fast objective: the paper's loss for all positions of a window at once.
 
 Base, popularity and revisit gate learn from every target against the full vocabulary; the reader
-learns from a share of the targets and a few candidates of each (see fused_loss.py). What is learned
-is the paper's model, scored by the same exact scorer.
+learns from a few candidates of each (see fused_loss.py). What is learned is the paper's model,
+scored by the same exact scorer.
 
-Shapes: B windows, T slots, R targets of a batch, Q targets read for, C candidates, D width.
+Shapes: B windows, T slots, R targets of a batch, Q targets of one window, C candidates, D width,
+V places.
 """
 
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from castpoi.model.batch import BatchBuilder, Revisits, Windows, windows_of
 from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import ModelConfig
 from castpoi.model.reader import Memory
+from castpoi.training.draws import draw_places
 from castpoi.training.fused_loss import (
     Lesson,
     LossConstants,
@@ -43,12 +45,10 @@ class FastConfig:
 
     windows_a_step: int = 2
     """Windows in a batch; each has up to 50 targets."""
-    reader_share: float = 1.0
-    """Share of targets for which the reader reads."""
     hard_candidates: int = 16
     """Hardest places by the other three terms among a target's candidates."""
-    even_candidates: int = 16
-    """Evenly drawn places among a target's candidates; they stand for all others."""
+    drawn_candidates: int = 16
+    """Candidates drawn from all other places; they stand for all of these."""
     explore_weight: float = 1.5
     """Weight of a target that its history does not know."""
 
@@ -173,26 +173,20 @@ class FastObjective:
         return raised, model.revisit_gate(state, revisits)
 
     def _choose(self, scores: Tensor, target: Tensor, rng: np.random.Generator) -> Reading:
-        """Which targets the reader reads for, and which candidates."""
-        count = max(1, round(len(target) * self.config.reader_share))
-        rows = torch.from_numpy(np.sort(rng.permutation(len(target))[:count])).to(target.device)
-        asked = target[rows].unsqueeze(1)  # [Q, 1]
-        others = scores[rows].scatter_(1, asked, -torch.inf)
-        hardest = others.topk(self.config.hard_candidates, dim=1, sorted=False).indices
-        drawn = rng.integers(0, self.places, (count, self.config.even_candidates))
-        even = torch.from_numpy(drawn).to(target.device)
-        candidates = torch.cat([asked, hardest, even], dim=1)  # [Q, C]
-        return Reading(
-            rows=rows,
-            candidates=candidates,
-            even=self.config.even_candidates,
-            is_first=_is_first(candidates),
-        )
+        """Which candidates the reader reads for each target. [R, V], [R]"""
+        asked = target.unsqueeze(1)  # [R, 1]
+        others = scores.scatter(1, asked, -torch.inf)
+        hardest = others.topk(self.config.hard_candidates, dim=1)
+        rest = others.scatter_(1, hardest.indices, -torch.inf)
+        chance = rest.sub_(hardest.values.amax(dim=1, keepdim=True)).exp_()  # [R, V]
+        drawn, weight = draw_places(chance, self.config.drawn_candidates, rng)
+        candidates = torch.cat([asked, hardest.indices, drawn], dim=1)  # [R, C]
+        return Reading(candidates=candidates, weight=weight)
 
     def _read(self, model: CastPoi, states: Tensor, layout: "_Layout", reading: Reading) -> Tensor:
-        """What the reader says of the candidates. [Q, C]"""
+        """What the reader says of the candidates. [R, C]"""
         assert model.refinement is not None
-        owners, slots = (each[reading.rows] for each in layout.learns.nonzero(as_tuple=True))
+        owners, slots = layout.learns.nonzero(as_tuple=True)
         # visits answer once a window, however many targets ask
         memories = model.refinement.reader.remember(states, layout.windows.is_real)
         asking = torch.bincount(owners, minlength=len(states)).tolist()
@@ -266,11 +260,3 @@ def _is_new_after(place: NDArray[np.int64], known: KnownPlaces) -> NDArray[np.bo
     is_new = np.ones(len(place), dtype=np.bool_)
     is_new[owner[known.place == following[owner]]] = False
     return is_new
-
-
-def _is_first(candidates: Tensor) -> Tensor:
-    """Whether each candidate has not stood in its row before. [Q, C] -> [Q, C]"""
-    order = candidates.sort(dim=1, stable=True)
-    repeats = torch.zeros_like(candidates, dtype=torch.bool)
-    repeats[:, 1:] = order.values[:, 1:] == order.values[:, :-1]
-    return ~torch.zeros_like(repeats).scatter_(1, order.indices, repeats)

@@ -9,12 +9,13 @@ A training step has some 400 targets and thousands of places. Autograd would wri
 matrix of scores about ten times; here it is written once, turned in place into its own gradient,
 and multiplied back onto states, places and gate while it is warm.
 
-The reader is too dear for every place. It reads a few candidates of some targets: the target, the
-hardest others, and some drawn evenly. Their scores are exact; for all other places the sum of
-exp(s) is scaled by the ratio that the even draw shows:
+The reader is too dear for every place. Of each target it reads the target itself and the hardest
+others, whose scores are then exact, and some drawn from the rest. What it says of those, r, each
+weighed by w (they sum to 1), stands for what it would say of all the rest:
 
-    Z = sum over read candidates exp(s + r) + ratio * sum over the others exp(s)
-    ratio = sum over even draws exp(s + r) / sum over even draws exp(s)
+    Z = sum over read candidates exp(s + r) + (sum over draws w exp(r)) * sum over the rest exp(s)
+
+The margin's rivals are sought among the hardest.
 
 Shapes: R targets, V places, D width, E known places, C candidates read.
 """
@@ -39,16 +40,22 @@ class LossConstants:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """Candidates that the reader reads for some of the targets."""
+    """Candidates that the reader reads for every target."""
 
-    rows: Tensor
-    """Which targets are read for. [Q]"""
     candidates: Tensor
-    """Places: first the target, then the hardest others, then the even draws. [Q, C]"""
-    even: int
-    """How many of the last candidates are even draws."""
-    is_first: Tensor
-    """Whether a candidate stands there for the first time; repeats count nothing. [Q, C]"""
+    """Places: first the target, then the hardest others, then the draws. [R, C]"""
+    weight: Tensor
+    """How much each draw stands for; sums to 1 over the draws of a target. [R, draws]"""
+
+    @property
+    def draws(self) -> int:
+        """How many of the last candidates are drawn; at least 1."""
+        return self.weight.shape[1]
+
+    @property
+    def exact(self) -> Tensor:
+        """The candidates whose scores are exact, no two alike: the target and the hardest."""
+        return self.candidates[:, : -self.draws]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +94,7 @@ def fused_loss(
 ) -> Tensor:
     """Weighted sum of the loss over targets; gradients flow to all tensors but the lesson.
 
-    state [R, D], place [V, D], popularity [V], gain of known places [E], refinement [Q, C].
+    state [R, D], place [V, D], popularity [V], gain of known places [E], refinement [R, C].
     """
     apply: Callable[..., Tensor] = _FusedLoss.apply
     return apply(state, place, popularity, gain, refinement, lesson)
@@ -121,20 +128,20 @@ class _FusedLoss(torch.autograd.Function):
 
 
 def _loss_and_slope(refinement: Tensor, lesson: Lesson) -> tuple[Tensor, Tensor, Tensor]:
-    """(loss, its slope by every score [R, V], its slope by every refinement [Q, C])."""
+    """(loss, its slope by every score [R, V], its slope by every refinement [R, C])."""
     scores, constants, reading = lesson.scores, lesson.constants, lesson.reading
     places = scores.shape[1]
     smooth = constants.label_smoothing / (places - 1)
     mass = 1 - constants.label_smoothing + places * smooth  # of the smoothed target
-    ratio = scores.new_ones(0) if reading is None else _add_refinement(scores, refinement, reading)
     target = lesson.target.unsqueeze(1)  # [R, 1]
+    top = _refine(scores, refinement, reading)
     target_score = scores.gather(1, target)
-    hardest = scores.scatter(1, target, -torch.inf).topk(constants.hard_negatives, dim=1)
-    short = constants.margin - target_score + hardest.values  # [R, k]
-    top = torch.maximum(target_score, hardest.values[:, :1])
+    rival, rival_score = _rivals(scores, target, reading, constants.hard_negatives)  # [R, k] each
+    short = constants.margin - target_score + rival_score
+    top = torch.maximum(top, torch.maximum(target_score, rival_score[:, :1]))
     summed = scores.sum(dim=1, keepdim=True)
     chance = scores.sub_(top).exp_()  # [R, V], in place
-    rest = (ratio, ratio) if reading is None else _scale_rest(chance, reading, ratio)
+    rest = None if reading is None else _scale_rest(chance, refinement, reading)
     partition = chance.sum(dim=1, keepdim=True)  # [R, 1]
     weight = lesson.weight.unsqueeze(1)
     push = constants.margin_weight / constants.hard_negatives
@@ -146,45 +153,44 @@ def _loss_and_slope(refinement: Tensor, lesson: Lesson) -> tuple[Tensor, Tensor,
     )
     slope = chance.mul_(mass * weight / partition).sub_(smooth * weight)  # [R, V], in place
     pushed = (short > 0) * (push * weight)  # [R, k]
-    slope.scatter_add_(1, hardest.indices, pushed)
+    slope.scatter_add_(1, rival, pushed)
     pull = (1 - constants.label_smoothing) * weight + pushed.sum(dim=1, keepdim=True)
     slope.scatter_add_(1, target, -pull)
     total = (loss * weight).sum()
-    if reading is None:
+    if reading is None or rest is None:
         return total, slope, refinement.new_zeros(refinement.shape)
-    return total, slope, _refinement_slope(slope, reading, rest, mass * weight / partition)
+    share = refinement[:, -reading.draws :].exp() * reading.weight  # [R, draws]
+    of_draws = mass * weight / partition * rest * share / share.sum(dim=1, keepdim=True)
+    return total, slope, torch.cat([slope.gather(1, reading.exact), of_draws], dim=1)
 
 
-def _add_refinement(scores: Tensor, refinement: Tensor, reading: Reading) -> Tensor:
-    """Add the reader's term where it is known; return exp(r) weighed over the even draws. [Q, 1]"""
-    before = scores[reading.rows.unsqueeze(1), reading.candidates]  # [Q, C]
-    counted = refinement * reading.is_first
-    scores[reading.rows] = scores[reading.rows].scatter_add(1, reading.candidates, counted)
-    even = slice(-reading.even, None)
-    absent = ~reading.is_first[:, even]
-    base = before[:, even].masked_fill(absent, -torch.inf)
-    ratio = ((base + refinement[:, even]).logsumexp(1) - base.logsumexp(1)).exp()
-    # in a city of few places all draws may be places that are read anyway: they tell nothing
-    return ratio.masked_fill(absent.all(dim=1), 1.0).unsqueeze(1)
+def _refine(scores: Tensor, refinement: Tensor, reading: Reading | None) -> Tensor:
+    """Add what the reader said where scores are exact; return the highest before. [R, 1]"""
+    if reading is None:
+        return scores.new_full((), -torch.inf)
+    before = scores.gather(1, reading.exact)
+    scores.scatter_add_(1, reading.exact, refinement[:, : -reading.draws])
+    return before.amax(dim=1, keepdim=True)
 
 
-def _scale_rest(chance: Tensor, reading: Reading, ratio: Tensor) -> tuple[Tensor, Tensor]:
-    """Scale what was not read by the ratio; return its mass and the draws' shares of it."""
-    read = chance[reading.rows]  # [Q, V]
-    exact = read.gather(1, reading.candidates)  # [Q, C]
-    mass_read = (exact * reading.is_first).sum(dim=1, keepdim=True)
-    rest = (read.sum(dim=1, keepdim=True) - mass_read).clamp(min=0) * ratio  # [Q, 1]
-    chance[reading.rows] = (read * ratio).scatter_(1, reading.candidates, exact)
-    draws = exact[:, -reading.even :] * reading.is_first[:, -reading.even :]
-    share = draws / draws.sum(dim=1, keepdim=True).clamp(min=torch.finfo(draws.dtype).tiny)
-    return rest, share
+def _rivals(
+    scores: Tensor, target: Tensor, reading: Reading | None, count: int
+) -> tuple[Tensor, Tensor]:
+    """The best places but the target, and their scores, best first. -> [R, k], [R, k]"""
+    if reading is None:
+        best = scores.scatter(1, target, -torch.inf).topk(count, dim=1)
+        return best.indices, best.values
+    others = reading.exact[:, 1:]
+    best = scores.gather(1, others).topk(min(count, others.shape[1]), dim=1)
+    return others.gather(1, best.indices), best.values
 
 
-def _refinement_slope(
-    slope: Tensor, reading: Reading, rest: tuple[Tensor, Tensor], scale: Tensor
-) -> Tensor:
-    """Slope by what the reader said: of its own candidates, and of all that the draws stand for."""
-    mass, share = rest
-    own = slope[reading.rows.unsqueeze(1), reading.candidates]  # [Q, C]
-    own[:, -reading.even :] += scale[reading.rows] * mass * share
-    return own * reading.is_first
+def _scale_rest(chance: Tensor, refinement: Tensor, reading: Reading) -> Tensor:
+    """Scale what was not read by what was said of the draws; return its mass. [R, V] -> [R, 1]"""
+    exact = chance.gather(1, reading.exact)
+    said = refinement[:, -reading.draws :]
+    ratio = (said.exp() * reading.weight).sum(dim=1, keepdim=True)  # [R, 1]
+    chance.mul_(ratio).scatter_(1, reading.exact, 0.0)
+    rest = chance.sum(dim=1, keepdim=True)
+    chance.scatter_(1, reading.exact, exact)
+    return rest

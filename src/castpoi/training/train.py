@@ -22,7 +22,7 @@ from castpoi.methods import METHODS, Method
 from castpoi.progress import Progress, Silence
 from castpoi.provenance import Stopwatch, commit
 from castpoi.ranker import SavableRanker
-from castpoi.run import LOG, Run, RunLog, load_run, write_run
+from castpoi.run import LOG, Run, RunLog, load_run, places_of, write_run
 from castpoi.training.trainer import Log, NoLog, Trainer, TrainingOptions
 from castpoi.training.world import World
 
@@ -72,6 +72,7 @@ def train(
                     knows=knows,
                     city=city_folder,
                     fingerprint=city.fingerprint,
+                    places=places_of(city, knows),
                     work=work,
                 )
             return replace(load_run(place), folder=out)
@@ -88,7 +89,7 @@ def fit(
     options: TrainingOptions | None = None,
 ) -> SavableRanker[Any]:
     """A ranker made from what may be known before `part` is foretold."""
-    log = log or NoLog()
+    log, options = log or NoLog(), options or TrainingOptions()
     if method.needs_training:
         trainer: Trainer = method.trainer_function()
         return trainer(
@@ -97,7 +98,11 @@ def fit(
             seed=seed,
             log=log,
             progress=progress or Silence(),
-            options=options or TrainingOptions(),
+            options=replace(
+                options,
+                method=method.name,
+                settings={**options.settings, **method.settings},
+            ),
         )
     ranker = method.count(city, part=part)
     log.event("city counted", places=ranker.places)
@@ -120,6 +125,16 @@ def _check_options(method: Method, options: TrainingOptions) -> None:
         raise BadInput(
             f"{method.name} is counted, not learned, so it has nothing to set; "
             f"leave out {', '.join(options.asked_for)}"
+        )
+    if method.presets and options.preset not in (None, *method.presets):
+        raise BadInput(
+            f"{method.name} has no preset {options.preset!r}; choose {' or '.join(method.presets)}"
+        )
+    fixed = sorted(method.settings.keys() & options.settings.keys())
+    if fixed:
+        raise BadInput(
+            f"{method.name} is defined by {fixed[0]}={method.settings[fixed[0]]}, which cannot be "
+            f"changed; leave out {fixed[0]}, or train castpoi with it"
         )
 
 

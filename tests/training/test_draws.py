@@ -1,0 +1,51 @@
+"""Draws that stand for all other places: unbiased, and defined where nothing is left."""
+
+import numpy as np
+import pytest
+import torch
+
+from castpoi.training.draws import draw_places
+
+PLACES = 300
+
+
+@pytest.fixture
+def scores() -> torch.Tensor:
+    draw = torch.Generator().manual_seed(1)
+    scores = 3 * torch.randn(2, PLACES, generator=draw)
+    scores[:, 7] = -torch.inf  # a place that is read anyway
+    return scores
+
+
+def test_weighed_draws_tell_on_average_what_all_places_would(scores: torch.Tensor) -> None:
+    said = torch.randn(2, PLACES, generator=torch.Generator().manual_seed(2)).exp()
+    chance = scores.exp()
+    truth = (chance * said).sum(dim=1) / chance.sum(dim=1)
+    rng = np.random.default_rng(3)
+    told = []
+    for _ in range(1500):
+        drawn, weight = draw_places(chance, 16, rng)
+        told.append((weight * said.gather(1, drawn)).sum(dim=1))
+    assert torch.stack(told).mean(dim=0).tolist() == pytest.approx(truth.tolist(), rel=0.05)
+
+
+def test_likely_and_unlikely_places_are_both_seen(scores: torch.Tensor) -> None:
+    rng = np.random.default_rng(4)
+    drawn = torch.cat([draw_places(scores.exp(), 30, rng)[0] for _ in range(50)], dim=1)[0]
+    order = scores[0].argsort(descending=True)
+    assert torch.isin(order[:5], drawn).all()
+    assert torch.isin(order[-150:], drawn).float().mean() > 0.5
+
+
+def test_the_weights_of_a_target_sum_to_one_even_where_nothing_is_left_to_draw() -> None:
+    nothing = torch.zeros(2, 5)
+    for count in (1, 2, 16):
+        drawn, weight = draw_places(nothing, count, np.random.default_rng(0))
+        assert drawn.shape == weight.shape == (2, count)
+        assert weight.sum(dim=1).tolist() == pytest.approx([1, 1])
+        assert bool((drawn < 5).all())
+
+
+def test_one_seed_draws_the_same_places(scores: torch.Tensor) -> None:
+    drawn = [draw_places(scores.exp(), 9, np.random.default_rng(5))[0] for _ in range(2)]
+    assert torch.equal(*drawn)
