@@ -1,4 +1,5 @@
 import json
+import shutil
 from hashlib import sha256
 from pathlib import Path
 
@@ -7,8 +8,9 @@ from safetensors.numpy import save
 
 from castpoi.errors import BadInput, BrokenFolder, UnknownMethod
 from castpoi.files import read_json, write_json
-from castpoi.run import load_run
+from castpoi.run import city_of, load_run, read_places
 from castpoi.training.train import train
+from tests.cities import small_city
 from tests.contract import odd_city
 
 
@@ -29,6 +31,7 @@ def test_a_run_says_what_it_is_and_where_it_comes_from(run_folder: Path) -> None
         "log.jsonl",
         "manifest.json",
         "model.safetensors",
+        "places.parquet",
     ]
     run = load_run(run_folder)
     assert (run.method, run.seed) == ("markov", 5)
@@ -97,6 +100,59 @@ def test_a_run_of_a_method_that_is_gone_is_refused(run_folder: Path) -> None:
     change_manifest(run_folder, method="oracle")
     with pytest.raises(UnknownMethod, match="no method is named 'oracle'"):
         load_run(run_folder)
+
+
+def test_a_run_carries_its_places_and_what_it_knows_of_them(run_folder: Path) -> None:
+    shutil.rmtree(run_folder.parent / "city")
+    places = read_places(load_run(run_folder))
+    assert places.drop("checkins").equals(odd_city().places)
+    # train and validation of the small city, counted by hand
+    assert places["checkins"].to_list() == [4, 3, 2, 1, 0]
+
+
+def test_an_older_run_reads_its_places_from_the_city(run_folder: Path, tmp_path: Path) -> None:
+    own = read_places(load_run(run_folder))
+    forget_places(run_folder)
+    assert read_places(load_run(run_folder)).equals(own)
+    (tmp_path / "city").rename(tmp_path / "moved")
+    assert read_places(load_run(run_folder), tmp_path / "moved").equals(own)
+    with pytest.raises(BrokenFolder, match=r"a city that is not at .*city; say where the city is"):
+        read_places(load_run(run_folder))
+
+
+def test_another_city_is_refused(run_folder: Path, tmp_path: Path) -> None:
+    small_city([(0, 0, "2012-04-02 12:00")], ["test"]).save(tmp_path / "other")
+    with pytest.raises(
+        BrokenFolder, match=r"trained on a city with fingerprint .*, but .*other has"
+    ):
+        city_of(load_run(run_folder), tmp_path / "other")
+
+
+def test_changed_places_are_noticed(run_folder: Path) -> None:
+    with (run_folder / "places.parquet").open("ab") as places:
+        places.write(b"!")
+    with pytest.raises(BrokenFolder, match=r"places.parquet has changed since it was trained"):
+        read_places(load_run(run_folder))
+
+
+def test_missing_places_are_noticed(run_folder: Path) -> None:
+    (run_folder / "places.parquet").unlink()
+    with pytest.raises(BrokenFolder, match=r"places.parquet cannot be read: No such file"):
+        read_places(load_run(run_folder))
+
+
+def test_places_that_are_no_table_are_noticed(run_folder: Path) -> None:
+    (run_folder / "places.parquet").write_bytes(b"no table")
+    change_manifest(run_folder, places_sha256=sha256(b"no table").hexdigest())
+    with pytest.raises(BrokenFolder, match=r"places.parquet is damaged"):
+        read_places(load_run(run_folder))
+
+
+def forget_places(folder: Path) -> None:
+    (folder / "places.parquet").unlink()
+    manifest = read_json(folder / "manifest.json")
+    del manifest["places_sha256"]
+    write_json(folder / "manifest.json", manifest)
 
 
 def replace_model(folder: Path, content: bytes) -> None:

@@ -1,3 +1,20 @@
 """castpoi: where will a person go next, from the places they have been?"""
 
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from castpoi.serving.recommender import Recommender
+
 __version__ = "0.1.0"
+
+
+def load(
+    run: str | Path, *, city: str | Path | None = None, exact_up_to: int | None = None
+) -> "Recommender":
+    """A recommender from the folder of a run; see `castpoi.serving.recommender.load`."""
+    # named, not imported: every module of castpoi imports this one, which must stay quick
+    serving = import_module("castpoi.serving.recommender")
+    recommender: Recommender = serving.load(run, city=city, exact_up_to=exact_up_to)
+    return recommender

@@ -4,13 +4,19 @@
     ├── BadInput          a file, a row or an option is not what it should be
     │   ├── BadRows       rows of a source break a rule (file, row number, way out)
     │   ├── UnknownLayout the source is none of the layouts we read
-    │   └── WrongClock    the local hours are not those of human life
+    │   ├── WrongClock    the local hours are not those of human life
+    │   ├── UnknownUser   nobody of this name has visits here
+    │   └── NoCandidateLeft the filters of a request leave no place to recommend
     ├── BrokenFolder      a city, run or result folder is missing, damaged or of another split
     ├── DownloadFailed    a public data set could not be fetched
     ├── TooFewCheckins    nothing is left to split or to rank
     ├── UnknownMethod     no ranking method has this name
     ├── BadScores         a ranker gave scores that cannot be ranked
-    └── TrainingDiverged  a loss or gradient became infinite or no number
+    ├── TrainingDiverged  a loss or gradient became infinite or no number
+    ├── BrokenStore       the visit store does not answer as it should
+    ├── RepeatedKey       a client's key names two different visits
+    ├── ModelNotReady     the service is still loading its run
+    └── Overloaded        more requests wait than the service may keep
 
 Each message is one sentence or two: the thing, the value received, the rule, the way out.
 The command line prints it and ends with exit code 1.
@@ -37,6 +43,14 @@ class WrongClock(BadInput):
     """The local hours of the check-ins are not those of human life."""
 
 
+class UnknownUser(BadInput):
+    """Nobody of this name has visits here."""
+
+
+class NoCandidateLeft(BadInput):
+    """The filters of a request leave no place to recommend."""
+
+
 class BrokenFolder(CastPoiError):
     """A city, run or result folder is missing, damaged or belongs to another split."""
 
@@ -59,3 +73,19 @@ class BadScores(CastPoiError):
 
 class TrainingDiverged(CastPoiError):
     """A loss or gradient became infinite or no number."""
+
+
+class BrokenStore(CastPoiError):
+    """The visit store does not answer as it should."""
+
+
+class RepeatedKey(CastPoiError):
+    """A client's key names two different visits."""
+
+
+class ModelNotReady(CastPoiError):
+    """The service is still loading its run."""
+
+
+class Overloaded(CastPoiError):
+    """More requests wait than the service may keep."""

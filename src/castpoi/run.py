@@ -2,6 +2,7 @@
 
     RUN/model.safetensors   what it has counted or learned
     RUN/config.json         its settings
+    RUN/places.parquet      the places it ranks, as in its city, and their known check-ins
     RUN/log.jsonl           what happened, one event a line
     RUN/manifest.json       method, seed, city and fingerprint, versions, commit, wall time
 
@@ -9,6 +10,7 @@ Loading reads numbers and words only; it never runs code from the folder.
 """
 
 import hashlib
+import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,9 +18,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import polars as pl
+from polars.exceptions import PolarsError
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from castpoi.checkins import record
+from castpoi.checkins.city import City
 from castpoi.errors import BadInput, BrokenFolder
 from castpoi.files import read_json, read_manifest, write_json
 from castpoi.methods import METHODS
@@ -27,7 +33,13 @@ from castpoi.ranker import SavableRanker
 
 MODEL: Final = "model.safetensors"
 CONFIG: Final = "config.json"
+PLACES: Final = "places.parquet"
 LOG: Final = "log.jsonl"
+
+KNOWN_CHECKINS: Final = "checkins"
+"""Column of the run's places that the city's do not have: check-ins the run may know of."""
+
+PLACE_SCHEMA: Final = pl.Schema([*record.PLACE_SCHEMA.items(), (KNOWN_CHECKINS, pl.UInt32())])
 
 _TRAIN_AGAIN: Final = "train again with 'castpoi train'"
 
@@ -111,12 +123,14 @@ def write_run(
     knows: Sequence[str],
     city: Path,
     fingerprint: str,
+    places: pl.DataFrame,
     work: Stopwatch,
 ) -> dict[str, Any]:
     """Write the files of a run into an existing folder, and return its manifest."""
     model = save({name: np.asarray(array, order="C") for name, array in ranker.arrays.items()})
     (folder / MODEL).write_bytes(model)
     write_json(folder / CONFIG, ranker.config)
+    places.write_parquet(folder / PLACES, compression="zstd")
     manifest = {
         "kind": "run",
         "method": method,
@@ -126,6 +140,7 @@ def write_run(
         "city": str(city.resolve()),
         "fingerprint": fingerprint,
         "model_sha256": hashlib.sha256(model).hexdigest(),
+        "places_sha256": hashlib.sha256((folder / PLACES).read_bytes()).hexdigest(),
         **work.provenance(),
     }
     write_json(folder / "manifest.json", manifest)
@@ -142,7 +157,7 @@ def load_run(folder: Path) -> Run:
             f"the manifest of {folder} does not say {', '.join(sorted(lacking))}; {_TRAIN_AGAIN}"
         )
     method = METHODS.named(manifest["method"])
-    arrays = _read_model(folder / MODEL, manifest["model_sha256"])
+    arrays = _read_model(_read_bytes(folder / MODEL, manifest["model_sha256"]), folder / MODEL)
     config = read_json(folder / CONFIG)
     try:
         ranker = method.ranker_class().restore(config, arrays)
@@ -153,15 +168,62 @@ def load_run(folder: Path) -> Run:
     return Run(ranker=ranker, manifest=manifest, folder=folder)
 
 
-def _read_model(path: Path, sha256: str) -> dict[str, Any]:
+def places_of(city: City, knows: Sequence[str]) -> pl.DataFrame:
+    """The places of a city, with the check-ins of each in the parts that a run knows."""
+    trajectories = city.trajectories
+    known = np.isin(trajectories.part, [record.PARTS.index(part) for part in knows])
+    counts = np.bincount(trajectories.place[known], minlength=city.places.height)
+    return city.places.with_columns(pl.Series(KNOWN_CHECKINS, counts)).cast(PLACE_SCHEMA)
+
+
+def read_places(run: Run, city: Path | None = None) -> pl.DataFrame:
+    """The places a run ranks, by number: its own file, or for older runs those of its city.
+
+    `city` is where the city is now; where it was when the run was made unless told otherwise.
+    """
+    if "places_sha256" not in run.manifest:
+        return places_of(city_of(run, city), run.manifest["knows"])
+    path = run.folder / PLACES
+    content = _read_bytes(path, run.manifest["places_sha256"])
     try:
-        model = path.read_bytes()
+        return pl.read_parquet(io.BytesIO(content)).select(PLACE_SCHEMA.names()).cast(PLACE_SCHEMA)
+    except PolarsError as problem:
+        raise BrokenFolder(
+            f"{path} is damaged ({str(problem).splitlines()[0]}); {_TRAIN_AGAIN}"
+        ) from problem
+
+
+def city_of(run: Run, city: Path | None = None) -> City:
+    """The city a run was made on, there or where it is now; refuses another split."""
+    folder = run.city if city is None else city
+    if not folder.is_dir():
+        raise BrokenFolder(
+            f"{run.folder} was trained on a city that is not at {folder}; say where the city is "
+            f"now (--city), or {_TRAIN_AGAIN}"
+        )
+    found = City.load(folder)
+    if found.fingerprint != run.fingerprint:
+        raise BrokenFolder(
+            f"{run.folder} was trained on a city with fingerprint {run.fingerprint[:12]}, but "
+            f"{folder} has {found.fingerprint[:12]}; say where its own city is (--city), or "
+            f"{_TRAIN_AGAIN}"
+        )
+    return found
+
+
+def _read_bytes(path: Path, sha256: str) -> bytes:
+    try:
+        content = path.read_bytes()
     except OSError as problem:
         raise BrokenFolder(
             f"{path} cannot be read: {problem.strerror}; {_TRAIN_AGAIN}"
         ) from problem
-    if hashlib.sha256(model).hexdigest() != sha256:
+    if hashlib.sha256(content).hexdigest() != sha256:
         raise BrokenFolder(f"{path} has changed since it was trained; {_TRAIN_AGAIN}")
+    return content
+
+
+def _read_model(model: bytes, path: Path) -> dict[str, Any]:
     try:
         return dict(load(model))
     except SafetensorError as problem:

@@ -25,6 +25,10 @@ VERBS = {
     "train": ("castpoi.cli.train", "Train a method on a city and write a run."),
     "evaluate": ("castpoi.cli.evaluate", "Rank every test target and write a result."),
     "compare": ("castpoi.cli.compare", "Print results side by side."),
+    "reproduce": ("castpoi.cli.reproduce", "Run all that a suite of experiments lacks."),
+    "report": ("castpoi.cli.report", "One page, tables and figures about many results."),
+    "recommend": ("castpoi.cli.recommend", "Where next, and why: for a user or a history."),
+    "serve": ("castpoi.cli.serve", "Serve a run's recommendations over HTTP."),
     "demo": ("castpoi.cli.demo", "The whole road on a synthetic city."),
 }
 

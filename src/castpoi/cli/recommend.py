@@ -1,0 +1,147 @@
+"""`castpoi recommend`: where next, and why, for a user or a history."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+import castpoi
+from castpoi.cli.console import Console, speaks
+
+if TYPE_CHECKING:  # imported when the verb runs, so that --help stays quick
+    from castpoi.serving.recommendation import Recommendation, Recommendations, VisitReason
+
+
+class Point(click.ParamType[tuple[float, float]]):
+    """A latitude and a longitude, as LAT,LON; an error does not repeat them."""
+
+    name = "LAT,LON"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, float]:
+        """Two numbers from a text."""
+        try:
+            lat, lon = (float(degrees) for degrees in str(value).split(","))
+        except ValueError:
+            self.fail("it must be a latitude and a longitude in degrees: LAT,LON.", param, ctx)
+        return lat, lon
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--user", metavar="ID", help="Somebody of the run's city.")
+@click.option(
+    "--history",
+    "history_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help='Visits of anybody: a table with place and time, or JSON [{"place", "at"}].',
+)
+@click.option(
+    "--k", type=click.IntRange(min=1), default=10, show_default=True, help="How many places."
+)
+@click.option("--explain", is_flag=True, help="Show terms and visits behind each place.")
+@click.option("--near", type=Point(), help="Where the person is, in degrees.")
+@click.option(
+    "--within-km", type=float, metavar="X", help="Only this far from --near or the last visit."
+)
+@click.option(
+    "--category", "categories", multiple=True, metavar="NAME", help="Only of this category."
+)
+@click.option("--exclude-visited", is_flag=True, help="Only places the history never visits.")
+@click.option("--new-only", is_flag=True, help="Only places not among the last 512 visits.")
+@click.option(
+    "--at",
+    metavar="TIME",
+    help="The moment of asking, e.g. 2012-04-03T18:00-04:00; later visits are left out.",
+)
+@click.option(
+    "--city", type=click.Path(path_type=Path), help="Where the run's city is now, if it has moved."
+)
+@speaks
+def recommend(
+    console: Console,
+    run: Path,
+    *,
+    user: str | None,
+    history_file: Path | None,
+    k: int,
+    explain: bool,
+    near: tuple[float, float] | None,
+    within_km: float | None,
+    categories: tuple[str, ...],
+    exclude_visited: bool,
+    new_only: bool,
+    at: str | None,
+    city: Path | None,
+) -> None:
+    """Recommend the likeliest next places with a RUN.
+
+    For a user of the run's city, or for anybody by a file of visits; a time without an offset
+    from UTC is the wall clock of the visited place. Filters apply before the best are taken.
+    """
+    from castpoi.serving.history_file import read_history
+    from castpoi.serving.request import Request
+
+    if (user is None) == (history_file is None):
+        raise click.UsageError("Give either --user or --history.")
+    request = Request(
+        history=None if history_file is None else read_history(history_file),
+        user=user,
+        k=k,
+        at=at,
+        near=near,
+        within_km=within_km,
+        categories=categories or None,
+        exclude_visited=exclude_visited,
+        new_only=new_only,
+        explain=explain,
+    )
+    (answer,) = castpoi.load(run, city=city).recommend_many([request])
+    for remark in answer.remarks:
+        console.note(f"Note: {remark}.")
+    show(console, answer)
+    console.result(answer.to_dict())
+
+
+def show(console: Console, answer: "Recommendations") -> None:
+    """Print recommendations as a table, and below it the reason for each."""
+    console.table(
+        ["", "place", "category", "km", "%", "score"],
+        [_row(rank, each) for rank, each in enumerate(answer, start=1)],
+        title=f"Where next ({answer.model})",
+        left=3,
+    )
+    for rank, each in enumerate(answer, start=1):
+        console.say(f"{rank}. {_label(each)}: {each.sentence}")
+        _show_reasons(console, each)
+
+
+def _row(rank: int, each: "Recommendation") -> list[str]:
+    km = "-" if each.distance_km is None else f"{each.distance_km:.1f}"
+    percent, score = f"{100 * each.probability:.2f}", f"{each.score:.3f}"
+    return [str(rank), each.name or each.place, each.category or "-", km, percent, score]
+
+
+def _show_reasons(console: Console, each: "Recommendation") -> None:
+    from castpoi.serving.sentence import ago_words, distance_words
+
+    if each.terms is None:
+        return
+    terms = each.terms
+    console.say(
+        f"   score {each.score:.3f} = base {terms.base:.3f} + popularity {terms.popularity:.3f} "
+        f"+ reader {terms.reader:.3f} + revisit {terms.revisit:.3f}"
+    )
+    for visit in each.visits or ():
+        where = "here" if visit.place == each.place else f"{distance_words(visit.distance_km)} away"
+        console.say(
+            f"   {visit.weight:6.1%} read of {_label(visit)}, {where}, "
+            f"{ago_words(60 * visit.hours_ago)}; score without it {visit.score_without:.3f}"
+        )
+    console.say()
+
+
+def _label(place: "Recommendation | VisitReason") -> str:
+    return place.name or place.category or place.place

@@ -1,0 +1,140 @@
+"""`castpoi serve`: recommendations of a run behind an HTTP API."""
+
+from pathlib import Path
+
+import click
+
+from castpoi.cli.console import Console, speaks
+from castpoi.errors import BadInput
+from castpoi.files import read_manifest
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    show_default=True,
+    help="Port to listen on; 0 takes a free one.",
+)
+@click.option(
+    "--store",
+    metavar="URL",
+    envvar="CASTPOI_STORE",
+    help="The visit store: sqlite:///FILE or postgresql://USER@HOST/NAME; also CASTPOI_STORE in "
+    "the environment, where a password is not seen by others.  "
+    "[default: RUN.visits.sqlite beside the run]",
+)
+@click.option(
+    "--api-key-file",
+    type=click.Path(path_type=Path),
+    help="API keys, one a line; also CASTPOI_API_KEYS in the environment, with commas. Needed "
+    "on every host but this machine's own.",
+)
+@click.option(
+    "--cors-origin",
+    "origins",
+    multiple=True,
+    metavar="ORIGIN",
+    help="A site whose pages may ask, e.g. https://app.example.org; none unless told.",
+)
+@click.option(
+    "--city",
+    type=click.Path(path_type=Path),
+    help="Where the run's city is, if it has moved; a new store begins with its check-ins.",
+)
+@click.option(
+    "--import-city/--no-import-city",
+    default=True,
+    show_default=True,
+    help="Whether a new store begins with the check-ins of the run's city.",
+)
+@click.option(
+    "--tiles",
+    metavar="URL",
+    help="Raster tiles below the map, e.g. https://tiles.example.org/{z}/{x}/{y}.png.",
+)
+@click.option(
+    "--queue",
+    type=click.IntRange(min=1),
+    default=256,
+    show_default=True,
+    help="Most requests that may wait; one more gets 503.",
+)
+@speaks
+def serve(
+    console: Console,
+    run: Path,
+    *,
+    host: str,
+    port: int,
+    store: str | None,
+    api_key_file: Path | None,
+    origins: tuple[str, ...],
+    city: Path | None,
+    import_city: bool,
+    tiles: str | None,
+    queue: int,
+) -> None:
+    """Serve the recommendations of a RUN over HTTP until stopped.
+
+    The API is described at /docs of the service. A posted visit changes the next recommendation.
+    SIGHUP, or POST /v1/model/reload, reads the RUN anew without dropping a request.
+    """
+    try:
+        from castpoi.serving.city_import import CityImport
+        from castpoi.serving.listen import address_of, listening_socket, serve_until_stopped
+        from castpoi.serving.logs import log_to_stderr
+        from castpoi.serving.recommender import load
+        from castpoi.serving.security import read_api_keys
+        from castpoi.serving.served_run import ServedRun
+        from castpoi.serving.service import Service
+        from castpoi.serving.settings import Limits, ServiceSettings
+        from castpoi.serving.store import VisitStore
+    except ModuleNotFoundError as problem:
+        raise BadInput(
+            f"serving needs {problem.name}, which is not installed; pip install 'castpoi[serve]'"
+        ) from problem
+    read_manifest(run, kind="run")  # a wrong folder is told before anything is opened
+    settings = ServiceSettings(
+        host=host,
+        port=port,
+        api_keys=tuple(read_api_keys(api_key_file)),
+        origins=origins,
+        tiles=tiles,
+        limits=Limits(waiting=queue),
+    )
+    url = store or f"sqlite:///{run.absolute()}.visits.sqlite"
+    listening = listening_socket(settings.host, settings.port)
+    with listening:
+        service = Service(
+            settings=settings,
+            run=ServedRun(lambda: load(run, city=city)),
+            store=VisitStore(url),
+            city=CityImport(folder=city, say=console.note) if import_city else None,
+        )
+
+        def tell() -> None:
+            users, visits = service.store.counts()
+            card = service.run.card
+            address = address_of(listening)
+            console.say(
+                f"{card['model']} answers at {address} (docs: {address}/docs/): "
+                f"{card['places']:,} places, {users:,} users with {visits:,} visits. "
+                "Stop with Ctrl-C."
+            )
+            console.result(
+                {
+                    "address": address,
+                    "model": card["model"],
+                    "places": card["places"],
+                    "users": users,
+                    "visits": visits,
+                    "needs_key": bool(settings.api_keys),
+                }
+            )
+
+        log_to_stderr()
+        serve_until_stopped(service, listening, on_ready=tell)

@@ -1,0 +1,152 @@
+"""What the service answers, for its OpenAPI page and for whoever checks answers against it."""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Terms(_Answer):
+    """The four terms whose sum is the score."""
+
+    base: float
+    popularity: float
+    reader: float
+    revisit: float
+
+
+class ReasonVisit(_Answer):
+    """A past visit that the reader looked at for a candidate."""
+
+    place: str
+    name: str | None
+    category: str | None
+    at: str
+    hours_ago: float
+    weight: float
+    distance_km: float
+    score_without: float
+
+
+class RecommendedPlace(_Answer):
+    """One place, how likely it is next, and why."""
+
+    place: str
+    name: str | None
+    category: str | None
+    lat: float
+    lon: float
+    score: float
+    probability: float
+    distance_km: float | None
+    visited: bool
+    sentence: str
+    terms: Terms | None
+    visits: list[ReasonVisit] | None
+
+
+class RecommendAnswer(_Answer):
+    """Places, likeliest first."""
+
+    recommendations: list[RecommendedPlace]
+    model: str
+    seconds: float
+    remarks: list[str]
+
+
+class VisitsReceipt(_Answer):
+    """What became of posted visits."""
+
+    stored: int
+    repeated: int
+    unknown_places: list[str]
+
+
+class UserVisit(_Answer):
+    """A visit of a user; what is known of its place, if the model knows it."""
+
+    place: str
+    at: str
+    name: str | None
+    category: str | None
+    lat: float | None
+    lon: float | None
+
+
+class UserVisitsAnswer(_Answer):
+    """The latest visits of a user, oldest first."""
+
+    visits: list[UserVisit]
+
+
+class UserCount(_Answer):
+    """A user and how many visits they have."""
+
+    user: str
+    visits: int
+
+
+class UsersAnswer(_Answer):
+    """Users of the store by id."""
+
+    users: list[UserCount]
+
+
+class Erased(_Answer):
+    """How many visits are gone."""
+
+    erased: int
+
+
+class Place(_Answer):
+    """A place the model knows."""
+
+    place: str
+    name: str | None
+    category: str | None
+    lat: float
+    lon: float
+
+
+class PlacesAnswer(_Answer):
+    """Places of a box or a name."""
+
+    places: list[Place]
+
+
+class ModelCard(_Answer):
+    """Which model answers, and where it comes from."""
+
+    model: str
+    method: str
+    seed: int
+    fingerprint: str
+    model_sha256: str
+    places: int
+    settings: dict[str, object]
+    trained_utc: str | None
+    versions: dict[str, str]
+    commit: str | None
+    metrics: dict[str, float | None] | None
+    """Of the test part, where a result of this run is known."""
+
+
+class Health(_Answer):
+    """Whether the service lives, or is ready."""
+
+    status: str
+
+
+class WrongField(_Answer):
+    """A field and what is wrong with it."""
+
+    field: str
+    problem: str
+
+
+class ErrorAnswer(_Answer):
+    """What went wrong, in a sentence."""
+
+    error: str
+    fields: list[WrongField] | None = None

@@ -1,0 +1,51 @@
+"""A new store begins with what the run's city already knows of its users."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from castpoi.checkins import record
+from castpoi.checkins.city import City
+from castpoi.errors import BrokenFolder
+from castpoi.run import Run, city_of
+from castpoi.serving.store import StoredVisit, VisitStore
+
+_CHUNK: Final = 20_000
+"""Check-ins that are taken at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CityImport:
+    """Fills a store that is new with the check-ins of the run's city, once."""
+
+    folder: Path | None
+    """Where the city is; None: where the run was trained, if it is still there."""
+    say: Callable[[str], None]
+    """Hears what was done, in a sentence."""
+
+    def fill(self, store: VisitStore, run: Run) -> None:
+        """Take in the city unless the store has visits or has had a city."""
+        if not store.is_new():
+            return
+        try:
+            city = city_of(run, self.folder)
+        except BrokenFolder:
+            if self.folder is not None:
+                raise
+            self.say(f"The store begins empty: the run's city is not at {run.city} any more.")
+            return
+        taken = store.import_city(visits_of_city(city), fingerprint=city.fingerprint)
+        self.say(f"Imported {taken:,} check-ins of the run's city into the new store.")
+
+
+def visits_of_city(city: City) -> Iterator[list[StoredVisit]]:
+    """All check-ins of a city, whatever their part: the service foretells what follows them."""
+    user_ids = city.users[record.USER_ID].to_list()
+    place_ids = city.places[record.PLACE_ID].to_list()
+    for rows in city.checkins.iter_slices(_CHUNK):
+        columns = (rows[name].to_physical() for name in (record.USER, record.PLACE, record.AT_UTC))
+        yield [
+            StoredVisit(user=user_ids[user], place=place_ids[place], at_us=at_us)
+            for user, place, at_us in zip(*columns, strict=True)
+        ]

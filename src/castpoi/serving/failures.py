@@ -1,0 +1,82 @@
+"""Which HTTP status each of our errors has: one table; routes raise and never map."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from castpoi.errors import (
+    BadInput,
+    BrokenFolder,
+    BrokenStore,
+    CastPoiError,
+    ModelNotReady,
+    Overloaded,
+    RepeatedKey,
+    UnknownMethod,
+)
+from castpoi.serving.answers import error_answer
+from castpoi.serving.batcher import RETRY_SECONDS
+from castpoi.serving.logs import log_failure
+from castpoi.serving.schema import MANY, ONE
+
+_STATUS: Final[dict[type[CastPoiError], int]] = {
+    BadInput: 422,
+    RepeatedKey: 409,
+    BrokenFolder: 409,
+    UnknownMethod: 409,
+    ModelNotReady: 503,
+    Overloaded: 503,
+    BrokenStore: 503,
+}
+_FRAMES: Final = frozenset({"body", "query", "path", ONE, MANY})
+"""Parts of a field's address that say only where it was sent."""
+
+
+def tell_failures(app: FastAPI) -> None:
+    """Let the app answer every error with a sentence, and name the fields that are wrong."""
+    app.add_exception_handler(CastPoiError, _tell_ours)
+    app.add_exception_handler(RequestValidationError, _tell_fields)
+    app.add_exception_handler(HTTPException, _tell_http)
+
+
+def _tell_ours(_: Request, problem: Exception) -> JSONResponse:
+    status = next((_STATUS[kind] for kind in type(problem).__mro__ if kind in _STATUS), 500)
+    if isinstance(problem, BrokenStore) or status == 500:
+        log_failure("request failed", problem)
+    headers = {"Retry-After": str(RETRY_SECONDS)} if status == 503 else None
+    return error_answer(status, str(problem), headers=headers)
+
+
+def _tell_fields(_: Request, problem: Exception) -> JSONResponse:
+    assert isinstance(problem, RequestValidationError)
+    fields = [
+        {"field": _address(wrong["loc"]), "problem": _words(wrong)} for wrong in problem.errors()
+    ]
+    first = fields[0]
+    more = f" (and {len(fields) - 1} more)" if len(fields) > 1 else ""
+    return error_answer(422, f"{first['field']}: {first['problem']}{more}", fields=fields)
+
+
+def _tell_http(_: Request, problem: Exception) -> JSONResponse:
+    assert isinstance(problem, HTTPException)
+    return error_answer(problem.status_code, str(problem.detail), headers=problem.headers)
+
+
+def _address(parts: Iterable[Any]) -> str:
+    """The name of a field, such as history[2].at."""
+    address = ""
+    for part in parts:
+        if part in _FRAMES:
+            continue
+        address += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return address.removeprefix(".") or "body"
+
+
+def _words(wrong: dict[str, Any]) -> str:
+    if wrong["type"] == "json_invalid":
+        return "the body is not valid JSON"
+    return str(wrong["msg"]).removeprefix("Value error, ")

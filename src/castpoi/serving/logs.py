@@ -1,0 +1,37 @@
+"""The service's log: events with fields, one a line; no user id, no coordinate, no key."""
+
+import logging
+import traceback
+from typing import Final
+
+LOGGER: Final = logging.getLogger("castpoi.serving")
+
+_OURS: Final = "castpoi"
+
+
+def log_event(event: str, *, level: int = logging.INFO, **fields: object) -> None:
+    """Note what has just happened, as `event name=value name=value`."""
+    if LOGGER.isEnabledFor(level):
+        LOGGER.log(level, " ".join([event, *(f"{name}={value}" for name, value in fields.items())]))
+
+
+def log_failure(event: str, problem: BaseException, **fields: object) -> None:
+    """Note an error of our own by its kind and the lines it passed.
+
+    Its text is left out: it may quote what somebody sent.
+    """
+    frames = traceback.extract_tb(problem.__traceback__)
+    ours = [frame for frame in frames if f"/{_OURS}/" in frame.filename] or list(frames)
+    passed = ">".join(f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}" for frame in ours)
+    log_event(event, level=logging.ERROR, kind=type(problem).__name__, passed=passed, **fields)
+
+
+def log_to_stderr() -> None:
+    """Show the events of the service, and the troubles of the server below it, on stderr."""
+    shown = logging.StreamHandler()
+    shown.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    for name, level in (("castpoi.serving", logging.INFO), ("uvicorn.error", logging.WARNING)):
+        logger = logging.getLogger(name)
+        logger.handlers = [shown]
+        logger.setLevel(level)
+        logger.propagate = False

@@ -1,0 +1,120 @@
+"""What a recommender answers: places, best first, and why, also in the words of the API."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class TermValues:
+    """The four terms of a score; they sum to it."""
+
+    base: float
+    """What the state after the last visit says of the place."""
+    popularity: float
+    """What the place is worth to anybody."""
+    reader: float
+    """What the place found when it read the history."""
+    revisit: float
+    """What past visits to the place count."""
+
+    @property
+    def total(self) -> float:
+        """The score."""
+        return self.base + self.popularity + self.reader + self.revisit
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisitReason:
+    """A past visit that the reader looked at for a candidate."""
+
+    place: str
+    """Id of the visited place."""
+    name: str | None
+    category: str | None
+    at: datetime
+    """When, on the clock of the visited place, with its offset from UTC."""
+    hours_ago: float
+    """Hours from the visit to the moment of asking."""
+    weight: float
+    """Share of the reader's attention, mean over heads and layers; all visits sum to 1."""
+    distance_km: float
+    """From the visited place to the candidate."""
+    score_without: float
+    """The candidate's score had the visit not been made."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The visit in the words of the API."""
+        plain = {name: getattr(self, name) for name in _PLAIN_OF_VISIT}
+        return {**plain, "at": self.at.isoformat()}
+
+
+_PLAIN_OF_VISIT = ("place", "name", "hours_ago", "weight", "distance_km", "score_without")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recommendation:
+    """One place, how likely it is next, and why."""
+
+    place: str
+    """Its id."""
+    name: str | None
+    category: str | None
+    lat: float
+    lon: float
+    score: float
+    probability: float
+    """Softmax of the scores of ALL places of the vocabulary, whatever the filters."""
+    distance_km: float | None
+    """From `near`, or else from the last visit; None where there is neither."""
+    visited: bool
+    """Whether the history visits it."""
+    sentence: str
+    """The reason in plain words."""
+    terms: TermValues | None = None
+    """None unless asked for, and for methods whose score has no terms."""
+    visits: tuple[VisitReason, ...] | None = None
+    """The visits the reader looked at most, heaviest first; None as the terms."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The recommendation in the words of the API."""
+        return {
+            **{name: getattr(self, name) for name in _PLAIN},
+            "terms": None if self.terms is None else asdict(self.terms),
+            "visits": None if self.visits is None else [each.to_dict() for each in self.visits],
+        }
+
+
+_PLAIN = (
+    *("place", "name", "category", "lat", "lon", "score", "probability"),
+    *("distance_km", "visited", "sentence"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recommendations:
+    """Places for one request, best first."""
+
+    recommendations: tuple[Recommendation, ...]
+    model: str
+    """Method and beginning of the model's SHA-256."""
+    seconds: float = field(compare=False)
+    """Wall time of the answer, and of all that were given with it."""
+    remarks: tuple[str, ...] = ()
+    """What was left out or assumed, in sentences."""
+
+    def __iter__(self) -> Iterator[Recommendation]:
+        return iter(self.recommendations)
+
+    def __len__(self) -> int:
+        return len(self.recommendations)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer in the words of the API."""
+        return {
+            "recommendations": [each.to_dict() for each in self.recommendations],
+            "model": self.model,
+            "seconds": self.seconds,
+            "remarks": list(self.remarks),
+        }

@@ -1,0 +1,145 @@
+"""The recommender: a run that answers where to go next, and why.
+
+    recommender = castpoi.load("run")
+    recommender.recommend(history=[("cafe", "2012-04-03T18:00:09-04:00")], k=10, explain=True)
+
+A request becomes a *question* (checked, visits and filters resolved to place numbers); many
+questions are answered together, by one encoding and one scoring. A question that stands can be
+answered: whatever is wrong with a request is told by `ask`, so that one bad request never spoils
+the others of a batch.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from castpoi.methods import METHODS, Method
+from castpoi.provenance import Stopwatch
+from castpoi.run import Run, load_run, read_places
+from castpoi.serving.answering import Answerer
+from castpoi.serving.place_book import PlaceBook
+from castpoi.serving.question import Question, put
+from castpoi.serving.recommendation import Recommendations
+from castpoi.serving.request import DEFAULT_K, Request, Visit
+from castpoi.serving.scores import PlaceScorer
+from castpoi.serving.user_visits import UserVisits
+
+if TYPE_CHECKING:  # it needs torch, which counted methods do without
+    from castpoi.serving.reasons import Reasoner
+
+EXACT_UP_TO: Final = 20_000
+"""Vocabularies of at most so many places are scored exactly, all others by a shortlist."""
+
+
+class Recommender:
+    """Answers requests with the ranker of one run; holds no state of anybody."""
+
+    def __init__(
+        self,
+        run: Run,
+        places: PlaceBook,
+        *,
+        users: UserVisits | None = None,
+        exact_up_to: int = EXACT_UP_TO,
+    ) -> None:
+        self.run = run
+        self.places = places
+        self.users = users
+        method = METHODS.named(run.method)
+        scorer, reasoner = _scorer_and_reasoner(run, method, places, exact_up_to)
+        self._answerer = Answerer(scorer, reasoner, places, model=self.model, method=method)
+
+    @property
+    def model(self) -> str:
+        """Which model answers: its method and the beginning of its SHA-256."""
+        return f"{self.run.method} {self.run.manifest['model_sha256'][:12]}"
+
+    def recommend(
+        self,
+        history: Iterable[Visit | Mapping[str, Any] | tuple[str, datetime | str]] | None = None,
+        *,
+        user: str | None = None,
+        k: int = DEFAULT_K,
+        at: datetime | str | None = None,
+        near: Iterable[float] | None = None,
+        within_km: float | None = None,
+        categories: Iterable[str] | None = None,
+        exclude_visited: bool = False,
+        new_only: bool = False,
+        candidates: Iterable[str] | None = None,
+        explain: bool = False,
+    ) -> Recommendations:
+        """The k likeliest next places after a history, or after the known visits of a user.
+
+        The filters apply before the k best are taken. `at` is the moment of asking: visits after
+        it are left out and "ago" is counted from it. The model itself does not know the time of
+        the visit to come.
+        """
+        request = Request.of(
+            history=history,
+            user=user,
+            k=k,
+            at=at,
+            near=near,
+            within_km=within_km,
+            categories=categories,
+            exclude_visited=exclude_visited,
+            new_only=new_only,
+            candidates=candidates,
+            explain=explain,
+        )
+        return self.recommend_many([request])[0]
+
+    def recommend_many(self, requests: Sequence[Request]) -> list[Recommendations]:
+        """An answer for every request, as each would get alone, in one go."""
+        work = Stopwatch()
+        return self.answer([self.ask(request) for request in requests], work=work)
+
+    def ask(self, request: Request) -> Question:
+        """The question a request puts, or an error that tells what is wrong with it.
+
+        Cheap, without the model. Raises BadInput, UnknownUser or NoCandidateLeft.
+        """
+        return put(request, self.places, self.users)
+
+    def answer(
+        self, questions: Sequence[Question], *, work: Stopwatch | None = None
+    ) -> list[Recommendations]:
+        """The answers to questions, one encoding and one scoring for all of them."""
+        return self._answerer.answer(questions, work or Stopwatch())
+
+
+def load(
+    run: str | Path, *, city: str | Path | None = None, exact_up_to: int | None = None
+) -> Recommender:
+    """A recommender from the folder of a run.
+
+    `city` says where the run's city is now, if it has moved; it is needed only for `user=...`
+    and for runs that do not carry their places. Vocabularies of more than `exact_up_to` places
+    (20,000) are scored by a shortlist, if the method has one.
+    """
+    loaded = load_run(Path(run))
+    now = None if city is None else Path(city)
+    return Recommender(
+        loaded,
+        PlaceBook.of(read_places(loaded, now)),
+        users=UserVisits(loaded, now),
+        exact_up_to=EXACT_UP_TO if exact_up_to is None else exact_up_to,
+    )
+
+
+def _scorer_and_reasoner(
+    run: Run, method: Method, places: PlaceBook, exact_up_to: int
+) -> "tuple[PlaceScorer, Reasoner | None]":
+    """Who scores and who explains; only the scores of CaST-POI have terms and a shortlist."""
+    if method.needs_training:
+        from castpoi.model.ranker import CastPoiRanker
+        from castpoi.serving.reasons import Reasoner
+        from castpoi.serving.shortlist import ShortlistScorer
+
+        if isinstance(run.ranker, CastPoiRanker):
+            is_exact = len(places) <= exact_up_to
+            scorer = PlaceScorer if is_exact else ShortlistScorer
+            return scorer(run.ranker, places), Reasoner(run.ranker, places)
+    return PlaceScorer(run.ranker, places), None

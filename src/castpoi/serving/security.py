@@ -1,0 +1,104 @@
+"""Who may ask: API keys, and pages of other sites that try to ask on a person's behalf."""
+
+import hashlib
+import hmac
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from castpoi.errors import BadInput
+from castpoi.serving.answers import error_answer
+from castpoi.serving.settings import is_loopback
+
+API_KEYS_VARIABLE: Final = "CASTPOI_API_KEYS"
+
+_GUARDED: Final = ("/v1/", "/metrics")
+"""Paths that need a key; health, documentation and the map page tell nothing about anybody."""
+
+
+def read_api_keys(file: Path | None, environment: Mapping[str, str] = os.environ) -> list[str]:
+    """The API keys of a file (one a line, # begins a remark) and of the environment (commas)."""
+    keys = [key.strip() for key in environment.get(API_KEYS_VARIABLE, "").split(",")]
+    if file is not None:
+        found = _lines_of(file)
+        if not found:
+            raise BadInput(f"{file} holds no API key; write one a line into it")
+        keys += found
+    return [key for key in keys if key]
+
+
+def _lines_of(file: Path) -> list[str]:
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise BadInput(
+            f"the API keys cannot be read from {file}: {getattr(problem, 'strerror', 'not UTF-8')}"
+        ) from problem
+    return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
+class KeyRing:
+    """The API keys that open the door; kept as digests, compared in constant time."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._digests = [_digest(key) for key in keys]
+
+    def __len__(self) -> int:
+        return len(self._digests)
+
+    def admits(self, given: str) -> bool:
+        """Whether this is one of the keys; takes as long for every wrong one."""
+        asked = _digest(given)
+        return sum(hmac.compare_digest(asked, known) for known in self._digests) > 0
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode()).digest()
+
+
+class Doorkeeper:
+    """Lets a request through that has a key or, where none is set, comes from this machine.
+
+    Without keys the `Host` header must be a loopback name, or a foreign page could point its own
+    name at 127.0.0.1 and read what is served there (DNS rebinding).
+    """
+
+    def __init__(self, app: ASGIApp, keys: KeyRing) -> None:
+        self.app = app
+        self.keys = keys
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 401 or 403 to a stranger, or pass the request on."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if not self.keys and not is_loopback(_host_name(headers.get("host", ""))):
+            refusal = error_answer(
+                403, "this service has no API key, so it answers only to the names of this machine"
+            )
+        elif self.keys and scope["path"].startswith(_GUARDED) and not self._has_key(headers):
+            refusal = error_answer(
+                401,
+                "an API key is needed: send the header 'Authorization: Bearer KEY'",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        else:
+            await self.app(scope, receive, send)
+            return
+        await refusal(scope, receive, send)
+
+    def _has_key(self, headers: Headers) -> bool:
+        scheme, _, key = headers.get("authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and self.keys.admits(key.strip())
+
+
+def _host_name(host: str) -> str:
+    """The name in a `Host` header, without its port; IPv6 stands in brackets."""
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.partition(":")[0]

@@ -1,0 +1,92 @@
+"""The run that answers now, and how another takes its place while requests go on."""
+
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from castpoi.errors import BrokenFolder, ModelNotReady
+from castpoi.files import is_folder_of, read_json, read_manifest
+from castpoi.run import Run
+from castpoi.serving.recommender import Recommender
+
+_RESULTS: Final = "results"
+_METRICS: Final = "*/metrics.json"
+
+
+class ServedRun:
+    """A recommender that can be replaced: whoever holds the former one finishes with it."""
+
+    def __init__(self, load: Callable[[], Recommender]) -> None:
+        self._load = load
+        self._loading = threading.Lock()
+        self._current: tuple[Recommender, dict[str, Any]] | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a run has been loaded."""
+        return self._current is not None
+
+    @property
+    def current(self) -> Recommender:
+        """The recommender of this moment."""
+        return self._ready()[0]
+
+    @property
+    def card(self) -> dict[str, Any]:
+        """Which model answers at this moment, and where it comes from."""
+        return self._ready()[1]
+
+    def load(self, before: Callable[[Recommender], None] | None = None) -> Recommender:
+        """Read the run anew and let it answer from now on; if that fails the former one stays.
+
+        `before` is done with the new recommender before anybody is answered by it.
+        """
+        with self._loading:
+            recommender = self._load()
+            if before is not None:
+                before(recommender)
+            _ = recommender.places.number_of  # built before the first request, not within it
+            self._current = recommender, model_card(recommender)
+        return recommender
+
+    def _ready(self) -> tuple[Recommender, dict[str, Any]]:
+        if self._current is None:
+            raise ModelNotReady("the service is still loading its run; ask again in a moment")
+        return self._current
+
+
+def model_card(recommender: Recommender) -> dict[str, Any]:
+    """Which model answers, where it comes from and how well it is known to do."""
+    run, manifest = recommender.run, recommender.run.manifest
+    return {
+        "model": recommender.model,
+        "method": run.method,
+        "seed": run.seed,
+        "fingerprint": run.fingerprint,
+        "model_sha256": manifest["model_sha256"],
+        "places": len(recommender.places),
+        "settings": run.ranker.config,
+        "trained_utc": manifest.get("ended_utc"),
+        "versions": manifest.get("versions", {}),
+        "commit": manifest.get("commit"),
+        "metrics": _metrics_of(run),
+    }
+
+
+def _metrics_of(run: Run) -> dict[str, float | None] | None:
+    """The metrics of a result beside the run that says it is of this very run."""
+    home = run.folder.resolve()
+    results = home.parent / _RESULTS
+    for metrics_file in sorted([*home.parent.glob(_METRICS), *results.glob(_METRICS)]):
+        try:
+            manifest = read_manifest(metrics_file.parent, kind="result")
+            metrics: dict[str, float | None] = read_json(metrics_file)["metrics"]
+        except (BrokenFolder, KeyError):
+            continue
+        # a demo keeps its run and the results of all methods in one folder
+        is_demo = is_folder_of(home.parent, "demo") and metrics_file.is_relative_to(results)
+        same = all(manifest.get(word) == run.manifest[word] for word in ("method", "fingerprint"))
+        is_of_run = manifest.get("run") == str(home) or is_demo
+        if same and is_of_run and manifest.get("part") == "test":
+            return metrics
+    return None

@@ -1,0 +1,113 @@
+"""The service behind its routes: a run that answers, a store that remembers, a batch in between."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+from castpoi.errors import BrokenStore, CastPoiError
+from castpoi.serving.batcher import Batcher
+from castpoi.serving.city_import import CityImport
+from castpoi.serving.logs import log_event, log_failure
+from castpoi.serving.metrics import Metrics
+from castpoi.serving.recommendation import Recommendations
+from castpoi.serving.recommender import Recommender
+from castpoi.serving.request import Request, Visit
+from castpoi.serving.served_run import ServedRun
+from castpoi.serving.settings import MOST_HISTORY, ServiceSettings
+from castpoi.serving.store import VisitStore
+from castpoi.serving.visit_desk import history_visits
+
+
+@dataclass(kw_only=True)
+class Service:
+    """Everything a route needs; begins and ends with the event loop it lives in."""
+
+    settings: ServiceSettings
+    run: ServedRun
+    store: VisitStore
+    city: CityImport | None = None
+    """What fills an empty store before the first answer."""
+    batcher: Batcher[Request, Recommendations] = field(init=False)
+    metrics: Metrics = field(init=False)
+
+    def __post_init__(self) -> None:
+        limits = self.settings.limits
+        self.batcher = Batcher(
+            self._answer_all, most_together=limits.together, most_waiting=limits.waiting
+        )
+        self.metrics = Metrics(waiting=lambda: self.batcher.waiting)
+
+    async def recommend(self, request: Request) -> Recommendations:
+        """The answer to a request; with a user, after the visits the store has now."""
+        _ = self.run.current  # not ready is told at once
+        return await self.batcher.ask(request)
+
+    async def begin(self) -> None:
+        """Fill the store if it is new, load the run and be ready."""
+        await self._load(before=self._import_city)
+
+    async def reload(self) -> None:
+        """Load the run anew beside the work that goes on; raises what is wrong with it."""
+        await self._load(before=None)
+
+    async def _load(self, before: Callable[[Recommender], None] | None) -> None:
+        began = perf_counter()
+        try:
+            recommender = await asyncio.to_thread(self.run.load, before)
+        except Exception as problem:
+            self.metrics.reloads.labels("failed").inc()
+            # what we say of a run names folders, never people
+            reason = f"'{problem}'" if isinstance(problem, CastPoiError) else "unforeseen"
+            log_failure("run not loaded", problem, reason=reason)
+            raise
+        self.metrics.reloads.labels("loaded").inc()
+        seconds = round(perf_counter() - began, 3)
+        log_event("run loaded", model=recommender.model.replace(" ", ":"), seconds=seconds)
+
+    def _import_city(self, recommender: Recommender) -> None:
+        if self.city is not None:
+            self.city.fill(self.store, recommender.run)
+
+    async def close(self) -> None:
+        """Finish what was begun and let go of the store."""
+        await self.batcher.close()
+        await asyncio.to_thread(self.store.close)
+
+    def _answer_all(self, requests: Sequence[Request]) -> list[Recommendations | Exception]:
+        """An answer, or what is wrong, for every request; works in the model's thread."""
+        began = perf_counter()
+        recommender = self.run.current
+        histories = self._histories([request.user for request in requests if request.user])
+        questions = []
+        fates: list[Exception | None] = []
+        for request in requests:
+            try:
+                questions.append(recommender.ask(_with_history(request, histories)))
+                fates.append(None)
+            except CastPoiError as problem:
+                fates.append(problem)
+        answers = iter(recommender.answer(questions) if questions else ())
+        self.metrics.batch_size.observe(len(requests))
+        self.metrics.model_seconds.observe(perf_counter() - began)
+        return [next(answers) if fate is None else fate for fate in fates]
+
+    def _histories(self, users: Sequence[str]) -> dict[str, tuple[Visit, ...]] | BrokenStore:
+        """What the users did, or why nobody can say."""
+        try:
+            found = self.store.histories(users, most=MOST_HISTORY) if users else {}
+        except BrokenStore as problem:
+            log_failure("store not read", problem)
+            return problem
+        return {user: history_visits(visits) for user, visits in found.items()}
+
+
+def _with_history(
+    request: Request, histories: dict[str, tuple[Visit, ...]] | BrokenStore
+) -> Request:
+    """The request with the user's stored visits for its history."""
+    if request.user is None:
+        return request
+    if isinstance(histories, BrokenStore):
+        raise histories
+    return replace(request, user=None, history=histories[request.user])

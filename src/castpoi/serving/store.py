@@ -1,0 +1,324 @@
+"""The visit store: what users did, so far and from now on.
+
+    users    number, user_id            a user id stands here and nowhere else
+    visits   user, place_id, at_us, key  key: digest of what the client calls the visit
+    about    name, value                version of the tables, the city that was imported
+
+SQLite by default, PostgreSQL by its URL, through the same statements (SQLAlchemy Core). A visit is
+acknowledged when it is on the disk. The histories of a user are read at every question, so the next
+recommendation knows the visit that was posted before it.
+"""
+
+import hashlib
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import SQLAlchemyError
+
+from castpoi.errors import BrokenStore, CastPoiError, RepeatedKey
+from castpoi.serving.store_engine import open_engine
+
+_VERSION: Final = "1"
+_IMPORTED: Final = "imported city"
+_AT_ONCE: Final = 500
+"""Users asked for in one statement; databases bound the number of parameters."""
+
+_TEXT: Final = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+"""Ids, ordered by their characters alone in every database."""
+_NUMBER: Final = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+
+_TABLES: Final = sa.MetaData()
+_USERS: Final = sa.Table(
+    "users",
+    _TABLES,
+    sa.Column("number", _NUMBER, primary_key=True),
+    sa.Column("user_id", _TEXT, nullable=False, unique=True),
+    sqlite_autoincrement=True,  # the number of an erased user never comes back
+)
+_VISITS: Final = sa.Table(
+    "visits",
+    _TABLES,
+    sa.Column("visit", _NUMBER, primary_key=True),
+    sa.Column("user", sa.ForeignKey("users.number"), nullable=False),
+    sa.Column("place_id", _TEXT, nullable=False),
+    sa.Column("at_us", sa.BigInteger, nullable=False),
+    sa.Column("key", sa.LargeBinary(16), nullable=False),
+    sa.UniqueConstraint("user", "key", name="one_visit_a_key"),
+    sa.Index("history", "user", "at_us", "place_id"),
+    sqlite_autoincrement=True,
+)
+_ABOUT: Final = sa.Table(
+    "about",
+    _TABLES,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredVisit:
+    """A user at a place at an instant, as the store keeps it."""
+
+    user: str
+    place: str
+    at_us: int
+    key: str | None = None
+    """The client's name for this visit; sent again, it is not stored again."""
+
+    @property
+    def digest(self) -> bytes:
+        """What tells this visit from the user's others: its key, else its place and instant."""
+        name = f"at {self.at_us} {self.place}" if self.key is None else f"key {self.key}"
+        return hashlib.sha256(name.encode()).digest()[:16]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipt:
+    """What became of posted visits."""
+
+    stored: int
+    repeated: int
+    """Those the store already had."""
+
+
+class VisitStore:
+    """Visits of users, kept on disk; safe to use from many threads."""
+
+    def __init__(self, url: str) -> None:
+        self._engine = open_engine(url)
+        self._is_sqlite = self._engine.dialect.name == "sqlite"
+        # SQLite has one writer at a time: ours wait for one another instead of polling its lock.
+        self._writing = threading.Lock()
+        self._must_scrub = False
+        try:
+            self._set_up()
+        except CastPoiError:
+            self.close()
+            raise
+
+    def add(self, visits: Sequence[StoredVisit]) -> Receipt:
+        """Keep visits, all or none; those that were sent before are not kept twice.
+
+        Raises `RepeatedKey` if a key was used before for another visit of the user.
+        """
+        if not visits:
+            return Receipt(stored=0, repeated=0)
+        with self._problems_told(), self._turn(), self._engine.begin() as connection:
+            stored = self._add(connection, visits)
+        return Receipt(stored=stored, repeated=len(visits) - stored)
+
+    def is_new(self) -> bool:
+        """Whether the store has no visit and never had a city."""
+        with self._problems_told(), self._engine.connect() as connection:
+            had_city = sa.select(_ABOUT).where(_ABOUT.c.name == _IMPORTED)
+            return not (_has_visits(connection) or connection.execute(had_city).first())
+
+    def import_city(self, visits: Iterable[Sequence[StoredVisit]], *, fingerprint: str) -> int:
+        """Fill an empty store with a city's visits, once and whole; how many were taken.
+
+        A store that has visits, or has had a city, is left as it is: what was erased stays so.
+        """
+        with self._problems_told(), self._turn(), self._engine.begin() as connection:
+            mark = {"name": _IMPORTED, "value": fingerprint}
+            if not self._insert_new(connection, _ABOUT, [mark]) or _has_visits(connection):
+                return 0
+            return sum(self._add(connection, chunk) for chunk in visits)
+
+    def histories(self, users: Sequence[str], *, most: int) -> dict[str, list[StoredVisit]]:
+        """The latest `most` visits of each user, oldest first; an unknown user has none."""
+        with self._problems_told(), self._engine.connect() as connection:
+            return {user: _history(connection, user, most) for user in dict.fromkeys(users)}
+
+    def users(self, *, begin: str = "", after: str = "", most: int) -> list[tuple[str, int]]:
+        """Users and how many visits they have, by id: those that `begin` so, behind `after`."""
+        count = sa.func.count().label("visits")
+        statement = (
+            sa.select(_USERS.c.user_id, count)
+            .join(_VISITS, _VISITS.c.user == _USERS.c.number)
+            .where(_USERS.c.user_id > after, _USERS.c.user_id >= begin)
+            .where(sa.func.substr(_USERS.c.user_id, 1, len(begin)) == begin)
+            .group_by(_USERS.c.user_id)
+            .order_by(_USERS.c.user_id)
+            .limit(most)
+        )
+        with self._problems_told(), self._engine.connect() as connection:
+            return [(row.user_id, row.visits) for row in connection.execute(statement)]
+
+    def counts(self) -> tuple[int, int]:
+        """Number of users and of visits."""
+        with self._problems_told(), self._engine.connect() as connection:
+            users, visits = (
+                connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+                for table in (_USERS, _VISITS)
+            )
+        return users, visits
+
+    def check(self) -> None:
+        """Raise `BrokenStore` unless the store answers."""
+        with self._problems_told(), self._engine.connect() as connection:
+            _about(connection, "version")
+
+    def erase(self, user: str) -> int:
+        """Remove a user and all their visits for good; how many visits there were.
+
+        In SQLite no byte of them stays in the file or its log. PostgreSQL removes the rows and
+        vacuums; its write-ahead log and backups are for their keeper to rotate.
+        """
+        with self._problems_told(), self._turn():
+            with self._engine.begin() as connection:
+                gone = _delete(connection, user)
+            self._must_scrub |= gone is not None
+            if self._must_scrub:
+                self._scrub()
+        return gone or 0
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._engine.dispose()
+
+    def _set_up(self) -> None:
+        with self._problems_told(), self._turn(), self._engine.begin() as connection:
+            _TABLES.create_all(connection)
+            self._insert_new(connection, _ABOUT, [{"name": "version", "value": _VERSION}])
+            version = _about(connection, "version")
+        if version != _VERSION:
+            raise BrokenStore(
+                f"the visit store has tables of version {version}, this castpoi knows version "
+                f"{_VERSION}; use a newer castpoi, or another --store"
+            )
+
+    def _scrub(self) -> None:
+        """Leave nothing of deleted rows behind."""
+        with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            if not self._is_sqlite:
+                connection.exec_driver_sql("VACUUM visits, users")
+                self._must_scrub = False
+                return
+            # Deleted cells are zeroed (secure_delete), but pages that were split before may still
+            # hold copies beyond their live cells: only a rewritten file has none.
+            connection.exec_driver_sql("VACUUM")
+            is_busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar_one()
+        if is_busy:
+            raise BrokenStore(
+                "the user is erased, but the log of the visit store could not be emptied while "
+                "others read it; ask for the erasure again"
+            )
+        self._must_scrub = False
+
+    def _add(self, connection: sa.Connection, visits: Sequence[StoredVisit]) -> int:
+        numbers = self._numbers(connection, sorted({visit.user for visit in visits}))
+        rows = {(numbers[visit.user], visit.digest): visit for visit in visits}
+        if any(_differ(rows[numbers[visit.user], visit.digest], visit) for visit in visits):
+            raise _repeated_key()
+        stored = self._insert_new(
+            connection,
+            _VISITS,
+            [
+                {"user": user, "key": key, "place_id": visit.place, "at_us": visit.at_us}
+                for (user, key), visit in sorted(rows.items(), key=lambda row: row[0])
+            ],
+        )
+        if stored < len(rows):
+            _check_repeats(connection, rows)
+        return stored
+
+    def _numbers(self, connection: sa.Connection, users: Sequence[str]) -> dict[str, int]:
+        """The number of every user; new ones get one."""
+        numbers: dict[str, int] = {}
+        while missing := [user for user in users if user not in numbers]:
+            for start in range(0, len(missing), _AT_ONCE):
+                some = missing[start : start + _AT_ONCE]
+                self._insert_new(connection, _USERS, [{"user_id": user} for user in some])
+                # locked against being erased before their visits are in (PostgreSQL)
+                statement = sa.select(_USERS).where(_USERS.c.user_id.in_(some))
+                found = connection.execute(statement.with_for_update(read=True, key_share=True))
+                numbers |= {row.user_id: row.number for row in found}
+        return numbers
+
+    def _insert_new(
+        self, connection: sa.Connection, table: sa.Table, rows: Sequence[dict[str, Any]]
+    ) -> int:
+        """Insert the rows that are not there yet, and return how many were not."""
+        insert = sqlite.insert if self._is_sqlite else postgresql.insert
+        identity = next(iter(table.primary_key.columns))
+        statement = insert(table).on_conflict_do_nothing().returning(identity)
+        return len(connection.execute(statement, rows).all())
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        with self._writing if self._is_sqlite else nullcontext():
+            yield
+
+    @contextmanager
+    def _problems_told(self) -> Iterator[None]:
+        try:
+            yield
+        except SQLAlchemyError as problem:
+            raise BrokenStore(
+                f"the visit store does not answer as it should ({type(problem).__name__}); look at "
+                "its disk space, its permissions and, for PostgreSQL, its server"
+            ) from problem
+
+
+def _has_visits(connection: sa.Connection) -> bool:
+    return connection.execute(sa.select(_VISITS.c.visit).limit(1)).first() is not None
+
+
+def _delete(connection: sa.Connection, user: str) -> int | None:
+    """Delete the rows of a user; how many visits, None if there is no such user."""
+    number = connection.execute(
+        sa.select(_USERS.c.number).where(_USERS.c.user_id == user).with_for_update()
+    ).scalar()
+    if number is None:
+        return None
+    gone = connection.execute(sa.delete(_VISITS).where(_VISITS.c.user == number))
+    connection.execute(sa.delete(_USERS).where(_USERS.c.number == number))
+    return gone.rowcount
+
+
+def _history(connection: sa.Connection, user: str, most: int) -> list[StoredVisit]:
+    latest = (
+        sa.select(_VISITS.c.place_id, _VISITS.c.at_us)
+        .join(_USERS, _VISITS.c.user == _USERS.c.number)
+        .where(_USERS.c.user_id == user)
+        .order_by(_VISITS.c.at_us.desc(), _VISITS.c.place_id.desc())
+        .limit(most)
+    )
+    rows = reversed(connection.execute(latest).all())
+    return [StoredVisit(user=user, place=place, at_us=at_us) for place, at_us in rows]
+
+
+def _about(connection: sa.Connection, name: str) -> str:
+    value = connection.execute(sa.select(_ABOUT.c.value).where(_ABOUT.c.name == name)).scalar_one()
+    return str(value)
+
+
+def _check_repeats(connection: sa.Connection, rows: dict[tuple[int, bytes], StoredVisit]) -> None:
+    """Refuse a key that already names another visit of the user."""
+    wanted = list(rows)
+    for start in range(0, len(wanted), _AT_ONCE):
+        found = connection.execute(
+            sa.select(_VISITS).where(
+                sa.tuple_(_VISITS.c.user, _VISITS.c.key).in_(wanted[start : start + _AT_ONCE])
+            )
+        )
+        for row in found:
+            visit = rows[row.user, bytes(row.key)]
+            if (row.place_id, row.at_us) != (visit.place, visit.at_us):
+                raise _repeated_key()
+
+
+def _differ(one: StoredVisit, other: StoredVisit) -> bool:
+    return (one.place, one.at_us) != (other.place, other.at_us)
+
+
+def _repeated_key() -> RepeatedKey:
+    return RepeatedKey(
+        "a key was used before for another visit of this user; a key names one visit, and only "
+        "the very same visit may be sent with it again"
+    )

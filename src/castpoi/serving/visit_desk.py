@@ -1,0 +1,72 @@
+"""Between the words of the API and the rows of the store: posted visits in, told visits out."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from castpoi.checkins.local_time import offsets_minutes, to_utc_us
+from castpoi.errors import BadInput
+from castpoi.serving.moments import local_datetime, moment_of
+from castpoi.serving.place_book import PlaceBook
+from castpoi.serving.request import Visit
+from castpoi.serving.schema import PostedVisit
+from castpoi.serving.store import StoredVisit
+
+
+def stored_visit(posted: PostedVisit, places: PlaceBook, *, what: str) -> StoredVisit:
+    """A posted visit as the store keeps it; `what` names it in an error."""
+    moment = moment_of(posted.at, what=what)
+    at_us = moment.clock_us
+    if moment.is_naive:
+        at_us = _at_the_wall_of(posted.place, at_us, places, what)
+    return StoredVisit(user=posted.user, place=posted.place, at_us=at_us, key=posted.key)
+
+
+def _at_the_wall_of(place: str, clock_us: int, places: PlaceBook, what: str) -> int:
+    number = places.number_of.get(place)
+    if number is None:
+        raise BadInput(
+            f"{what}: the time has no offset from UTC and the model does not know the place, so "
+            "its wall clock is not known either; write the time as 2012-04-03T18:00:09-04:00"
+        )
+    zone = places.zones[places.zone_number[number]]
+    return int(to_utc_us(np.array([clock_us]), np.zeros(1, dtype=np.int64), [zone])[0])
+
+
+def history_visits(visits: Sequence[StoredVisit]) -> tuple[Visit, ...]:
+    """Stored visits as a history to recommend after."""
+    return tuple(Visit(visit.place, local_datetime(visit.at_us, 0)) for visit in visits)
+
+
+def told_visits(visits: Sequence[StoredVisit], places: PlaceBook) -> list[dict[str, Any]]:
+    """Stored visits as the API tells them: local times, and what is known of the places."""
+    numbers = [places.number_of.get(visit.place) for visit in visits]
+    known = [number for number in numbers if number is not None]
+    at_us = np.array(
+        [visit.at_us for visit, number in zip(visits, numbers, strict=True) if number is not None],
+        dtype=np.int64,
+    )
+    offsets = iter(offsets_minutes(at_us, places.zone_number[known], places.zones).tolist())
+    return [
+        {
+            "place": visit.place,
+            "at": local_datetime(visit.at_us, 0 if number is None else next(offsets)).isoformat(),
+            **(dict.fromkeys(_KNOWN) if number is None else told_place(number, places)),
+        }
+        for visit, number in zip(visits, numbers, strict=True)
+    ]
+
+
+_KNOWN: Final = ("name", "category", "lat", "lon")
+
+
+def told_place(number: int, places: PlaceBook) -> dict[str, Any]:
+    """A place as the API tells it, but for its id."""
+    lat, lon = places.point(number)
+    return {
+        "name": places.names[number],
+        "category": places.categories[number],
+        "lat": lat,
+        "lon": lon,
+    }

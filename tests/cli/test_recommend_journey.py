@@ -1,0 +1,130 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CommandLine
+from tests.serving.small_run import small_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_run(tmp_path_factory.mktemp("small"))
+
+
+@pytest.fixture
+def day(tmp_path: Path) -> Path:
+    table = tmp_path / "day.csv"
+    table.write_text(
+        "place,at\ncafe,2012-04-03T08:30:00-04:00\noffice,2012-04-03 09:00\n"
+        "moon,2012-04-03T10:00:00-04:00\npark,2012-04-03T19:00:00-04:00\n"
+    )
+    return table
+
+
+def test_a_person_sees_a_table_and_a_sentence_for_each_place(
+    castpoi: CommandLine, run: Path
+) -> None:
+    ended = castpoi("recommend", run, "--user", "user 0", "--k", 2)
+    assert ended.code == 0
+    assert "Where next (castpoi " in ended.out
+    assert "1. " in ended.out
+    assert "2. " in ended.out
+    assert "3. " not in ended.out
+    assert "score without it" not in ended.out
+
+
+def test_reasons_show_the_sum_and_the_visits(castpoi: CommandLine, run: Path, day: Path) -> None:
+    ended = castpoi("recommend", run, "--history", day, "--explain")
+    assert ended.code == 0
+    assert ended.out.count("= base ") == 5
+    assert ended.out.count("score without it") == 3 * 5
+    assert "% read of Park, here, a moment ago" in ended.out
+    assert ended.err == "Note: 1 visit was skipped: the run does not know its place.\n"
+
+
+def test_a_script_reads_the_words_of_the_api(castpoi: CommandLine, run: Path, day: Path) -> None:
+    ended = castpoi("recommend", run, "--history", day, "--explain", "--json", "--k", 3)
+    assert ended.json.keys() == {"recommendations", "model", "seconds", "remarks"}
+    assert len(ended.json["recommendations"]) == 3
+    for each in ended.json["recommendations"]:
+        assert sum(each["terms"].values()) == pytest.approx(each["score"], abs=1e-5)
+        assert sum(visit["weight"] for visit in each["visits"]) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_filters_stand_on_the_command_line(castpoi: CommandLine, run: Path, day: Path) -> None:
+    def left(*words: object) -> set[str]:
+        ended = castpoi("recommend", run, "--history", day, "--json", *words)
+        return {each["place"] for each in ended.json["recommendations"]}
+
+    assert left("--category", "food", "--category", "Arts") == {"cafe", "theatre"}
+    assert left("--near", "40.70,-74.0", "--within-km", 1) == {"cafe", "office"}
+    assert left("--exclude-visited") == {"station", "theatre"}
+    assert left("--new-only", "--within-km", 3) == {"station"}
+    assert left("--at", "2012-04-03T09:30-04:00", "--exclude-visited") == {
+        *("park", "station", "theatre")
+    }
+
+
+def test_an_empty_history_gets_popular_places(
+    castpoi: CommandLine, run: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "none.json").write_text("[]")
+    ended = castpoi("recommend", run, "--history", tmp_path / "none.json", "--k", 1)
+    assert "1. Café: Popular: 3 check-ins by everybody" in ended.out
+    assert "the history is empty, so these are the places most visited by everybody" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--user", "Mallory"], "this user has no check-ins in the run's city"),
+        (["--user", "user 0", "--at", "soon"], "at: 'soon' is not a time; write it as"),
+        (["--user", "user 0", "--at", "2012-04-03T12:00"], "does not say its offset from UTC"),
+        (["--user", "user 0", "--within-km", "0"], "within_km=0.0 is not valid"),
+        (["--user", "user 0", "--near", "95,10"], "near: the latitude is not a number from -90"),
+        (["--user", "user 0", "--category", "Fod"], "no place has the category 'Fod'; did you"),
+        (
+            ["--user", "user 0", "--category", "Food", "--new-only"],
+            "no place is left to recommend: of 1 none is new",
+        ),
+        (["--history", "no.csv"], "no.csv cannot be read: No such file"),
+        (["--user", "user 0", "--city", "nowhere"], "a city that is not at nowhere; say where"),
+    ],
+)
+def test_what_makes_no_sense_is_told_in_one_sentence(
+    castpoi: CommandLine, run: Path, words: list[str], told: str
+) -> None:
+    ended = castpoi("recommend", run, *words)
+    assert ended.code == 1
+    assert told in ended.err
+    assert "Mallory" not in ended.err
+    assert ended.out == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "Give either --user or --history."),
+        (["--user", "user 0", "--history", "day.csv"], "Give either --user or --history."),
+        (["--user", "user 0", "--k", "0"], "0 is not in the range x>=1"),
+        (
+            ["--user", "user 0", "--near", "40.123"],
+            "a latitude and a longitude in degrees: LAT,LON",
+        ),
+    ],
+)
+def test_wrong_usage_ends_with_two(
+    castpoi: CommandLine, run: Path, words: list[str], told: str
+) -> None:
+    ended = castpoi("recommend", run, *words)
+    assert ended.code == 2
+    assert told in ended.err
+    assert "40.123" not in ended.err
+
+
+def test_an_error_is_json_too(castpoi: CommandLine, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_text("")
+    ended = castpoi("recommend", run, "--history", tmp_path / "empty.csv", "--json")
+    assert ended.code == 1
+    assert "empty.csv is empty; give a table" in json.loads(ended.out)["error"]

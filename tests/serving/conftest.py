@@ -1,0 +1,29 @@
+"""Tensors of a few numbers gain nothing from threads, and lose much where others compute too."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from castpoi.serving.recommender import Recommender, load
+from tests.serving.small_run import small_run
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A CaST-POI run of the small city, the city beside it; not to be changed."""
+    return small_run(tmp_path_factory.mktemp("small"))
+
+
+@pytest.fixture(scope="session")
+def recommender(run_folder: Path) -> Recommender:
+    return load(run_folder)

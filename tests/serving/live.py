@@ -1,0 +1,114 @@
+"""A service that really listens, in a thread of the test, and what a client does with it."""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+
+from castpoi.provenance import Stopwatch
+from castpoi.serving.app import create_app
+from castpoi.serving.listen import address_of, listening_socket
+from castpoi.serving.question import Question
+from castpoi.serving.recommendation import Recommendations
+from castpoi.serving.recommender import Recommender
+from castpoi.serving.served_run import ServedRun
+from castpoi.serving.service import Service
+from castpoi.serving.settings import ServiceSettings
+from castpoi.serving.store import VisitStore
+
+PATIENCE_SECONDS = 30.0
+
+MORNING = [
+    {"place": "cafe", "at": "2012-04-02T08:00:00-04:00"},
+    {"place": "office", "at": "2012-04-02T09:00:00-04:00"},
+]
+
+
+class GatedRecommender(Recommender):
+    """Answers as its run does, but only while its gate is open."""
+
+    def __init__(self, recommender: Recommender) -> None:
+        super().__init__(recommender.run, recommender.places)
+        self.gate = threading.Event()
+        self.begun = threading.Event()
+        self.batches: list[int] = []
+
+    def answer(
+        self, questions: Sequence[Question], *, work: Stopwatch | None = None
+    ) -> list[Recommendations]:
+        self.batches.append(len(questions))
+        self.begun.set()
+        assert self.gate.wait(PATIENCE_SECONDS)
+        return super().answer(questions, work=work)
+
+
+class Live:
+    """A listening service and a client at its door."""
+
+    def __init__(self, service: Service, server: uvicorn.Server, address: str) -> None:
+        self.service = service
+        self.server = server
+        self.address = address
+        self.client = httpx.Client(base_url=address, timeout=PATIENCE_SECONDS)
+
+    def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
+        return self.client.request(method, path, **options)
+
+    def recommend(self, **body: Any) -> dict[str, Any]:
+        answer = self.ask("POST", "/v1/recommend", json=body)
+        assert answer.status_code == 200, answer.text
+        content: dict[str, Any] = answer.json()
+        return content
+
+    def post(self, **body: Any) -> dict[str, Any]:
+        answer = self.ask("POST", "/v1/visits", json=body)
+        assert answer.status_code == 200, answer.text
+        content: dict[str, Any] = answer.json()
+        return content
+
+
+def service_of(
+    recommender: Recommender, folder: Path, settings: ServiceSettings | None = None
+) -> Service:
+    """A service of a recommender, with a store of its own."""
+    return Service(
+        settings=settings or ServiceSettings(port=0),
+        run=ServedRun(lambda: recommender),
+        store=VisitStore(f"sqlite:///{folder}/visits.sqlite"),
+    )
+
+
+@contextmanager
+def living(service: Service, *, until_ready: bool = True) -> Iterator[Live]:
+    """Let a service listen on a free port while the block runs."""
+    with listening_socket("127.0.0.1", 0) as listening:
+        server = uvicorn.Server(
+            uvicorn.Config(
+                create_app(service), log_config=None, access_log=False, lifespan="on", ws="none"
+            )
+        )
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        live = Live(service, server, address_of(listening))
+        try:
+            if until_ready:
+                wait_until(lambda: service.run.is_ready)
+            with live.client:
+                yield live
+        finally:
+            server.should_exit = True
+            thread.join(PATIENCE_SECONDS)
+            assert not thread.is_alive()
+
+
+def wait_until(happened: Any) -> None:
+    """Wait for something that should be soon."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not happened():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.005)

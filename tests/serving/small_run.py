@@ -1,0 +1,67 @@
+"""A CaST-POI run of the small city whose weights are as good as trained, and histories for it."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from castpoi.checkins import record
+from castpoi.checkins.city import City
+from castpoi.model.batch import BatchBuilder
+from castpoi.model.castpoi import new_model
+from castpoi.model.ranker import CastPoiRanker
+from castpoi.provenance import Stopwatch
+from castpoi.run import places_of, write_run
+from castpoi.serving.place_book import PlaceBook
+from castpoi.serving.request import Visit
+from tests.contract import odd_city
+from tests.model.small import small_config
+
+DAY = [
+    Visit("station", "2012-04-03T08:00:00-04:00"),
+    Visit("cafe", "2012-04-03T08:30:00-04:00"),
+    Visit("office", "2012-04-03T09:00:00-04:00"),
+    Visit("cafe", "2012-04-03T12:30:00-04:00"),
+    Visit("office", "2012-04-03T13:30:00-04:00"),
+    Visit("park", "2012-04-03T19:00:00-04:00"),
+    Visit("station", "2012-04-03T22:00:00-04:00"),
+]
+"""A day of somebody the city has never seen."""
+
+
+def small_ranker(city: City, **changes: Any) -> CastPoiRanker:
+    """A model in which no weight is zero by its start, as if it had been trained."""
+    config = small_config(**changes)
+    lat, lon = city.places[record.LAT].to_numpy(), city.places[record.LON].to_numpy()
+    model = new_model(config=config, lat=lat, lon=lon, seed=3)
+    generator = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=0.3)
+        model.place.weight[0] = 0.0
+    return CastPoiRanker(model, BatchBuilder(config=config, lat=lat, lon=lon))
+
+
+def small_run(folder: Path, **changes: Any) -> Path:
+    """Write the small city to folder/city and a run of it to folder/run; the latter."""
+    city, run = odd_city(), folder / "run"
+    city.save(folder / "city")
+    run.mkdir()
+    write_run(
+        run,
+        small_ranker(city, **changes),
+        method="castpoi",
+        seed=3,
+        part=record.TEST,
+        knows=[record.TRAIN],
+        city=folder / "city",
+        fingerprint=city.fingerprint,
+        places=places_of(city, [record.TRAIN]),
+        work=Stopwatch(),
+    )
+    return run
+
+
+def small_book() -> PlaceBook:
+    """The places of the small city."""
+    return PlaceBook.of(places_of(odd_city(), [record.TRAIN]))

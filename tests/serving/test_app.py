@@ -1,0 +1,307 @@
+"""The HTTP service, asked over a real socket."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from castpoi.serving.recommender import Recommender
+from castpoi.serving.settings import ServiceSettings
+from tests.serving.live import (
+    MORNING,
+    Live,
+    living,
+    service_of,
+    wait_until,
+)
+
+KEY = "a key for the tests only"
+AT = "2012-04-09T08:00:00-04:00"
+
+
+@pytest.fixture(scope="module")
+def live(recommender: Recommender, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """A service on this machine, without keys; tests use users of their own."""
+    with living(service_of(recommender, tmp_path_factory.mktemp("store"))) as service:
+        yield service
+
+
+def places(answer: dict[str, Any]) -> list[str]:
+    return [each["place"] for each in answer["recommendations"]]
+
+
+def test_the_service_says_what_the_recommender_says(live: Live, recommender: Recommender) -> None:
+    answer = live.recommend(history=MORNING, k=3, explain=True)
+    wanted = recommender.recommend(MORNING, k=3, explain=True).to_dict()
+    assert answer.keys() == {"recommendations", "model", "seconds", "remarks"}
+    assert answer["recommendations"] == wanted["recommendations"]
+    assert answer["model"] == wanted["model"]
+    first = answer["recommendations"][0]
+    assert sum(first["terms"].values()) == pytest.approx(first["score"], abs=1e-5)
+
+
+def test_filters_reach_the_recommender(live: Live) -> None:
+    assert places(live.recommend(history=MORNING, categories=["arts"])) == ["theatre"]
+    assert set(places(live.recommend(history=MORNING, exclude_visited=True))) == {
+        *("park", "station", "theatre")
+    }
+    near = {"lat": 40.8079, "lon": -74.0}
+    assert places(live.recommend(history=[], near=near, within_km=1)) == ["theatre"]
+    assert places(live.recommend(history=MORNING, candidates=["park"], new_only=True)) == ["park"]
+    early = live.recommend(history=MORNING, at="2012-04-02T08:30:00-04:00")
+    assert "1 visit was left out: later than the moment of asking" in early["remarks"]
+
+
+def test_explaining_always_gives_reasons_also_for_a_named_place(live: Live) -> None:
+    body = {"history": MORNING, "candidates": ["theatre"]}
+    answer = live.ask("POST", "/v1/explain", json=body).json()
+    (only,) = answer["recommendations"]
+    assert only["place"] == "theatre"
+    assert only["terms"] is not None
+    assert only["visits"][0].keys() >= {*("place", "at", "weight", "distance_km", "score_without")}
+
+
+def test_a_posted_visit_changes_the_next_recommendation(live: Live) -> None:
+    visit = {"user": "ann/1", "place": "cafe", "at": "2012-04-02T08:00:00-04:00"}
+    before = live.recommend(user="ann/1")
+    assert "the history is empty" in before["remarks"][0]
+    assert live.post(**visit) == {"stored": 1, "repeated": 0, "unknown_places": []}
+    after = live.recommend(user="ann/1")
+    same = {"place": visit["place"], "at": visit["at"]}
+    assert after["recommendations"] == live.recommend(history=[same])["recommendations"]
+    assert after["recommendations"] != before["recommendations"]
+    assert live.post(**visit) == {"stored": 0, "repeated": 1, "unknown_places": []}
+    assert live.recommend(user="ann/1")["recommendations"] == after["recommendations"]
+
+
+def test_a_user_reads_and_erases_their_visits(live: Live) -> None:
+    visits = [
+        {"user": "bob/ü", "place": "park", "at": "2012-04-03T21:00:00Z", "key": "2"},
+        {"user": "bob/ü", "place": "cafe", "at": "2012-04-03T08:00:00", "key": "1"},
+        {"user": "bob/ü", "place": "a new bar", "at": "2012-04-03T23:00:00Z", "key": "3"},
+    ]
+    assert live.post(visits=visits) == {
+        **{"stored": 3, "repeated": 0},
+        "unknown_places": ["a new bar"],
+    }
+    told = live.ask("GET", "/v1/users/bob%2F%C3%BC/visits").json()["visits"]
+    assert [(each["place"], each["at"], each["name"]) for each in told] == [
+        ("cafe", "2012-04-03T08:00:00-04:00", "Café"),  # the clock on the wall of the café
+        ("park", "2012-04-03T17:00:00-04:00", "Park"),
+        ("a new bar", "2012-04-03T23:00:00+00:00", None),
+    ]
+    last = live.ask("GET", "/v1/users/bob/ü/visits", params={"limit": 1}).json()["visits"]
+    assert [each["place"] for each in last] == ["a new bar"]
+    assert {"user": "bob/ü", "visits": 3} in live.ask("GET", "/v1/users").json()["users"]
+    assert live.ask("GET", "/v1/users", params={"q": "bo"}).json()["users"][0]["visits"] == 3
+    assert live.ask("DELETE", "/v1/users/bob%2Fü").json() == {"erased": 3}
+    assert live.ask("DELETE", "/v1/users/bob%2Fü").json() == {"erased": 0}
+    assert live.ask("GET", "/v1/users/bob%2Fü/visits").json() == {"visits": []}
+
+
+def test_a_key_for_two_visits_is_a_conflict_and_the_batch_is_not_stored(live: Live) -> None:
+    one = {"user": "cat", "place": "cafe", "at": AT, "key": "x"}
+    answer = live.ask("POST", "/v1/visits", json={"visits": [one, {**one, "place": "park"}]})
+    assert answer.status_code == 409
+    assert "a key names one visit" in answer.json()["error"]
+    assert live.ask("GET", "/v1/users/cat/visits").json() == {"visits": []}
+
+
+def test_places_are_found_by_box_and_by_name(live: Live) -> None:
+    def found(**query: Any) -> list[str]:
+        answer = live.ask("GET", "/v1/places", params=query)
+        assert answer.status_code == 200, answer.text
+        return [each["place"] for each in answer.json()["places"]]
+
+    assert sorted(found()) == ["cafe", "office", "park", "station", "theatre"]
+    assert found(limit=1) == ["cafe"]
+    assert found(q="THEAT") == ["theatre"]
+    assert sorted(found(bbox="40.71,-75,40.75,-73")) == ["park", "station"]
+    only = live.ask("GET", "/v1/places", params={"q": "café"}).json()["places"]
+    assert only == [
+        {"place": "cafe", "name": "Café", "category": "Food", "lat": 40.7, "lon": -74.0}
+    ]
+
+
+def test_the_card_says_which_model_answers(live: Live, recommender: Recommender) -> None:
+    card = live.ask("GET", "/v1/model").json()
+    assert card["method"] == "castpoi"
+    assert card["fingerprint"] == recommender.run.fingerprint
+    assert (card["seed"], card["places"], card["metrics"]) == (3, 5, None)
+    assert card["model"] == live.recommend(history=[])["model"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field", "problem"),
+    [
+        ("recommend", {}, "body", "give either 'user' or 'history'"),
+        ("recommend", {"user": "a", "history": []}, "body", "and not both"),
+        ("recommend", {"history": [], "k": 0}, "k", "greater than or equal to 1"),
+        ("recommend", {"history": [], "k": 101}, "k", "less than or equal to 100"),
+        ("recommend", {"history": [], "k": "10"}, "k", "valid integer"),
+        ("recommend", {"history": [], "top": 3}, "top", "Extra inputs are not permitted"),
+        ("recommend", {"history": [{"place": "cafe"}]}, "history[0].at", "Field required"),
+        ("recommend", {"history": [{"place": "cafe", "at": "noon"}]}, "history[0].at", "a time"),
+        ("recommend", {"history": [{"place": "cafe", "at": 7}]}, "history[0].at", "write a time"),
+        (
+            *("recommend", {"history": [{"place": "cafe", "at": "1066-10-14T09:00:00Z"}]}),
+            *("history[0].at", "not between the years 1980 and 2100"),
+        ),
+        ("recommend", {"history": MORNING * 501}, "history", "at most 1000 items"),
+        ("recommend", {"history": [], "near": {"lat": 91, "lon": 0}}, "near.lat", "equal to 90"),
+        ("recommend", {"history": [], "within_km": 0}, "within_km", "greater than 0"),
+        ("recommend", {"user": "a\u0000b"}, "user", "match pattern"),
+        ("recommend", {"user": ".."}, "user", "no ids"),
+        ("visits", {"user": "a", "place": "cafe"}, "at", "Field required"),
+        ("visits", {"visits": [{"user": "a"}]}, "visits[0].place", "Field required"),
+        ("visits", {"visits": []}, "visits", "at least 1 item"),
+    ],
+)
+def test_a_wrong_field_is_named(
+    live: Live, path: str, body: dict[str, Any], field: str, problem: str
+) -> None:
+    answer = live.ask("POST", f"/v1/{path}", json=body)
+    assert answer.status_code == 422
+    wrong = {each["field"]: each["problem"] for each in answer.json()["fields"]}
+    assert problem in wrong[field]
+    assert answer.json()["error"].startswith(next(iter(wrong)))
+
+
+@pytest.mark.parametrize(
+    ("request_line", "body", "status", "words"),
+    [
+        ("POST /v1/recommend", b"{", 422, "the body is not valid JSON"),
+        ("POST /v1/recommend", b'{"user": "\\ud800"}', 422, "user"),
+        ("POST /v1/recommend", b'{"history": [], "within_km": NaN}', 422, "within_km"),
+        ("POST /v1/recommend", b"[" * 100_000, 400, "error parsing the body"),
+        ("POST /v1/recommend", b'{"history": []}' + b" " * (1 << 20), 413, "larger than 1048576"),
+        ("GET /v1/places?bbox=1,2,3", b"", 422, "bbox: write four numbers"),
+        ("GET /v1/places?bbox=9,0,1,0", b"", 422, "bbox: south,west,north,east must be"),
+        ("GET /v1/places?bbox=nan,0,1,0", b"", 422, "bbox: south,west,north,east must be"),
+        ("GET /v1/nothing", b"", 404, "Not Found"),
+        ("PUT /v1/recommend", b"", 405, "Method Not Allowed"),
+    ],
+)
+def test_what_cannot_be_read_is_told_in_a_sentence(
+    live: Live, request_line: str, body: bytes, status: int, words: str
+) -> None:
+    method, path = request_line.split()
+    headers = {"Content-Type": "application/json"}
+    answer = live.ask(method, path, content=body, headers=headers)
+    assert answer.status_code == status
+    assert words in answer.json()["error"]
+
+
+def test_a_body_that_hides_its_size_is_refused_too(live: Live) -> None:
+    def endless() -> Iterator[bytes]:
+        for _ in range(40):
+            yield b" " * (1 << 16)
+
+    headers = {"Content-Type": "application/json"}
+    answer = live.ask("POST", "/v1/recommend", content=endless(), headers=headers)
+    assert answer.status_code == 413
+
+
+def test_a_wall_clock_needs_a_known_place(live: Live) -> None:
+    body = {"user": "dan", "place": "a new bar", "at": "2012-04-03T08:00:00"}
+    answer = live.ask("POST", "/v1/visits", json=body)
+    assert answer.status_code == 422
+    assert "visits[0].at: the time has no offset from UTC" in answer.json()["error"]
+
+
+def test_a_page_of_another_site_cannot_ask_without_a_key(live: Live) -> None:
+    rebound = live.ask("GET", "/v1/model", headers={"Host": "evil.example.org:8080"})
+    assert rebound.status_code == 403
+    assert "only to the names of this machine" in rebound.json()["error"]
+    foreign = live.ask("GET", "/v1/model", headers={"Origin": "https://evil.example.org"})
+    assert "access-control-allow-origin" not in foreign.headers
+    body = {"user": "eve", "place": "cafe", "at": AT}
+    plain = {"Content-Type": "text/plain", "Origin": "https://evil.example.org"}
+    assert live.ask("POST", "/v1/visits", content=str(body), headers=plain).status_code == 422
+
+
+def test_pages_load_nothing_from_elsewhere(live: Live) -> None:
+    docs = live.ask("GET", "/docs/")
+    assert "castpoi API" in docs.text
+    assert "default-src 'self'" in docs.headers["content-security-policy"]
+    for file in ("", "api.js", "api.css"):
+        assert "//" not in live.ask("GET", f"/docs/{file}").text.replace("// ", "")
+    paths = live.ask("GET", "/openapi.json").json()["paths"]
+    assert {"/v1/recommend", "/v1/explain", "/v1/visits", "/v1/users/{user}/visits"} <= paths.keys()
+    assert live.ask("GET", "/", follow_redirects=True).status_code == 200
+    assert live.ask("GET", "/v1/model").headers["cache-control"] == "no-store"
+
+
+def test_tiles_are_handed_to_the_map_and_allowed_by_its_policy(
+    recommender: Recommender, tmp_path: Path
+) -> None:
+    tiles = "https://tiles.example.org/{z}/{x}/{y}.png"
+    with living(service_of(recommender, tmp_path, ServiceSettings(tiles=tiles))) as live:
+        page = live.ask("GET", "/")
+    assert f'<meta name="castpoi-tiles" content="{tiles}" />' in page.text
+    assert (
+        "connect-src 'self' https://tiles.example.org;" in page.headers["content-security-policy"]
+    )
+
+
+def test_metrics_and_log_speak_of_routes_and_never_of_people(
+    live: Live, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="castpoi.serving"):
+        live.post(user="the-secret-user", place="cafe", at=AT)
+        live.ask("GET", "/v1/users/the-secret-user/visits")
+        live.ask("GET", "/v1/places?bbox=40.7123,-75,41,-73")
+        live.ask("GET", "/v1/the-secret-user")
+        wait_until(lambda: len(caplog.records) == 4)
+    assert "route=/v1/users/{user}/visits status=200" in caplog.text
+    assert "route=(none) status=404" in caplog.text
+    page = live.ask("GET", "/metrics").text
+    assert 'castpoi_requests_total{method="POST",route="/v1/visits",status="200"}' in page
+    for name in ("request_seconds_bucket", "model_seconds_count", "requests_waiting", "batch_size"):
+        assert f"castpoi_{name}" in page
+    for told in (caplog.text, page):
+        assert "secret" not in told
+        assert "40.7123" not in told
+
+
+def test_a_mistake_of_ours_is_a_plain_500_and_is_logged_without_its_words(
+    live: Live, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mistaken(*_: object, **__: object) -> None:
+        raise RuntimeError("the-secret-user broke it")
+
+    monkeypatch.setattr(live.service.store, "users", mistaken)
+    answer = live.ask("GET", "/v1/users")
+    assert answer.status_code == 500
+    assert answer.json() == {"error": "the service made a mistake; its log says where"}
+    assert "request failed kind=RuntimeError passed=" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_with_keys_only_who_has_one_is_let_in(recommender: Recommender, tmp_path: Path) -> None:
+    settings = ServiceSettings(
+        host="0.0.0.0", api_keys=(KEY, "another key of ours"), origins=("https://app.example.org",)
+    )
+    with living(service_of(recommender, tmp_path, settings)) as live:
+        for path in ("/v1/model", "/v1/nothing", "/metrics"):
+            answer = live.ask("GET", path)
+            assert answer.status_code == 401
+            assert answer.headers["www-authenticate"] == "Bearer"
+        for wrong in ("Bearer wrong", KEY, f"Basic {KEY}", "Bearer"):
+            assert live.ask("GET", "/v1/model", headers={"Authorization": wrong}).status_code == 401
+        for key in (KEY, "another key of ours"):
+            right = {"Authorization": f"Bearer {key}", "Host": "castpoi.example.org"}
+            assert live.ask("GET", "/v1/model", headers=right).status_code == 200
+        for path in ("/healthz", "/readyz", "/docs/", "/openapi.json"):
+            assert live.ask("GET", path).status_code == 200
+        asks = {
+            "Origin": "https://app.example.org",
+            "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": "Authorization",
+        }
+        allowed = live.ask("OPTIONS", "/v1/recommend", headers=asks)
+        assert allowed.headers["access-control-allow-origin"] == "https://app.example.org"
+        refused = live.ask("OPTIONS", "/v1/recommend", headers={**asks, "Origin": "https://x.org"})
+        assert refused.status_code == 400

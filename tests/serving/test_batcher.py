@@ -1,0 +1,151 @@
+"""Questions that wait for one worker: together, in order, bounded, and never lost."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from castpoi.errors import BadInput, Overloaded
+from castpoi.serving.batcher import Batcher
+
+
+class Worker:
+    """Doubles numbers once its gate is open, and remembers the batches it saw."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.begun = threading.Event()
+        self.batches: list[list[int]] = []
+        self.threads: set[int] = set()
+
+    def __call__(self, numbers: Sequence[int]) -> list[int | Exception]:
+        self.batches.append(list(numbers))
+        self.threads.add(threading.get_ident())
+        self.begun.set()
+        assert self.gate.wait(timeout=20)
+        if 13 in numbers:
+            raise RuntimeError("the whole batch fails")
+        return [BadInput("odd") if number == 7 else 2 * number for number in numbers]
+
+
+def batcher_of(worker: Worker, *, together: int = 8, waiting: int = 100) -> Batcher[int, int]:
+    return Batcher(worker, most_together=together, most_waiting=waiting)
+
+
+async def begun(worker: Worker) -> None:
+    assert await asyncio.to_thread(worker.begun.wait, 20)
+
+
+def test_a_lonely_question_is_answered_at_once_and_later_ones_together_in_order() -> None:
+    async def life() -> None:
+        worker = Worker()
+        batcher = batcher_of(worker, together=3)
+        first = asyncio.create_task(batcher.ask(1))
+        await begun(worker)
+        others = [asyncio.create_task(batcher.ask(number)) for number in range(2, 7)]
+        await asyncio.sleep(0)
+        assert batcher.waiting == 5
+        worker.gate.set()
+        assert await asyncio.gather(first, *others) == [2, 4, 6, 8, 10, 12]
+        assert worker.batches == [[1], [2, 3, 4], [5, 6]]
+        assert batcher.waiting == 0
+        await batcher.close()
+
+    asyncio.run(life())
+
+
+def test_the_work_is_done_in_one_other_thread_while_the_loop_goes_on() -> None:
+    async def life() -> None:
+        worker = Worker()
+        batcher = batcher_of(worker)
+        asked = asyncio.create_task(batcher.ask(1))
+        await begun(worker)
+        for _ in range(50):  # the loop turns while the worker stands still
+            await asyncio.sleep(0)
+        assert not asked.done()
+        worker.gate.set()
+        await asked
+        await batcher.ask(2)
+        assert len(worker.threads) == 1
+        assert threading.get_ident() not in worker.threads
+        await batcher.close()
+
+    asyncio.run(life())
+
+
+def test_one_more_than_may_wait_is_turned_away() -> None:
+    async def life() -> None:
+        worker = Worker()
+        batcher = batcher_of(worker, waiting=2)
+        tasks = [asyncio.create_task(batcher.ask(0))]
+        await begun(worker)
+        tasks += [asyncio.create_task(batcher.ask(number)) for number in (1, 2)]
+        await asyncio.sleep(0)
+        with pytest.raises(Overloaded, match=r"2 requests wait already.*ask again in 1 s"):
+            await batcher.ask(3)
+        worker.gate.set()
+        assert await asyncio.gather(*tasks) == [0, 2, 4]
+        await batcher.close()
+
+    asyncio.run(life())
+
+
+def test_a_wrong_question_spoils_no_other() -> None:
+    async def life() -> None:
+        worker = Worker()
+        worker.gate.set()
+        batcher = batcher_of(worker)
+        answers = await asyncio.gather(*map(batcher.ask, (6, 7, 8)), return_exceptions=True)
+        assert answers[0] == 12
+        assert isinstance(answers[1], BadInput)
+        assert answers[2] == 16
+        await batcher.close()
+
+    asyncio.run(life())
+
+
+def test_a_batch_that_fails_is_told_to_each_and_the_next_one_is_answered() -> None:
+    async def life() -> None:
+        worker = Worker()
+        worker.gate.set()
+        batcher = batcher_of(worker, together=2)
+        answers = await asyncio.gather(*map(batcher.ask, (13, 1, 2)), return_exceptions=True)
+        assert [str(answer) for answer in answers[:2]] == ["the whole batch fails"] * 2
+        assert answers[2] == 4
+        await batcher.close()
+
+    asyncio.run(life())
+
+
+def test_who_has_gone_is_not_worked_for() -> None:
+    async def life() -> None:
+        worker = Worker()
+        batcher = batcher_of(worker)
+        first = asyncio.create_task(batcher.ask(1))
+        await begun(worker)
+        gone = asyncio.create_task(batcher.ask(2))
+        stays = asyncio.create_task(batcher.ask(3))
+        await asyncio.sleep(0)
+        gone.cancel()
+        worker.gate.set()
+        assert [await first, await stays] == [2, 6]
+        assert worker.batches == [[1], [3]]
+        await batcher.close()
+
+    asyncio.run(life())
+
+
+def test_closing_answers_all_that_wait() -> None:
+    async def life() -> None:
+        worker = Worker()
+        batcher = batcher_of(worker, together=1)
+        tasks = [asyncio.create_task(batcher.ask(number)) for number in range(4)]
+        await begun(worker)
+        closing = asyncio.create_task(batcher.close())
+        await asyncio.sleep(0)
+        worker.gate.set()
+        await closing
+        assert [task.result() for task in tasks] == [0, 2, 4, 6]
+
+    asyncio.run(life())

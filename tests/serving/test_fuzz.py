@@ -1,0 +1,61 @@
+"""Whatever the OpenAPI description allows, and much that it does not, is answered without a 5xx."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.generation import GenerationMode
+from schemathesis.specs.openapi.checks import (
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from castpoi.serving.app import create_app
+from castpoi.serving.recommender import Recommender
+from tests.serving.live import Live, living, service_of
+
+OPERATIONS = [
+    *("POST /v1/recommend", "POST /v1/visits", "GET /v1/users", "GET /v1/users/{user}/visits"),
+    *("DELETE /v1/users/{user}", "GET /v1/places"),
+]
+"""Those that take something; /v1/explain takes what /v1/recommend does."""
+
+
+@pytest.fixture(scope="module")
+def live(recommender: Recommender, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    with living(service_of(recommender, tmp_path_factory.mktemp("store"))) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def described(live: Live) -> Any:
+    """The OpenAPI description, as schemathesis reads it."""
+    return schemathesis.openapi.from_dict(create_app(live.service).openapi())
+
+
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_no_request_breaks_the_service(
+    live: Live, described: Any, operation: str, mode: GenerationMode
+) -> None:
+    method, path = operation.split()
+
+    @settings(
+        max_examples=10,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=described[path][method].as_strategy(generation_mode=mode))
+    def ask(case: Any) -> None:
+        answer = case.call(base_url=live.address)
+        case.validate_response(
+            answer,
+            checks=[not_a_server_error, status_code_conformance, response_schema_conformance],
+        )
+
+    ask()

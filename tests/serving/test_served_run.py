@@ -1,0 +1,71 @@
+"""The run that is served: its card, and the city that fills a new store."""
+
+from pathlib import Path
+
+import pytest
+
+from castpoi.errors import BrokenFolder, ModelNotReady
+from castpoi.files import write_json
+from castpoi.serving.city_import import CityImport
+from castpoi.serving.recommender import Recommender, load
+from castpoi.serving.served_run import ServedRun, model_card
+from castpoi.serving.store import VisitStore
+from tests.conftest import CommandLine
+from tests.contract import odd_city
+
+
+@pytest.fixture
+def folder(castpoi: CommandLine, tmp_path: Path) -> Path:
+    """A city, two runs of it and the result of one."""
+    odd_city().save(tmp_path / "city")
+    for run, method in (("run", "revisit"), ("other", "markov")):
+        castpoi("train", tmp_path / "city", "--model", method, "--out", tmp_path / run)
+    castpoi("evaluate", tmp_path / "run", "--out", tmp_path / "result")
+    return tmp_path
+
+
+def test_the_card_tells_the_metrics_of_a_result_of_this_very_run(folder: Path) -> None:
+    metrics = model_card(load(folder / "run"))["metrics"]
+    assert metrics is not None
+    assert 0 < metrics["MRR"] <= 1
+    assert model_card(load(folder / "other"))["metrics"] is None
+
+
+def test_in_a_demo_the_result_of_the_method_is_that_of_the_run(
+    castpoi: CommandLine, folder: Path
+) -> None:
+    city, result = folder / "city", folder / "results" / "markov"
+    castpoi("evaluate", "--city", city, "--model", "markov", "--out", result)
+    assert model_card(load(folder / "other"))["metrics"] is None
+    write_json(folder / "manifest.json", {"kind": "demo"})
+    assert model_card(load(folder / "other"))["metrics"]["MRR"] > 0
+
+
+def test_a_run_that_cannot_be_read_leaves_the_former_one(recommender: Recommender) -> None:
+    def broken() -> Recommender:
+        raise BrokenFolder("damaged")
+
+    served = ServedRun(lambda: recommender)
+    with pytest.raises(ModelNotReady, match="still loading its run; ask again in a moment"):
+        _ = served.current
+    served.load()
+    served._load = broken
+    with pytest.raises(BrokenFolder, match="damaged"):
+        served.load()
+    assert served.current is recommender
+
+
+def test_a_city_that_is_gone_leaves_the_store_empty_unless_it_was_named(
+    folder: Path, tmp_path: Path
+) -> None:
+    run = load(folder / "run").run
+    (folder / "city").rename(folder / "moved")
+    store = VisitStore(f"sqlite:///{tmp_path}/visits.sqlite")
+    said: list[str] = []
+    CityImport(folder=None, say=said.append).fill(store, run)
+    assert said == [f"The store begins empty: the run's city is not at {folder / 'city'} any more."]
+    with pytest.raises(BrokenFolder, match="elsewhere"):
+        CityImport(folder=folder / "elsewhere", say=said.append).fill(store, run)
+    CityImport(folder=folder / "moved", say=said.append).fill(store, run)
+    assert store.counts() == (4, 14)
+    store.close()

@@ -1,0 +1,128 @@
+"""The service from its start to its end: loading, crowds, a new run, a broken store."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+
+from castpoi.errors import BrokenFolder
+from castpoi.serving.recommender import Recommender, load
+from castpoi.serving.served_run import ServedRun
+from castpoi.serving.settings import Limits, ServiceSettings
+from tests.serving.live import (
+    MORNING,
+    PATIENCE_SECONDS,
+    GatedRecommender,
+    living,
+    service_of,
+    wait_until,
+)
+from tests.serving.small_run import small_run
+
+AT = "2012-04-09T08:00:00-04:00"
+
+
+def test_the_service_is_alive_but_not_ready_while_it_loads(
+    recommender: Recommender, tmp_path: Path
+) -> None:
+    may_load = threading.Event()
+
+    def slow() -> Recommender:
+        assert may_load.wait(PATIENCE_SECONDS)
+        return recommender
+
+    service = service_of(recommender, tmp_path)
+    service.run = ServedRun(slow)
+    with living(service, until_ready=False) as live:
+        assert live.ask("GET", "/healthz").json() == {"status": "alive"}
+        for method, path in (("GET", "/readyz"), ("POST", "/v1/recommend")):
+            answer = live.ask(method, path, **({"json": {"history": []}} if "v1" in path else {}))
+            assert answer.status_code == 503
+            assert answer.headers["retry-after"] == "1"
+            assert "still loading its run" in answer.json()["error"]
+        may_load.set()
+        wait_until(lambda: live.ask("GET", "/readyz").status_code == 200)
+
+
+def test_model_work_blocks_nobody_and_too_many_are_turned_away_and_shutdown_finishes(
+    recommender: Recommender, tmp_path: Path
+) -> None:
+    slow = GatedRecommender(recommender)
+    settings = ServiceSettings(limits=Limits(waiting=3, together=2))
+    with (
+        ThreadPoolExecutor(8) as people,
+        living(service_of(slow, tmp_path, settings)) as live,
+    ):
+        address = f"{live.address}/v1/recommend"
+
+        def ask() -> httpx.Response:
+            return httpx.post(address, json={"history": MORNING}, timeout=PATIENCE_SECONDS)
+
+        first = people.submit(ask)
+        assert slow.begun.wait(PATIENCE_SECONDS)
+        waiting = [people.submit(ask) for _ in range(3)]
+        wait_until(lambda: live.service.batcher.waiting == 3)
+        # the model stands still; everything else goes on
+        assert live.ask("GET", "/healthz").status_code == 200
+        assert live.post(user="ann", place="cafe", at=AT)["stored"] == 1
+        assert "castpoi_requests_waiting 3.0" in live.ask("GET", "/metrics").text
+        turned_away = live.ask("POST", "/v1/recommend", json={"history": MORNING})
+        assert turned_away.status_code == 503
+        assert turned_away.headers["retry-after"] == "1"
+        live.server.should_exit = True  # as SIGTERM does
+        wait_until(lambda: not _accepts(live.address))
+        slow.gate.set()
+        answers = [asked.result() for asked in (first, *waiting)]
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert slow.batches == [1, 2, 1]
+
+
+def _accepts(address: str) -> bool:
+    try:
+        httpx.get(f"{address}/healthz", timeout=PATIENCE_SECONDS)
+    except httpx.TransportError:
+        return False
+    return True
+
+
+def test_a_new_run_takes_over_without_dropping_a_request(
+    recommender: Recommender, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    other = load(small_run(tmp_path / "other", reader_layers=1))
+    slow = GatedRecommender(recommender)
+    coming: list[Recommender | BrokenFolder] = [slow, other, BrokenFolder("the run is damaged")]
+
+    def next_run() -> Recommender:
+        run = coming.pop(0)
+        if isinstance(run, BrokenFolder):
+            raise run
+        return run
+
+    service = service_of(recommender, tmp_path)
+    service.run = ServedRun(next_run)
+    with ThreadPoolExecutor(1) as people, living(service) as live:
+        former = people.submit(live.recommend, history=MORNING)
+        assert slow.begun.wait(PATIENCE_SECONDS)
+        card = live.ask("POST", "/v1/model/reload").json()
+        assert card["model"] == other.model != slow.model
+        slow.gate.set()
+        assert former.result()["model"] == slow.model
+        assert live.recommend(history=MORNING)["model"] == other.model
+        failed = live.ask("POST", "/v1/model/reload")
+        assert (failed.status_code, failed.json()["error"]) == (409, "the run is damaged")
+        assert live.recommend(history=MORNING)["model"] == other.model
+
+
+def test_a_broken_store_fails_only_those_who_need_it(
+    recommender: Recommender, tmp_path: Path
+) -> None:
+    service = service_of(recommender, tmp_path)
+    with living(service) as live:
+        with service.store._engine.begin() as connection:
+            connection.exec_driver_sql("ALTER TABLE users RENAME TO elsewhere")
+        answer = live.ask("POST", "/v1/recommend", json={"user": "ann"})
+        assert answer.status_code == 503
+        assert "the visit store does not answer" in answer.json()["error"]
+        assert live.recommend(history=MORNING)["recommendations"]

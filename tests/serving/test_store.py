@@ -1,0 +1,280 @@
+"""The visit store, on SQLite and on PostgreSQL alike."""
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from castpoi.errors import BadInput, BrokenStore, RepeatedKey
+from castpoi.serving.city_import import CityImport, visits_of_city
+from castpoi.serving.recommender import Recommender
+from castpoi.serving.store import Receipt, StoredVisit, VisitStore
+from tests.contract import odd_city
+from tests.serving.postgres import postgres_server
+
+Opening = Callable[[], VisitStore]
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The kind of database: a URL, or that of SQLite, whose file each test has for itself."""
+    if request.param == "sqlite":
+        yield "sqlite"
+        return
+    with postgres_server() as url:
+        yield url
+
+
+@pytest.fixture
+def opening(database: str, tmp_path: Path) -> Iterator[Opening]:
+    """Opens the same store again and again; it is empty at first."""
+    url = f"sqlite:///{tmp_path}/visits.sqlite" if database == "sqlite" else database
+    opened: list[VisitStore] = []
+
+    def open_store() -> VisitStore:
+        opened.append(VisitStore(url))
+        return opened[-1]
+
+    yield open_store
+    for store in opened:
+        store.close()
+    if database != "sqlite":
+        engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+        with engine.begin() as connection:
+            connection.execute(sa.text("DROP TABLE about, visits, users"))
+        engine.dispose()
+
+
+@pytest.fixture
+def store(opening: Opening) -> VisitStore:
+    return opening()
+
+
+def visit(user: str, place: str, at_us: int, key: str | None = None) -> StoredVisit:
+    return StoredVisit(user=user, place=place, at_us=at_us, key=key)
+
+
+def places_of(store: VisitStore, user: str, most: int = 100) -> list[str]:
+    return [each.place for each in store.histories([user], most=most)[user]]
+
+
+def test_a_history_is_told_oldest_first_whatever_the_order_of_posting(store: VisitStore) -> None:
+    store.add([visit("ann", "park", 30), visit("bob", "cafe", 5), visit("ann", "cafe", 10)])
+    store.add([visit("ann", "office", 20)])
+    assert places_of(store, "ann") == ["cafe", "office", "park"]
+    assert places_of(store, "bob") == ["cafe"]
+    assert places_of(store, "nobody") == []
+    assert store.counts() == (2, 4)
+
+
+def test_only_the_latest_visits_are_read(store: VisitStore) -> None:
+    store.add([visit("ann", f"place {number}", number) for number in range(10)])
+    assert places_of(store, "ann", most=3) == ["place 7", "place 8", "place 9"]
+
+
+def test_visits_outlive_the_service(opening: Opening) -> None:
+    first = opening()
+    first.add([visit("ann", "cafe", 1)])
+    first.close()
+    assert places_of(opening(), "ann") == ["cafe"]
+
+
+def test_a_visit_sent_again_with_its_key_is_not_stored_again(store: VisitStore) -> None:
+    sent = [visit("ann", "cafe", 1, key="a"), visit("ann", "park", 2, key="b")]
+    assert store.add(sent) == Receipt(stored=2, repeated=0)
+    assert store.add([*sent, visit("ann", "park", 3, key="c")]) == Receipt(stored=1, repeated=2)
+    assert places_of(store, "ann") == ["cafe", "park", "park"]
+
+
+def test_without_a_key_place_and_instant_name_the_visit(store: VisitStore) -> None:
+    assert store.add([visit("ann", "cafe", 1)] * 2) == Receipt(stored=1, repeated=1)
+    assert store.add([visit("ann", "cafe", 1)]) == Receipt(stored=0, repeated=1)
+    assert store.add([visit("ann", "park", 1)]) == Receipt(stored=1, repeated=0)
+
+
+def test_users_may_choose_the_same_key(store: VisitStore) -> None:
+    both = [visit("ann", "cafe", 1, key="1"), visit("bob", "park", 2, key="1")]
+    assert store.add(both) == Receipt(stored=2, repeated=0)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_key_for_another_visit_is_refused_and_nothing_is_stored(
+    store: VisitStore, together: bool
+) -> None:
+    first, other = visit("ann", "cafe", 1, key="a"), visit("ann", "park", 1, key="a")
+    if not together:
+        store.add([first])
+    with pytest.raises(RepeatedKey, match="a key names one visit"):
+        store.add([visit("cat", "cafe", 1), first, other])
+    assert places_of(store, "cat") == []
+    assert places_of(store, "ann") == ([] if together else ["cafe"])
+
+
+def test_erasing_removes_one_user_and_frees_their_keys(store: VisitStore) -> None:
+    store.add([visit("ann", "cafe", 1, key="a"), visit("ann", "park", 2), visit("bob", "cafe", 1)])
+    assert store.erase("ann") == 2
+    assert store.erase("ann") == 0
+    assert store.users(most=9) == [("bob", 1)]
+    assert store.counts() == (1, 1)
+    assert store.add([visit("ann", "office", 9, key="a")]) == Receipt(stored=1, repeated=0)
+    assert places_of(store, "ann") == ["office"]
+
+
+def test_users_are_listed_by_id_in_pages_and_by_their_beginning(store: VisitStore) -> None:
+    store.add([visit(user, "cafe", 1) for user in ("b", "Ba", "a", "c%", "c_", "ca")])
+    assert store.users(most=2) == [("Ba", 1), ("a", 1)]
+    assert store.users(after="a", most=2) == [("b", 1), ("c%", 1)]
+    assert store.users(begin="c%", most=9) == [("c%", 1)]
+    assert [user for user, _ in store.users(begin="c", after="c%", most=9)] == ["c_", "ca"]
+
+
+def test_many_writers_at_once_lose_nothing_and_repeat_nothing(store: VisitStore) -> None:
+    """Threads send the same visits in other orders, while one user is erased again and again."""
+
+    def send(seed: int) -> None:
+        rng = random.Random(seed)
+        for number in rng.sample(range(40), 40):
+            store.add([visit(f"user {number % 5}", f"place {number}", number, key=str(number))])
+            if seed == 0 and number % 4 == 0:
+                store.erase("user 0")
+
+    threads = [threading.Thread(target=send, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for user in range(1, 5):
+        wanted = [f"place {number}" for number in range(40) if number % 5 == user]
+        assert places_of(store, f"user {user}") == wanted
+
+
+def test_the_city_is_imported_once_and_what_was_erased_stays_so(
+    opening: Opening, recommender: Recommender
+) -> None:
+    said: list[str] = []
+    city = CityImport(folder=None, say=said.append)
+    store = opening()
+    city.fill(store, recommender.run)
+    assert said == ["Imported 14 check-ins of the run's city into the new store."]
+    assert places_of(store, "user 2") == ["park", "station"]
+    store.erase("user 2")
+    for user in ("user 0", "user 1", "user 3"):
+        store.erase(user)
+    city.fill(opening(), recommender.run)
+    assert len(said) == 1
+    assert store.counts() == (0, 0)
+
+
+def test_a_store_with_visits_takes_no_city(store: VisitStore) -> None:
+    store.add([visit("ann", "cafe", 1)])
+    assert not store.is_new()
+    assert store.import_city(visits_of_city(odd_city()), fingerprint="0") == 0
+    assert store.counts() == (1, 1)
+
+
+def test_an_import_that_breaks_off_leaves_the_store_new(store: VisitStore) -> None:
+    def broken() -> Iterator[list[StoredVisit]]:
+        yield [visit("ann", "cafe", 1)]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        store.import_city(broken(), fingerprint="0")
+    assert store.is_new()
+
+
+def test_tables_of_another_version_are_refused(opening: Opening) -> None:
+    store = opening()
+    with store._engine.begin() as connection:
+        connection.execute(sa.text("UPDATE about SET value = '9' WHERE name = 'version'"))
+    with pytest.raises(BrokenStore, match="tables of version 9, this castpoi knows version 1"):
+        opening()
+
+
+def test_a_store_that_breaks_is_told_without_what_it_held(store: VisitStore) -> None:
+    with store._engine.begin() as connection:
+        connection.execute(sa.text("ALTER TABLE visits RENAME TO elsewhere"))
+    with pytest.raises(BrokenStore, match="does not answer as it should") as told:
+        store.histories(["ann the secret"], most=1)
+    assert "ann" not in str(told.value) + str(told.value.__cause__)
+    with store._engine.begin() as connection:
+        connection.execute(sa.text("ALTER TABLE elsewhere RENAME TO visits"))
+
+
+def test_no_byte_of_an_erased_user_stays_in_the_files_of_sqlite(tmp_path: Path) -> None:
+    """Rows of many lengths, so that pages were split and rebuilt before the erasure."""
+    rng = random.Random(4)
+    store = VisitStore(f"sqlite:///{tmp_path}/visits.sqlite")
+    users = [f"person {number:03d} of the city" for number in range(60)]
+    for _ in range(12):
+        owners = rng.choices(users, k=150)
+        store.add(
+            [
+                visit(owner, f"home of {owner} {'x' * rng.randrange(120)}", rng.randrange(10**15))
+                for owner in owners
+            ]
+        )
+    gone, kept = users[:15], users[15:]
+    for user in gone:
+        store.erase(user)
+    content = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert all(user.encode() not in content for user in gone)
+    assert all(user.encode() in content for user in kept)
+    assert (tmp_path / "visits.sqlite-wal").stat().st_size == 0
+    store.close()
+
+
+def test_an_erasure_that_a_reader_holds_up_is_told_and_finished_when_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("castpoi.serving.store_engine._PATIENCE_SECONDS", 0.01)
+    store = VisitStore(f"sqlite:///{tmp_path}/visits.sqlite")
+    store.add([visit("ann", "cafe", 1)])
+    with store._engine.connect() as reader:
+        reader.exec_driver_sql("BEGIN")
+        reader.exec_driver_sql("SELECT * FROM visits").all()
+        with pytest.raises(BrokenStore, match=r"the user is erased, but the log .* ask .* again"):
+            store.erase("ann")
+        assert store.counts() == (0, 0)
+    assert store.erase("ann") == 0
+    assert (tmp_path / "visits.sqlite-wal").stat().st_size == 0
+    store.close()
+
+
+def test_the_file_is_for_the_eyes_of_its_owner(tmp_path: Path) -> None:
+    VisitStore(f"sqlite:///{tmp_path}/visits.sqlite").close()
+    assert (tmp_path / "visits.sqlite").stat().st_mode & 0o077 == 0
+
+
+def test_sqlite_promises_durability(tmp_path: Path) -> None:
+    store = VisitStore(f"sqlite:///{tmp_path}/visits.sqlite")
+    with store._engine.connect() as connection:
+        found = [
+            connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "synchronous", "secure_delete", "foreign_keys")
+        ]
+    assert found == ["wal", 2, 1, 1]
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("visits.sqlite", "the visit store is not a URL; write sqlite:///FILE or postgresql://"),
+        ("mysql://x@h/d", "is of the kind 'mysql'"),
+        ("sqlite://", "is of the kind 'sqlite'"),
+        ("sqlite:////no/such/folder/v.sqlite", "cannot be written: No such file or directory"),
+        ("postgresql://u:secret@127.0.0.1:1/d", r"postgresql\+psycopg://u:\*\*\*@127.*--store"),
+    ],
+)
+def test_a_store_that_cannot_be_opened_is_told_with_the_way_out(url: str, words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        VisitStore(url)
+
+
+def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("Dear Ann, " * 200)
+    with pytest.raises(BadInput, match=r"cannot be opened .*not a database"):
+        VisitStore(f"sqlite:///{tmp_path}/letter.txt")
