@@ -1,0 +1,136 @@
+"""`castpoi reproduce`: all experiments of a suite, from a city to results."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.progress import Progress as RichProgress
+
+from castpoi.cli.console import Bars, Console, speaks
+from castpoi.cli.several import TakesSeveral
+from castpoi.cli.suite_tables import show_outcome, show_plan
+from castpoi.experiments.experiment import CityFolder, experiments_of
+from castpoi.experiments.folder import SuiteFolder
+from castpoi.experiments.plan import plan_of
+from castpoi.experiments.runner import Pace, cores, run_suite
+from castpoi.experiments.suite_file import read_suite, suite_names
+from castpoi.progress import Progress, Silence
+from castpoi.training.trainer import say_nothing
+
+
+def _is_numbers(word: str) -> bool:
+    return word.replace(",", "").isdigit()
+
+
+def _is_value(word: str) -> bool:
+    return not word.startswith("-")
+
+
+@click.command(cls=TakesSeveral, several={"--seeds": _is_numbers, "--only": _is_value})
+@click.argument("cities", metavar="CITY...", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--suite",
+    "wanted",
+    required=True,
+    metavar="NAME",
+    help=f"{', '.join(suite_names())}, or a file of your own (docs/reproduce.md).",
+)
+@click.option(
+    "--seeds",
+    multiple=True,
+    type=click.IntRange(min=0),
+    metavar="N...",
+    help="Seeds, as in '--seeds 42 43 44'; those of the suite unless told otherwise.",
+)
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for all of it.")
+@click.option("--only", multiple=True, metavar="ROW...", help="Only these rows; CITY comes first.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Experiments side by side.",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    help="Cores to share among the jobs; all unless told otherwise.",
+)
+@click.option("--dry-run", is_flag=True, help="List the experiments and their time; run none.")
+@click.option("--keep-runs", is_flag=True, help="Keep the trained weights.")
+@click.option(
+    "--any-code", is_flag=True, help="Count results that another version of the code has made."
+)
+@speaks
+def reproduce(
+    console: Console,
+    cities: tuple[Path, ...],
+    *,
+    wanted: str,
+    seeds: tuple[int, ...],
+    out: Path,
+    only: tuple[str, ...],
+    jobs: int,
+    threads: int | None,
+    dry_run: bool,
+    keep_runs: bool,
+    any_code: bool,
+) -> None:
+    """Run all experiments of a suite on a CITY that are not in --out yet.
+
+    Every row, city and seed is trained and evaluated. The command may be stopped or killed at any
+    time; given again, it goes on where it was. An experiment that fails does not stop the others.
+    """
+    suite = read_suite(wanted)
+    folders = cities or tuple(map(Path, suite.cities))
+    if not folders:
+        raise click.UsageError("Name a CITY, before --only; this suite names none.")
+    experiments = experiments_of(
+        suite,
+        [CityFolder.at(each) for each in folders],
+        tuple(dict.fromkeys(seeds)) or suite.seeds,
+        only,
+    )
+    folder = SuiteFolder(out)
+    plan = plan_of(experiments, folder, any_code=any_code)
+    pace = Pace(jobs=jobs, threads=threads or cores(), keep_runs=keep_runs, any_code=any_code)
+    if dry_run:
+        show_plan(console, suite, plan, folder, pace)
+        return
+    with _bar(console) as progress:
+        failures = run_suite(
+            suite,
+            plan,
+            folder,
+            pace=pace,
+            progress=progress,
+            say=say_nothing if console.quiet else console.note,
+        )
+    show_outcome(console, suite, plan, folder, failures)
+    if failures:
+        click.get_current_context().exit(1)
+
+
+@contextmanager
+def _bar(console: Console) -> Iterator[Progress]:
+    """One bar for the suite, whose words tell the time that is left."""
+    if console.quiet or not console.err.is_terminal:
+        yield Silence()
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with RichProgress(*columns, console=console.err, transient=True) as bars:
+        yield Bars(bars)

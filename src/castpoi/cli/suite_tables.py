@@ -1,0 +1,121 @@
+"""What `castpoi reproduce` shows: the plan of a suite, and what came of it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from castpoi.cli.compare import as_json, show_comparison
+from castpoi.cli.console import Console
+from castpoi.evaluation.compare import Comparison, compare
+from castpoi.evaluation.result import Result
+from castpoi.experiments.estimate import Estimate, Estimator, Former, duration_words, remaining
+from castpoi.experiments.experiment import Experiment
+from castpoi.experiments.folder import SuiteFolder
+from castpoi.experiments.plan import Planned
+from castpoi.experiments.runner import Failure, Pace
+from castpoi.experiments.suite import Suite
+
+
+def show_plan(
+    console: Console, suite: Suite, plan: Sequence[Planned], folder: SuiteFolder, pace: Pace
+) -> None:
+    """List the experiments with what is there and how long the others may take."""
+    estimator = Estimator(map(Former.of, folder.proofs()), threads=pace.threads_a_job)
+    guessed = [(each, _guess(each, estimator)) for each in plan]
+    to_run = [guess for each, guess in guessed if not each.is_there]
+    left = remaining(to_run, [], jobs=pace.jobs)
+    console.table(
+        ["experiment", "state", "time from", "time"],
+        [
+            [each.experiment.name, each.why or "there", guess.source, _time(guess)]
+            for each, guess in guessed
+        ],
+        left=3,
+    )
+    words = f": {left.words} on {pace.threads} cores" if to_run else ""
+    console.say(f"{len(to_run)} of {len(plan)} experiments are to be run{words}.")
+    console.result(
+        {
+            "suite": suite.name,
+            "out": str(folder.root),
+            "experiments": [
+                {**_named(each.experiment), "why": each.why, **_seconds(guess)}
+                for each, guess in guessed
+            ],
+            "to_run": len(to_run),
+            "seconds": round(left.seconds, 1),
+            "all_known": left.is_whole,
+        }
+    )
+
+
+def show_outcome(
+    console: Console,
+    suite: Suite,
+    plan: Sequence[Planned],
+    folder: SuiteFolder,
+    failures: Sequence[Failure],
+) -> None:
+    """Print the results of every city side by side, then what failed and where its log is."""
+    failed = {failure.experiment.name for failure in failures}
+    done = [each.experiment for each in plan if each.experiment.name not in failed]
+    were_there = sum(each.is_there for each in plan)
+    comparisons = _comparisons(done, folder)
+    for city, comparison in comparisons.items():
+        console.say(f"{city}:")
+        show_comparison(console, comparison)
+    for failure in failures:
+        console.say(f"FAILED {failure.experiment.name}: {failure.problem}")
+        console.say(f"       its log: {folder.log(failure.experiment)}")
+    console.say(
+        f"{suite.name}: {len(done) - were_there} done now, {were_there} there before, "
+        f"{len(failures)} failed. All is in {folder.root}"
+        + ("; the same command tries the failed ones again." if failures else ".")
+    )
+    content: dict[str, Any] = {
+        "suite": suite.name,
+        "out": str(folder.root),
+        "done": [_named(each) for each in done],
+        "there_before": were_there,
+        "failed": [_told(failure, folder) for failure in failures],
+        "cities": {city: as_json(comparison) for city, comparison in comparisons.items()},
+    }
+    if failures:
+        content["error"] = f"{len(failures)} experiments failed: {', '.join(sorted(failed))}"
+    console.result(content)
+
+
+def _comparisons(done: Sequence[Experiment], folder: SuiteFolder) -> dict[str, Comparison]:
+    """The results of each city side by side, one line a row of the suite."""
+    by_city: dict[str, list[Result]] = {}
+    for experiment in done:
+        result = Result.load(folder.result(experiment))
+        labelled = {**result.manifest, "method": experiment.row.label}
+        by_city.setdefault(experiment.city.name, []).append(replace(result, manifest=labelled))
+    return {city: compare(results) for city, results in by_city.items()}
+
+
+def _guess(planned: Planned, estimator: Estimator) -> Estimate:
+    return Estimate(None, "") if planned.is_there else estimator.estimate(planned.experiment)
+
+
+def _time(guess: Estimate) -> str:
+    return "" if guess.seconds is None else duration_words(guess.seconds)
+
+
+def _seconds(guess: Estimate) -> dict[str, object]:
+    return {"seconds": guess.seconds, "source": guess.source}
+
+
+def _told(failure: Failure, folder: SuiteFolder) -> dict[str, object]:
+    log = str(folder.log(failure.experiment))
+    return {**_named(failure.experiment), "problem": failure.problem, "log": log}
+
+
+def _named(experiment: Experiment) -> dict[str, object]:
+    return {
+        "name": experiment.name,
+        "city": experiment.city.name,
+        "row": experiment.row.name,
+        "seed": experiment.seed,
+    }

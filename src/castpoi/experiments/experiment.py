@@ -1,0 +1,99 @@
+"""An experiment: one row of a suite on one city with one seed; it becomes one result."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from castpoi.errors import BadInput, BrokenFolder
+from castpoi.experiments.suite import Row, Suite
+from castpoi.files import read_manifest
+from castpoi.methods import METHODS
+
+COUNTED_SEED: Final = 0
+"""The one seed of a method that only counts; another would give the same ranks."""
+
+_TAKEN: Final = ("runs", "logs")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CityFolder:
+    """Where a city is, and what must be known of it without reading its check-ins."""
+
+    folder: Path
+    fingerprint: str
+    train_checkins: int
+
+    @property
+    def name(self) -> str:
+        """Name of its folder."""
+        return self.folder.absolute().name
+
+    @classmethod
+    def at(cls, folder: Path) -> "CityFolder":
+        """The city in a folder; its content is checked by those who read it."""
+        manifest = read_manifest(folder, kind="city")
+        lacking = {"fingerprint", "train"} - manifest.keys()
+        if lacking:
+            raise BrokenFolder(
+                f"the manifest of {folder} does not say {', '.join(sorted(lacking))}; "
+                "prepare the city again with 'castpoi data prepare'"
+            )
+        found = cls(
+            folder=folder,
+            fingerprint=str(manifest["fingerprint"]),
+            train_checkins=int(manifest["train"]),
+        )
+        if found.name in _TAKEN:
+            raise BadInput(
+                f"{folder} is named {found.name}, as a folder of every suite; rename the city"
+            )
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """One row on one city with one seed."""
+
+    city: CityFolder
+    row: Row
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """City, row and seed, as `nyc/castpoi/42`; also the way to its folder."""
+        return f"{self.city.name}/{self.row.name}/{self.seed}"
+
+    @property
+    def needs_training(self) -> bool:
+        """Whether its method is learned."""
+        return METHODS.named(self.row.method).needs_training
+
+
+def experiments_of(
+    suite: Suite, cities: Sequence[CityFolder], seeds: Sequence[int], only: Sequence[str] = ()
+) -> list[Experiment]:
+    """All experiments of a suite: the first seed of every row first, so that tables fill early."""
+    _check_names(cities)
+    names = [row.name for row in suite.rows]
+    unknown = next((name for name in only if name not in names), None)
+    if unknown is not None:
+        raise BadInput(
+            f"the suite {suite.name} has no row '{unknown}'; its rows are {', '.join(names)}"
+        )
+    rows = [row for row in suite.rows if row.name in only or not only]
+    return [
+        Experiment(city=city, row=row, seed=seed if learned else COUNTED_SEED)
+        for number, seed in enumerate(seeds)
+        for city in cities
+        for row in rows
+        for learned in [METHODS.named(row.method).needs_training]
+        if learned or number == 0
+    ]
+
+
+def _check_names(cities: Sequence[CityFolder]) -> None:
+    names = [city.name for city in cities]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise BadInput(f"two cities are named {twice}; name each once, or rename one's folder")

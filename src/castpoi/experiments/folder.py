@@ -1,0 +1,117 @@
+"""The folder of a suite: where runs, results and logs are.
+
+DIR/suite.json                         what was asked for and how it stands (see `record.py`)
+DIR/CITY/ROW/SEED/                     a result, as `castpoi evaluate` writes it
+DIR/CITY/ROW/SEED/experiment.json      its key and how it came about; written last
+DIR/CITY/ROW/SEED/run/                 manifest, config and log of its run, without the weights
+DIR/runs/CITY/ROW/SEED/                the run, while it is needed
+DIR/runs/CITY/ROW/SEED.key.json        the key that the run is made for
+DIR/logs/CITY/ROW/SEED.log             what the commands said
+"""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from castpoi.errors import BadInput, BrokenFolder
+from castpoi.experiments.experiment import CityFolder, Experiment
+from castpoi.experiments.key import CODE, Key
+from castpoi.files import is_folder_of, read_json, write_json
+from castpoi.training.train import workshop_of
+
+_PROOF: Final = "experiment.json"
+_RUN_FILES: Final = ("manifest.json", "config.json", "log.jsonl")
+
+
+@dataclass(frozen=True)
+class SuiteFolder:
+    """All paths of a suite."""
+
+    root: Path
+
+    def result(self, experiment: Experiment) -> Path:
+        """The result of an experiment."""
+        return self.root / experiment.name
+
+    def run(self, experiment: Experiment) -> Path:
+        """The run of an experiment."""
+        return self.root / "runs" / experiment.name
+
+    def log(self, experiment: Experiment) -> Path:
+        """What the commands of an experiment said."""
+        return self.root / "logs" / f"{experiment.name}.log"
+
+    def proof(self, experiment: Experiment) -> dict[str, Any]:
+        """How a finished experiment came about; empty if it is not finished."""
+        if not is_folder_of(self.result(experiment), "result"):
+            return {}
+        return _read_or_nothing(self.result(experiment) / _PROOF)
+
+    def proofs(self) -> Iterator[dict[str, Any]]:
+        """How all finished experiments came about, of this suite or another."""
+        for path in sorted(self.root.glob(f"*/*/*/{_PROOF}")):
+            proof = _read_or_nothing(path)
+            if proof.get("kind") == "experiment":
+                yield proof
+
+    def check_city(self, city: CityFolder) -> None:
+        """Refuse a city whose name another one has here: their results would mix."""
+        for path in sorted(self.root.glob(f"{city.name}/*/*/{_PROOF}")):
+            former = _read_or_nothing(path).get("key", {}).get("fingerprint", city.fingerprint)
+            if former != city.fingerprint:
+                raise BadInput(
+                    f"{path.parent} is of another city named {city.name} (fingerprint "
+                    f"{former[:12]}, not {city.fingerprint[:12]}); choose another --out, or "
+                    f"remove {self.root / city.name}"
+                )
+
+    def begin(self, experiment: Experiment, key: Key, *, any_code: bool) -> dict[str, Any]:
+        """Remove what an earlier attempt left for another key; the key of what is then made.
+
+        With `any_code` a run made by another version of the code stays, and so does its key.
+        """
+        former = _read_or_nothing(self._run_key(experiment))
+        changes = key.changes_since(former)
+        if self._has_begun(experiment) and not (set(changes) - ({CODE} if any_code else set())):
+            return former
+        self.remove_run(experiment)
+        self._run_key(experiment).parent.mkdir(parents=True, exist_ok=True)
+        write_json(self._run_key(experiment), key.to_dict())
+        return key.to_dict()
+
+    def has_run(self, experiment: Experiment) -> bool:
+        """Whether the run of an experiment is whole."""
+        return is_folder_of(self.run(experiment), "run")
+
+    def remove_run(self, experiment: Experiment) -> None:
+        """Remove the run of an experiment and whatever its training has left."""
+        run = self.run(experiment)
+        for folder, kind in ((run, "run"), (workshop_of(run), "training")):
+            if is_folder_of(folder, kind):
+                shutil.rmtree(folder)
+        self._run_key(experiment).unlink(missing_ok=True)
+
+    def close(self, experiment: Experiment, proof: dict[str, Any]) -> None:
+        """Put the papers of the run beside its result, and last of all the proof."""
+        result = self.result(experiment)
+        if experiment.needs_training:
+            (result / "run").mkdir(exist_ok=True)
+            for name in _RUN_FILES:
+                shutil.copyfile(self.run(experiment) / name, result / "run" / name)
+        write_json(result / _PROOF, proof)
+
+    def _has_begun(self, experiment: Experiment) -> bool:
+        return self.has_run(experiment) or workshop_of(self.run(experiment)).is_dir()
+
+    def _run_key(self, experiment: Experiment) -> Path:
+        run = self.run(experiment)
+        return run.with_name(f"{run.name}.key.json")
+
+
+def _read_or_nothing(path: Path) -> dict[str, Any]:
+    try:
+        return read_json(path)
+    except BrokenFolder:  # absent or torn: as if it had never been
+        return {}

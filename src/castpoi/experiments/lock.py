@@ -1,0 +1,46 @@
+"""One suite at a time in a folder.
+
+The lock is held by the open file, so it goes with the last process that has it: also the processes
+that a killed suite has left behind hold it until they are gone.
+"""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from castpoi.errors import BadInput
+
+_LOCK: Final = Path("runs", ".lock")  # with what nobody keeps
+_PATIENCE_SECONDS: Final = 10.0
+"""Longer than an orphan takes to notice that its suite is dead."""
+
+
+@contextmanager
+def alone_in(folder: Path, *, patience_seconds: float = _PATIENCE_SECONDS) -> Iterator[int]:
+    """Hold the lock of a folder while the block runs; the number is that of the open file."""
+    (folder / _LOCK).parent.mkdir(parents=True, exist_ok=True)
+    with (folder / _LOCK).open("w") as lock:
+        deadline = time.monotonic() + patience_seconds
+        while not _taken(lock.fileno()):
+            if time.monotonic() > deadline:
+                raise BadInput(
+                    f"another 'castpoi reproduce' is at work in {folder}; wait for it, or choose "
+                    "another --out"
+                )
+            time.sleep(0.1)
+        yield lock.fileno()
+
+
+def _taken(number: int) -> bool:
+    if sys.platform == "win32":  # knows no such lock: it is for the person to see to it
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,85 @@
+"""DIR/suite.json: what was asked for in a folder, and how it stands; for reports and for people.
+
+The states are told, not trusted: whether a result is there is decided by its key (`plan.py`).
+"""
+
+import shlex
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+from castpoi.errors import BrokenFolder
+from castpoi.experiments.experiment import Experiment
+from castpoi.experiments.folder import SuiteFolder
+from castpoi.experiments.job import commands_of
+from castpoi.experiments.plan import Planned
+from castpoi.experiments.suite import Suite
+from castpoi.files import read_json, write_json
+
+State = Literal["done", "failed", "under way", "waiting"]
+
+_FILE: Final = "suite.json"
+
+
+class SuiteRecord:
+    """The record of a folder; every change is on disk at once."""
+
+    def __init__(self, folder: SuiteFolder, suite: Suite, plan: Sequence[Planned]) -> None:
+        self._path = folder.root / _FILE
+        self._folder = folder
+        former = _former(folder)
+        self._content: dict[str, Any] = {
+            "kind": "suite",
+            "tables": former.get("tables", {}),
+            "cities": former.get("cities", {}),
+            "experiments": former.get("experiments", {}),
+        }
+        self._content["tables"] |= {table.name: table.to_dict() for table in suite.tables}
+        for planned in plan:
+            self._add(planned)
+        self._save()
+
+    def note(
+        self,
+        experiment: Experiment,
+        state: State,
+        *,
+        why: str = "",
+        proof: dict[str, Any] | None = None,
+    ) -> None:
+        """Say how an experiment stands."""
+        entry = self._content["experiments"][experiment.name]
+        entry |= {"state": state, "why": why, **_from_proof(proof or {})}
+        self._save()
+
+    def _add(self, planned: Planned) -> None:
+        experiment = planned.experiment
+        city = experiment.city
+        self._content["cities"][city.name] = {
+            "folder": str(city.folder),
+            "fingerprint": city.fingerprint,
+        }
+        self._content["experiments"][experiment.name] = {
+            "city": city.name,
+            "row": experiment.row.name,
+            "seed": experiment.seed,
+            "state": "done" if planned.is_there else "waiting",
+            "why": planned.why,
+            "commands": [
+                shlex.join(["castpoi", *words]) for words in commands_of(experiment, self._folder)
+            ],
+            **_from_proof(self._folder.proof(experiment) if planned.is_there else {}),
+        }
+
+    def _save(self) -> None:
+        write_json(self._path, self._content)
+
+
+def _from_proof(proof: dict[str, Any]) -> dict[str, Any]:
+    return {"seconds": proof.get("seconds"), "key": proof.get("key")}
+
+
+def _former(folder: SuiteFolder) -> dict[str, Any]:
+    try:
+        return read_json(folder.root / _FILE)
+    except BrokenFolder:
+        return {}

@@ -1,0 +1,220 @@
+"""`castpoi reproduce`, as a person, a failing row and a power cut would use it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from castpoi.cli.reproduce import reproduce
+from castpoi.evaluation.result import Result
+from castpoi.files import read_json
+from tests.conftest import CommandLine
+from tests.contract import odd_city
+from tests.training.small import TINY
+
+_TINY = ", ".join(f"{name} = {value}" for name, value in TINY.items())
+
+COUNTED = """
+title = "Own"
+seeds = [1, 2]
+[rows.revisit]
+label = "Revisit heuristic"
+method = "revisit"
+role = "heuristic"
+[rows.recent]
+label = "Most recent"
+method = "recent"
+role = "heuristic"
+"""
+
+LEARNED = f"""
+[rows.learned]
+label = "CaST-POI"
+method = "castpoi"
+role = "ours"
+set = {{ epochs = 60, patience = 60, {_TINY} }}
+"""
+
+BROKEN = """
+[rows.broken]
+label = "Broken"
+method = "castpoi"
+role = "ablation"
+set = { heads = 3 }
+"""
+
+
+@pytest.fixture
+def city(tmp_path: Path) -> Path:
+    village = odd_city()
+    replace(village, manifest={**village.manifest, "train": 8}).save(tmp_path / "village")
+    return tmp_path / "village"
+
+
+def suite(folder: Path, *parts: str) -> Path:
+    (folder / "own.toml").write_text("".join(parts))
+    return folder / "own.toml"
+
+
+def started(*words: object) -> "subprocess.Popen[bytes]":
+    """A castpoi command in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "castpoi.cli.main", *map(str, words)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def test_a_plan_is_shown_and_nothing_is_written(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    words = ["reproduce", city, "--suite", "all", "--seeds", 42, 43, 44, "--out", out, "--dry-run"]
+    shown = castpoi(*words)
+    assert shown.code == 0
+    assert "village/castpoi/44" in shown.out
+    assert "village/no-candidate-conditioning/44" in shown.out
+    assert "rough rates" in shown.out
+    assert "not known" in shown.out  # nobody has measured the baselines yet
+    assert "40 of 40 experiments are to be run: at least" in shown.out  # 13 rows x 3, and one
+    found = castpoi(*words, "--json").json
+    assert (found["to_run"], found["all_known"]) == (40, False)
+    assert found["experiments"][0] == {
+        "name": "village/sasrec/42", "city": "village", "row": "sasrec", "seed": 42,
+        "why": "missing", "seconds": None, "source": "not known",
+    }  # fmt: skip
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "seeds"),
+    [
+        (["CITY", "--seeds", "1", "2", "3"], [1, 2, 3]),
+        (["--seeds", "1", "2", "CITY"], [1, 2]),
+        (["--seeds", "1,2", "CITY", "--seeds", "2"], [1, 2]),
+        (["CITY", "--seeds=4,5"], [4, 5]),
+        (["CITY"], [42, 43, 44]),
+        (["CITY", "--only", "castpoi", "core", "--seeds", "7"], [7, 7]),
+        (["CITY", "--only=castpoi"], [42, 43, 44]),
+    ],
+)
+def test_seeds_and_rows_are_named_as_one_likes(
+    castpoi: CommandLine, city: Path, tmp_path: Path, words: list[str], seeds: list[int]
+) -> None:
+    only = () if "--only" in " ".join(words) else ("--only", "castpoi")
+    given = [str(city) if word == "CITY" else word for word in words]
+    ended = castpoi(
+        "reproduce", *given, *only, "--suite", "main", "--out", tmp_path / "out", "--dry-run",
+        "--json",
+    )  # fmt: skip
+    assert ended.code == 0, ended.err
+    assert [each["seed"] for each in ended.json["experiments"]] == seeds
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["--suite", "main"], 2, "Name a CITY, before --only; this suite names none."),
+        (["CITY", "--suite", "main", "--seeds", "x"], 2, "'x' is not a valid integer"),
+        (["CITY", "--suite", "main", "--seeds", "--only", "core"], 2, "'--only' is not a valid"),
+        (["CITY", "--suite", "main", "--seeds"], 2, "'--dry-run' is not a valid integer"),
+        (["CITY", "--suite", "mian"], 1, "no suite is named 'mian'"),
+        (["CITY", "--suite", "main", "--only", "you"], 1, "the suite main has no row 'you'"),
+        (["nowhere", "--suite", "main"], 1, "nowhere is not a folder; a city is expected there"),
+    ],
+)
+def test_wrong_words_are_told_before_any_work(
+    castpoi: CommandLine, city: Path, tmp_path: Path, words: list[str], code: int, sentence: str
+) -> None:
+    given = [str(city) if word == "CITY" else word for word in words]
+    ended = castpoi("reproduce", *given, "--dry-run", "--out", tmp_path / "out")
+    assert ended.code == code
+    assert sentence in ended.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_words_of_reproduce_are_a_contract() -> None:
+    options = {option for one in reproduce.params for option in one.opts}
+    assert options >= {
+        "--suite", "--seeds", "--out", "--only", "--jobs", "--threads", "--dry-run", "--keep-runs",
+        "--any-code", "--json", "--quiet", "--debug",
+    }  # fmt: skip
+
+
+def test_a_failing_row_is_told_at_the_end_and_the_others_are_there(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    own = suite(tmp_path, COUNTED.replace("[1, 2]", '[1]\ncities = ["village"]'), BROKEN)
+    ended = castpoi("reproduce", "--suite", own, "--out", out, "--jobs", 2)
+    assert ended.code == 1
+    for words in ("Revisit heuristic", "Most recent", "best of its column"):
+        assert words in ended.out
+    assert "FAILED village/broken/1: heads=3 must divide width=128" in ended.out
+    assert f"its log: {out}/logs/village/broken/1.log" in ended.out
+    assert "own: 2 done now, 0 there before, 1 failed." in ended.out
+    assert "village/revisit/0 is done" in ended.err
+    again = castpoi(
+        "reproduce", city, "--suite", own, "--out", out, "--only", "recent", "revisit", "--json",
+        "--quiet",
+    )  # fmt: skip
+    assert (again.code, again.err) == (0, "")
+    assert (again.json["there_before"], again.json["failed"]) == (2, [])
+    labels = {row["method"] for row in again.json["cities"]["village"]["rows"]}
+    assert labels == {"Revisit heuristic", "Most recent"}
+    states = read_json(out / "suite.json")["experiments"]
+    assert states["village/broken/1"]["state"] == "failed"
+
+
+def test_a_suite_that_was_killed_goes_on_where_it_was(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    out, own = tmp_path / "out", suite(tmp_path, COUNTED, LEARNED)
+    words = ["reproduce", city, "--suite", own, "--only", "recent", "learned", "--seeds", 5,
+             "--threads", 1, "--out", out]  # fmt: skip
+    process = started(*words)
+    state = out / "runs" / "village" / "learned" / "5.training" / "checkpoint.json"
+    deadline = time.monotonic() + 240
+    while not state.is_file() and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not (out / "village" / "learned").exists()
+    counted = (out / "village" / "recent" / "0" / "manifest.json").read_bytes()
+    again = castpoi(*words, "--json")
+    assert again.code == 0, again.err
+    assert again.json["there_before"] == 1
+    assert (out / "village" / "recent" / "0" / "manifest.json").read_bytes() == counted
+    result = out / "village" / "learned" / "5"
+    events = [json.loads(line) for line in (result / "run" / "log.jsonl").read_text().splitlines()]
+    resumed = [event for event in events if event["event"] == "training resumed"]
+    assert 0 < resumed[0]["epochs"] < 60
+    assert Result.load(result).seed == 5
+    assert {each.name for each in out.iterdir()} == {"suite.json", "village", "runs", "logs"}
+    assert not any(path.is_file() for path in (out / "runs" / "village").rglob("*"))
+
+
+def test_a_command_on_a_tether_ends_with_its_starter(tmp_path: Path) -> None:
+    waits = tmp_path / "waits.py"
+    waits.write_text(
+        "import threading, time\n"
+        "from castpoi.cli.tethered import end_with_starter\n"
+        "threading.Thread(target=end_with_starter, daemon=True).start()\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, waits], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ}
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout.readline() == b"ready\n"
+    process.stdin.close()
+    assert process.wait(timeout=30) == 1
+    process.stdout.close()

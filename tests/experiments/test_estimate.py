@@ -1,0 +1,89 @@
+"""How long experiments may take, worked by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from castpoi.experiments.estimate import (
+    NOT_KNOWN,
+    Estimate,
+    Estimator,
+    Former,
+    duration_words,
+    remaining,
+)
+from castpoi.experiments.experiment import CityFolder, Experiment
+from castpoi.experiments.suite import Row
+
+ROW = Row(name="mine", label="Mine", method="castpoi", role="ours", preset="fast")
+
+
+def former(city: CityFolder, seconds: float, *, threads: int = 2, row: Row = ROW) -> Former:
+    return Former(
+        recipe=row.recipe,
+        fingerprint=city.fingerprint,
+        train_checkins=city.train_checkins,
+        threads=threads,
+        seconds=seconds,
+    )
+
+
+def test_other_seeds_of_the_row_tell_best(village: CityFolder) -> None:
+    town = replace(village, fingerprint="town", train_checkins=800)
+    wanted = Experiment(city=village, row=ROW, seed=3)
+    estimator = Estimator([former(town, 9.0), former(village, 100.0)], threads=2)
+    assert estimator.estimate(wanted) == Estimate(100.0, "measured")
+    estimator.learn(former(village, 300.0))
+    assert estimator.estimate(wanted).seconds == 200.0  # the median of two
+
+
+def test_half_the_cores_take_twice_the_time(village: CityFolder) -> None:
+    estimator = Estimator([former(village, 100.0, threads=2)], threads=1)
+    assert estimator.estimate(Experiment(city=village, row=ROW, seed=3)).seconds == 200.0
+
+
+def test_another_city_tells_by_its_checkins(village: CityFolder) -> None:
+    town = replace(village, fingerprint="town", train_checkins=10 * village.train_checkins)
+    estimator = Estimator([former(town, 100.0)], threads=2)
+    guess = estimator.estimate(Experiment(city=village, row=ROW, seed=3))
+    assert guess == Estimate(10.0, "other cities")
+
+
+def test_without_measurements_the_rates_of_castpoi_tell(village: CityFolder) -> None:
+    city = replace(village, train_checkins=100_000)
+    estimator = Estimator([], threads=2)
+    plain = estimator.estimate(Experiment(city=city, row=ROW, seed=3))
+    assert plain == Estimate(pytest.approx(340.0), "rates")  # type: ignore[arg-type]
+    changed = replace(ROW, settings={"width": "64"})
+    rough = estimator.estimate(Experiment(city=city, row=changed, seed=3))
+    assert (rough.seconds, rough.source) == (plain.seconds, "rough rates")
+
+
+def test_counting_takes_seconds_and_what_nobody_knows_is_not_known(village: CityFolder) -> None:
+    estimator = Estimator([], threads=2)
+    counted = replace(ROW, method="revisit", preset=None)
+    assert estimator.estimate(Experiment(city=village, row=counted, seed=0)).seconds == 3.0
+    unknown = replace(ROW, method="caser", preset="tuned")
+    assert estimator.estimate(Experiment(city=village, row=unknown, seed=0)) == NOT_KNOWN
+
+
+def test_the_time_left_is_shared_among_jobs_but_never_below_the_longest() -> None:
+    ten, hundred = Estimate(10.0, ""), Estimate(100.0, "")
+    assert remaining([ten] * 4, [], jobs=2).seconds == 20.0
+    assert remaining([ten, ten, hundred], [], jobs=2).seconds == 100.0
+    assert remaining([ten], [(hundred, 70.0)], jobs=1).seconds == 40.0
+    assert remaining([], [(hundred, 500.0)], jobs=1).seconds == 5.0  # overdue, not done
+
+
+def test_what_is_not_known_makes_it_at_least() -> None:
+    assert remaining([Estimate(90.0, "")], [], jobs=1).words == "about 2 min"
+    assert remaining([Estimate(90.0, ""), NOT_KNOWN], [], jobs=1).words == "at least 2 min"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.4, "0 s"), (59.4, "59 s"), (60, "1 min"), (3599, "1 h 0 min"), (7500, "2 h 5 min"),
+     (273_600, "3 d 4 h")],
+)  # fmt: skip
+def test_durations_read_well(seconds: float, words: str) -> None:
+    assert duration_words(seconds) == words

@@ -1,0 +1,47 @@
+"""From a suite, cities and seeds to experiments."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from castpoi.errors import BadInput, BrokenFolder
+from castpoi.experiments.experiment import CityFolder, experiments_of
+from castpoi.experiments.suite_file import read_suite
+from castpoi.files import write_json
+
+
+def test_the_first_seed_of_all_rows_comes_first_and_counting_needs_one(village: CityFolder) -> None:
+    town = replace(village, folder=Path("town"))
+    found = experiments_of(
+        read_suite("all"), [village, town], [42, 43], only=["revisit", "castpoi"]
+    )
+    assert [each.name for each in found] == [
+        "village/revisit/0", "village/castpoi/42", "town/revisit/0", "town/castpoi/42",
+        "village/castpoi/43", "town/castpoi/43",
+    ]  # fmt: skip
+
+
+def test_an_unknown_row_is_told_with_the_known_ones(village: CityFolder) -> None:
+    with pytest.raises(BadInput, match="the suite heuristics has no row 'revist'; its rows are re"):
+        experiments_of(read_suite("heuristics"), [village], [42], only=["revist"])
+
+
+def test_two_cities_of_one_name_are_refused(village: CityFolder) -> None:
+    twin = replace(village, folder=Path("elsewhere/village"))
+    with pytest.raises(BadInput, match="two cities are named village; name each once"):
+        experiments_of(read_suite("heuristics"), [village, twin], [42])
+
+
+def test_a_city_named_like_a_folder_of_the_suite_is_refused(
+    village: CityFolder, tmp_path: Path
+) -> None:
+    village.folder.rename(tmp_path / "runs")
+    with pytest.raises(BadInput, match="is named runs, as a folder of every suite; rename the"):
+        CityFolder.at(tmp_path / "runs")
+
+
+def test_a_city_that_does_not_say_its_size_is_refused(village: CityFolder) -> None:
+    write_json(village.folder / "manifest.json", {"kind": "city", "fingerprint": "f"})
+    with pytest.raises(BrokenFolder, match="does not say train; prepare the city again"):
+        CityFolder.at(village.folder)

@@ -1,0 +1,214 @@
+"""Suites as files: those that come with castpoi, a person's own, and what is wrong with them."""
+
+from pathlib import Path
+
+import pytest
+
+from castpoi.errors import BadInput, UnknownMethod
+from castpoi.experiments.suite import Suite
+from castpoi.experiments.suite_file import read_suite, suite_names
+
+ROW = """
+[rows.mine]
+label = "Mine"
+method = "castpoi"
+role = "ours"
+"""
+
+
+def read(folder: Path, content: str, *, name: str = "own.toml") -> Suite:
+    (folder / name).write_text(content)
+    return read_suite(str(folder / name))
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_every_suite_of_castpoi_can_be_read(name: str) -> None:
+    suite = read_suite(name)
+    assert suite.name == name
+    assert suite.rows
+
+
+def test_the_main_table_holds_seven_baselines_a_heuristic_and_ours() -> None:
+    (table,) = read_suite("main").tables
+    roles = [row.role for row in table.rows]
+    assert [roles.count(role) for role in ("baseline", "heuristic", "ours")] == [7, 1, 1]
+    assert {row.preset for row in table.rows if row.role == "baseline"} == {"paper"}
+    (family,) = table.families
+    assert (family.against, len(family.metrics), family.together) == (
+        "strongest baseline", 5, "table",
+    )  # fmt: skip
+
+
+def test_the_ablation_takes_away_one_part_at_a_time() -> None:
+    (table,) = read_suite("ablation").tables
+    taken = [dict(row.settings) for row in table.rows]
+    assert taken == [
+        {},
+        {"temporal_bias": "false"},
+        {"spatial_bias": "false"},
+        {"candidate_conditioning": "false"},
+        {"revisit_gate": "false"},
+        {"backbone": "false"},
+    ]
+    (family,) = table.families
+    assert len(family.against) == 5
+    assert family.together == "cell"
+
+
+def test_all_has_both_tables_and_castpoi_only_once() -> None:
+    suite = read_suite("all")
+    assert [table.name for table in suite.tables] == ["main", "ablation"]
+    names = [row.name for row in suite.rows]
+    assert names.count("castpoi") == 1
+    assert len(names) == 9 + 5
+    assert [table.rows[-1 if table.name == "main" else 0].label for table in suite.tables] == [
+        "CaST-POI", "Full model",
+    ]  # fmt: skip
+
+
+def test_a_person_writes_rows_settings_cities_and_families(tmp_path: Path) -> None:
+    suite = read(
+        tmp_path,
+        """
+        title = "Wider"
+        seeds = [7]
+        cities = ["here/nyc"]
+        include = ["heuristics"]
+        [rows.mine]
+        label = "Mine"
+        method = "castpoi"
+        role = "ours"
+        set = { width = 64, dropout = 0.1, spatial_bias = true, spatial_edges_km = [0.5, 2] }
+        [rows.deep]
+        label = "Deep"
+        method = "castpoi"
+        preset = "paper"
+        role = "ablation"
+        [families.depth]
+        row = "mine"
+        against = ["deep"]
+        together = "cell"
+        """,
+    )
+    assert (suite.seeds, suite.cities) == ((7,), (str(tmp_path / "here/nyc"),))
+    assert [table.name for table in suite.tables] == ["heuristics", "own"]
+    mine, deep = suite.tables[1].rows
+    assert mine.preset == "fast"  # the default is named
+    assert mine.settings == {
+        "width": "64", "dropout": "0.1", "spatial_bias": "true", "spatial_edges_km": "0.5,2",
+    }  # fmt: skip
+    assert deep.preset == "paper"
+    assert len(suite.tables[1].families[0].metrics) == 8  # all, unless told otherwise
+
+
+def wrong(folder: Path, content: str) -> str:
+    """What is said of a file that is not right."""
+    with pytest.raises(BadInput) as told:
+        read(folder, content)
+    return str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("title = ", "own.toml is not valid TOML"),
+        ("titel = 'x'", "own.toml: titel is not a key of a suite; did you mean 'title'?"),
+        ("rows = 3", "own.toml: rows is a whole number; give a table"),
+        ("title = 'x'\n[rows]\na = 3", "own.toml: rows.a is a whole number; give a table"),
+        (ROW, "own.toml: title is missing; give a text"),
+        ("title = ' '" + ROW, "own.toml: title is empty; give a text"),
+        ("title = 'x'", "the suite own has no row; give it at least one"),
+        ("seeds = 4", "own.toml: seeds is a whole number; give a list"),
+        ("seeds = [-1]", "own.toml: seeds holds -1; give numbers of at least 0"),
+        ("seeds = ['1']", "own.toml: seeds holds a text; every entry is a whole number"),
+        ("seeds = [true]", "own.toml: seeds holds true or false; every entry is a whole number"),
+        ("seeds = [4, 4]", "own.toml: seeds holds 4 twice; leave one out"),
+        ("include = ['own.toml']", "own.toml includes itself; take it out of 'include'"),
+        ("include = ['mian']", "no suite is named 'mian' and no such file is there; did you mean"),
+    ],
+)
+def test_what_is_wrong_with_a_suite_is_told_with_file_and_key(
+    tmp_path: Path, content: str, sentence: str
+) -> None:
+    assert sentence in wrong(tmp_path, content)
+
+
+@pytest.mark.parametrize(
+    ("method", "line", "sentence"),
+    [
+        ("castpoi", "presett = 'paper'", ".presett is not a key of a suite; did you mean 'preset'"),
+        ("castpoi", "preset = 'tuned'", ".preset is 'tuned'; choose fast or paper"),
+        ("castpoi", "set = { width = { a = 1 } }", ".set.width is a table; give a text, a number"),
+        ("revisit", "set = { width = 8 }", ".set: revisit is counted, not learned"),
+        ("revisit", "preset = 'paper'", ".preset: revisit has no presets; leave it out"),
+        (
+            "target-attention",
+            "set = { revisit_gate = true }",
+            ".set.revisit_gate: target-attention is defined by revisit_gate=false",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_row_is_told_with_file_row_and_key(
+    tmp_path: Path, method: str, line: str, sentence: str
+) -> None:
+    content = "title = 'x'" + ROW.replace("castpoi", method) + line
+    assert f"own.toml: rows.mine{sentence}" in wrong(tmp_path, content)
+
+
+def test_a_row_needs_a_method_a_known_role_and_the_name_of_a_folder(tmp_path: Path) -> None:
+    start = "title = 'x'\n"
+    lacking = wrong(tmp_path, start + ROW.replace('method = "castpoi"', ""))
+    assert "own.toml: rows.mine.method is missing; give a text" in lacking
+    role = wrong(tmp_path, start + ROW.replace('"ours"', '"best"'))
+    assert "rows.mine.role is 'best'; choose ours or baseline or heuristic or ablation" in role
+    name = wrong(tmp_path, start + ROW.replace("rows.mine", "rows.'a/b'"))
+    assert "own.toml: rows.a/b cannot be the name of a folder" in name
+
+
+def test_rows_are_told_apart_by_name_and_label(tmp_path: Path) -> None:
+    twins = "title = 'x'" + ROW + ROW.replace("rows.mine", "rows.other")
+    assert "the rows mine and other of the suite own are both labelled 'Mine'" in wrong(
+        tmp_path, twins
+    )
+    taken = ROW.replace("rows.mine", "rows.castpoi") + "preset = 'paper'"
+    told = wrong(tmp_path, "title = 'x'\ninclude = ['main']" + taken)
+    assert "two rows named castpoi with different methods or settings; rename one" in told
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        (["row = 'you'"], ".row is 'you'; choose mine"),
+        (["row = 'mine'", "metrics = ['HR']"], ".metrics holds 'HR'; choose of HR@1"),
+        (["row = 'mine'"], ".against names no row; give 'strongest baseline' or a list"),
+        (["row = 'mine'", "against = ['mine']"], ".against holds 'mine'; give 'strongest base"),
+        (["row = 'mine'", "against = 'weak'"], ".against is 'weak'; choose strongest baseline"),
+        (
+            ["row = 'mine'", "against = 'strongest baseline'"],
+            ".against is 'strongest baseline', but no row here has the role baseline",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_family_is_told_with_file_family_and_key(
+    tmp_path: Path, lines: list[str], sentence: str
+) -> None:
+    content = "title = 'x'" + ROW + "\n".join(["[families.f]", *lines])
+    assert f"own.toml: families.f{sentence}" in wrong(tmp_path, content)
+
+
+def test_an_unknown_method_is_told_with_its_row(tmp_path: Path) -> None:
+    with pytest.raises(UnknownMethod, match=r"own.toml: rows.mine.method: no method is named 'cas"):
+        read(tmp_path, "title = 'x'" + ROW.replace('"castpoi"', '"castpio"'))
+
+
+def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "own.toml").write_text("title = 'deep'" + ROW)
+    with pytest.raises(BadInput, match=r"own\.toml has two tables named own; rename one"):
+        read(tmp_path, "title = 'x'\ninclude = ['deep/own.toml']" + ROW)
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_bytes(b"title = '\xff'")
+    with pytest.raises(BadInput, match=r"own\.toml is not valid TOML"):
+        read_suite(str(tmp_path / "own.toml"))
