@@ -1,7 +1,7 @@
 """Which epoch is kept, when training ends, and the cheap ranks by which both are decided.
 
 To choose an epoch, the reader reads only a shortlist: the best places by the other three terms.
-All others keep their score without it. Evaluation never ranks this way.
+All others stand below it. Evaluation never ranks this way.
 
 Shapes: B histories, P places, M shortlisted places.
 """
@@ -53,7 +53,11 @@ class ShortlistRanker:
         rows = torch.arange(1, self.places + 1, device=encoded.state.device)
         scores = self.scorer.quick(encoded, rows)  # [B, P]
         shortlist = scores.topk(self.size, dim=1, sorted=False).indices  # [B, M]
-        scores.scatter_(1, shortlist, self.scorer.score(encoded, shortlist + 1))
+        exact = self.scorer.score(encoded, shortlist + 1)
+        # only differences between places mean something, so scores with and without the reader
+        # cannot be compared: all others stand below the shortlist, in their own order
+        below = exact.amin(dim=1, keepdim=True) - scores.amax(dim=1, keepdim=True) - 1
+        scores.add_(below).scatter_(1, shortlist, exact)
         array: NDArray[np.float32] = scores.float().cpu().numpy()
         return array
 
