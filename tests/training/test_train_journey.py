@@ -50,6 +50,16 @@ def test_a_city_is_learned_evaluated_and_ranked(
     assert 0 < ended.json["metrics"]["MRR"] < 1
 
 
+def test_curves_are_drawn_where_they_are_asked_for(
+    castpoi: CommandLine, town_folder: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("tensorboard", reason="castpoi[tensorboard] is not installed")
+    curves = tmp_path / "curves"
+    words = [*TRAIN, "--epochs", 1, "--out", tmp_path / "run", "--tensorboard", curves]
+    assert castpoi("train", town_folder, *words).code == 0
+    assert [path.name.split(".")[0] for path in curves.iterdir()] == ["events"]
+
+
 def test_a_training_killed_in_mid_epoch_ends_with_the_same_bytes(
     castpoi: CommandLine, town_folder: Path, tmp_path: Path
 ) -> None:

@@ -62,6 +62,12 @@ from castpoi.run import Run
     show_default=True,
     help="Continue the very same training if it was interrupted.",
 )
+@click.option(
+    "--tensorboard",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Draw the curves of a learned method here (extra castpoi[tensorboard]).",
+)
 @speaks
 def train(
     console: Console,
@@ -76,6 +82,7 @@ def train(
     changes: tuple[str, ...],
     device: str,
     resume: bool,
+    tensorboard: Path | None,
     **named: str | None,
 ) -> None:
     """Train a method on a CITY and write a run.
@@ -106,6 +113,7 @@ def train(
             overwrite=overwrite,
             progress=progress,
             options=options,
+            tensorboard=tensorboard,
         )
     if World.from_environment().is_first:
         _tell(console, run, city)

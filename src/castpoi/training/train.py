@@ -23,6 +23,7 @@ from castpoi.progress import Progress, Silence
 from castpoi.provenance import Stopwatch, commit
 from castpoi.ranker import SavableRanker
 from castpoi.run import LOG, Run, RunLog, load_run, places_of, write_run
+from castpoi.training.tensorboard import TensorBoardLog
 from castpoi.training.trainer import Log, NoLog, Trainer, TrainingOptions
 from castpoi.training.world import World
 
@@ -39,6 +40,7 @@ def train(
     overwrite: bool = False,
     progress: Progress | None = None,
     options: TrainingOptions | None = None,
+    tensorboard: Path | None = None,
 ) -> Run:
     """Fit a method on a city and write a run, which appears whole or not at all."""
     chosen = METHODS.named(method)
@@ -56,8 +58,11 @@ def train(
             "run started", method=method, seed=seed, commit=commit(), fingerprint=city.fingerprint
         )
         made_with = replace(options, workshop=workshop)
+        curves: Log = log
+        if tensorboard is not None and world.is_first:
+            curves = TensorBoardLog(log, tensorboard)
         ranker = fit(
-            chosen, city, part=part, seed=seed, log=log, progress=progress, options=made_with
+            chosen, city, part=part, seed=seed, log=curves, progress=progress, options=made_with
         )
         log.event("run finished", seconds=round(work.seconds, 3))
         with _place_for(out, world) as place:
