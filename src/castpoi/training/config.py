@@ -22,7 +22,7 @@ class TrainingConfig:
 
     objective: ObjectiveName = "fast"
     """`full`: the paper's, every prefix against every place; `fast`: the same loss, cheaper."""
-    epochs: int = 6
+    epochs: int = 4
     """Most passes over the train part."""
     batch: int = 128
     """Prefixes a step of the full objective."""
