@@ -56,6 +56,13 @@ class DistanceBuckets(nn.Module):
             return self.table[candidates.unsqueeze(2), visited.unsqueeze(1)]
         return _buckets(self.vectors[candidates], self.vectors[visited], self.edges)
 
+    def nearest(self, visited: Tensor) -> Tensor:
+        """Bucket of every place by its nearest of some visits. [B, T] rows -> [B, P] bytes"""
+        every = torch.arange(1, self.places + 1, device=visited.device)
+        known, number = visited.unique(return_inverse=True)  # [V], [B, T]
+        buckets = self.between(known, every)  # [V, P]
+        return torch.stack([buckets[slot] for slot in number.unbind(dim=1)]).amin(dim=0)
+
     def between(self, visited: Tensor, candidates: Tensor) -> Tensor:
         """Buckets of all visits with all candidates. [V], [C] -> [V, C] bytes"""
         if self.has_table:

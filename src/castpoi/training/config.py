@@ -30,8 +30,8 @@ class TrainingConfig:
     """Windows a step of the fast objective; each has up to `window` targets."""
     hard_candidates: int = 16
     """Fast objective: candidates of a target that are the hardest by the other three terms."""
-    drawn_candidates: int = 16
-    """Fast objective: candidates of a target drawn by their chance; they stand for the others."""
+    drawn_candidates: int = 20
+    """Fast objective: candidates of a target drawn from all others, for which they stand."""
 
     learning_rate: float = 1e-3
     """Highest step size of AdamW, reached at the end of the warm-up."""

@@ -1,11 +1,12 @@
 """Places drawn to stand for all that the reader does not read.
 
-The sum of exp(s + r) over thousands of places is to be known from a few. Drawn by their chance
-exp(s), unlikely places would never be seen, and a reader could raise them at will; drawn evenly,
-the likely ones hardly ever would. So a third of the draws follows the chance, a third its square
-root, and a third is even; each draw is weighed by its chance over the chance to be drawn.
+The sum of exp(s + r) over thousands of places is to be known from a few. What is never drawn, the
+reader could raise at will: were places drawn by their chance exp(s) alone, it would raise unlikely
+ones; were they drawn evenly, those nearby. So a quarter of the draws follows the chance, a quarter
+its square root, a quarter the distance from the last visits, and a quarter is even; each draw is
+weighed by its chance over the chance to be drawn.
 
-Shapes: R targets, V places, n draws.
+Shapes: R targets, V places, W ways of drawing, n draws.
 """
 
 from typing import Final
@@ -14,40 +15,50 @@ import numpy as np
 import torch
 from torch import Tensor
 
-_WAYS: Final = 3
+NEAR_WEIGHTS: Final = (16.0, 4.0, 1.0, 0.1)
+"""How much likelier a place is to be drawn in each bucket of distance; farther ones never are."""
+_WAYS: Final = 4
 _LEAST: Final = 1e-30  # where nothing is left to draw from, nothing is divided by zero
 
 
-def draw_places(chance: Tensor, count: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-    """Places of each row and what they stand for; chances need not sum to 1. -> [R, n], [R, n]"""
-    rows, places = chance.shape
+def draw_places(
+    chance: Tensor, bucket: Tensor, count: int, rng: np.random.Generator
+) -> tuple[Tensor, Tensor]:
+    """Places of each target, and how much each stands for. [R, V], [R, V] -> [R, n], [R, n]
+
+    Chances need not sum to 1; the bucket is that of the distance from the last visits.
+    """
+    nearness = _nearness(chance, bucket)
+    densities = torch.stack([chance, chance.sqrt(), nearness, torch.ones_like(chance)])
+    summed = densities.cumsum(dim=2)  # [W, R, V]
+    whole = summed[:, :, -1:].clamp(min=_LEAST)
     counts = [len(part) for part in np.array_split(np.arange(count), _WAYS)]
-    starts = torch.from_numpy(rng.random((_WAYS, rows, 1), dtype=np.float32)).to(chance.device)
-    levels = [
-        (start + torch.arange(each, device=chance.device)) / max(1, each)
-        for start, each in zip(starts, counts, strict=True)
-    ]  # even steps from a random start: each place as likely as it should be, the draws apart
-    root = chance.sqrt()
-    summed, summed_root = chance.cumsum(dim=1), root.cumsum(dim=1)
+    starts = torch.from_numpy(rng.random((_WAYS, len(chance), 1), dtype=np.float32))
     drawn = torch.cat(
         [
-            _passed(summed, levels[0]),
-            _passed(summed_root, levels[1]),
-            (levels[2] * places).long().clamp(max=places - 1),
+            _passed(each, start.to(chance.device), steps)
+            for each, start, steps in zip(summed, starts, counts, strict=True)
         ],
         dim=1,
     )  # [R, n]
-    likely = chance.gather(1, drawn) / summed[:, -1:].clamp(min=_LEAST)
-    rooted = root.gather(1, drawn) / summed_root[:, -1:].clamp(min=_LEAST)
-    evenly = torch.full_like(likely, 1 / places)
-    parts = likely.new_tensor(counts) / count
-    density = parts[0] * likely + parts[1] * rooted + parts[2] * evenly
+    # how likely each way was to draw each place, whichever way drew it
+    by_way = densities.gather(2, drawn.expand(_WAYS, -1, -1)) / whole  # [W, R, n]
+    parts = chance.new_tensor(counts) / count  # [W]
+    density = torch.einsum("w,wrn->rn", parts, by_way)
     # even where no place has a chance
-    weight = (likely / density.clamp(min=_LEAST)).clamp(min=_LEAST)
+    weight = (by_way[0] / density.clamp(min=_LEAST)).clamp(min=_LEAST)
     return drawn, weight / weight.sum(dim=1, keepdim=True)
 
 
-def _passed(summed: Tensor, levels: Tensor) -> Tensor:
-    """Places at which a running sum passes each level of the whole. [R, V], [R, n] -> [R, n]"""
+def _nearness(chance: Tensor, bucket: Tensor) -> Tensor:
+    """How likely each place is to be drawn for its distance. [R, V], [R, V] -> [R, V]"""
+    weights = chance.new_zeros(256)
+    weights[: len(NEAR_WEIGHTS)] = chance.new_tensor(NEAR_WEIGHTS)
+    return weights[bucket.int()] * (chance > 0)  # what is read anyway is not drawn
+
+
+def _passed(summed: Tensor, start: Tensor, steps: int) -> Tensor:
+    """Places at which a running sum passes even steps of the whole. [R, V], [R, 1] -> [R, n]"""
+    levels = (start + torch.arange(steps, device=summed.device)) / max(1, steps)
     passed = torch.searchsorted(summed, levels * summed[:, -1:], right=True)
     return passed.clamp(max=summed.shape[1] - 1)

@@ -10,6 +10,7 @@ V places.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import torch
@@ -38,6 +39,8 @@ from castpoi.training.windows import (
     train_histories,
 )
 
+_LAST_VISITS: Final = 5  # from which nearby candidates are drawn
+
 
 @dataclass(frozen=True, kw_only=True)
 class FastConfig:
@@ -47,7 +50,7 @@ class FastConfig:
     """Windows in a batch; each has up to 50 targets."""
     hard_candidates: int = 16
     """Hardest places by the other three terms among a target's candidates."""
-    drawn_candidates: int = 16
+    drawn_candidates: int = 20
     """Candidates drawn from all other places; they stand for all of these."""
     explore_weight: float = 1.5
     """Weight of a target that its history does not know."""
@@ -83,6 +86,7 @@ class FastObjective:
         builder = BatchBuilder(config=model, lat=lat, lon=lon)
         self.facts = builder.facts(histories)
         self.place = histories.place
+        self.user_begin = np.repeat(histories.bounds[:-1], histories.lengths)  # [N]
         self.known = known_places(histories, model.revisit_window)
         self.is_new_after = _is_new_after(histories.place, self.known)
         self.windows: list[TrainWindow] = cut_windows(histories, model.window)
@@ -120,7 +124,8 @@ class FastObjective:
         reading, refinement = None, state.new_zeros(0, 0)
         if model.refinement is not None:
             rng = np.random.default_rng(batch.seed)
-            reading = self._choose(scores, target, rng)
+            nearest = model.distances.nearest(self._last_rows(layout.visit).to(device))
+            reading = self._choose(scores, target, nearest, rng)
             refinement = self._read(model, states, layout, reading)
         lesson = Lesson(
             scores=scores,
@@ -172,14 +177,21 @@ class FastObjective:
         raised = torch.from_numpy(owner * self.places + place).to(state.device)
         return raised, model.revisit_gate(state, revisits)
 
-    def _choose(self, scores: Tensor, target: Tensor, rng: np.random.Generator) -> Reading:
-        """Which candidates the reader reads for each target. [R, V], [R]"""
+    def _last_rows(self, visit: NDArray[np.int64]) -> Tensor:
+        """Rows of the last places visited up to each visit. [R] -> [R, a few]"""
+        last = np.maximum(visit[:, None] - np.arange(_LAST_VISITS), self.user_begin[visit][:, None])
+        return torch.from_numpy(self.place[last] + 1)
+
+    def _choose(
+        self, scores: Tensor, target: Tensor, nearest: Tensor, rng: np.random.Generator
+    ) -> Reading:
+        """Which candidates the reader reads for each target. [R, V], [R], [R, V]"""
         asked = target.unsqueeze(1)  # [R, 1]
         others = scores.scatter(1, asked, -torch.inf)
         hardest = others.topk(self.config.hard_candidates, dim=1)
         rest = others.scatter_(1, hardest.indices, -torch.inf)
         chance = rest.sub_(hardest.values.amax(dim=1, keepdim=True)).exp_()  # [R, V]
-        drawn, weight = draw_places(chance, self.config.drawn_candidates, rng)
+        drawn, weight = draw_places(chance, nearest, self.config.drawn_candidates, rng)
         candidates = torch.cat([asked, hardest.indices, drawn], dim=1)  # [R, C]
         return Reading(candidates=candidates, weight=weight)
 
