@@ -18,6 +18,7 @@ from castpoi.files import check_vacant
 from castpoi.methods import METHODS
 from castpoi.progress import Progress
 from castpoi.ranker import SavableRanker
+from castpoi.reports.learned_biases import read_biases
 from castpoi.run import Run, load_run
 
 
@@ -29,7 +30,7 @@ class _Contender:
     city: City
     method: str
     seed: int
-    origin: dict[str, str]
+    origin: dict[str, Any]
 
 
 @click.command(
@@ -116,8 +117,24 @@ def _from_run(folder: Path, city_folder: Path | None, part: str) -> _Contender:
     run = load_run(folder)
     city = City.load(city_folder) if city_folder else _city_of(run)
     run.check_may_foretell(city.fingerprint, part)
-    origin = {"run": str(folder.resolve()), "city": str((city_folder or run.city).resolve())}
+    origin: dict[str, Any] = {
+        "run": str(folder.resolve()),
+        "city": str((city_folder or run.city).resolve()),
+        "trained": _how_trained(run),
+    }
+    learned = read_biases(folder)  # a few numbers, so that reports can do without the weights
+    if learned:
+        origin["learned"] = learned
     return _Contender(run.ranker, city, run.method, run.seed, origin)
+
+
+def _how_trained(run: Run) -> dict[str, Any]:
+    """Where the run comes from and what it cost, for a result that outlives it."""
+    noted = ("commit", "started_utc", "wall_seconds", "peak_memory_mb")
+    return {
+        "config": run.ranker.config,
+        **{name: run.manifest[name] for name in noted if name in run.manifest},
+    }
 
 
 def _city_of(run: Run) -> City:

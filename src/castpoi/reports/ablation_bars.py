@@ -1,0 +1,75 @@
+"""Figure: what every part of the model is worth, as bars of what is lost without it."""
+
+from statistics import stdev
+from typing import Final
+
+from castpoi.reports.evidence import CityEvidence, mean_of
+from castpoi.reports.outline import OURS as OUR_ROLE
+from castpoi.reports.outline import TableOutline
+from castpoi.reports.picture import INK, LINE, OURS, RIVAL, SOFT, Picture, look, new_figure, only
+
+_METRICS: Final = ("HR@10", "MRR")
+
+
+def ablation_bars(outline: TableOutline, city: CityEvidence) -> Picture | None:
+    """Change from the full model in points, with its deviation; None without variants."""
+    full = next((row for row in outline.rows if row.role == OUR_ROLE), None)
+    variants = [row for row in outline.rows if row.role != OUR_ROLE]
+    variants = [row for row in variants if row.name in city.contenders]
+    if full is None or full.name not in city.contenders or not variants:
+        return None
+    labels = [row.label for row in variants]
+    at = [float(number) for number in range(len(variants))][::-1]
+    with look():
+        figure, panels = new_figure(0.75 + 0.26 * len(variants), panels=2, share_y=True)
+        for axes, metric in zip(panels, _METRICS, strict=True):
+            base = mean_of(city.contenders[full.name], metric)
+            band = _deviation(city, full.name, metric)
+            changes = [
+                100 * (mean_of(city.contenders[row.name], metric) - base) for row in variants
+            ]
+            spreads = [_deviation(city, row.name, metric) for row in variants]
+            if band is not None:
+                axes.axvspan(-band, band, color=LINE, linewidth=0)
+            axes.barh(
+                at,
+                changes,
+                height=0.62,
+                color=[OURS if change < 0 else RIVAL for change in changes],
+                xerr=[0.0 if each is None else each for each in spreads],
+                error_kw={"ecolor": INK, "elinewidth": 0.8, "capsize": 1.8},
+            )
+            axes.axvline(0, color=SOFT, linewidth=0.8)
+            axes.set_title(f"{metric} ({100 * base:.1f} full)")
+            axes.set_xlabel("change, points")
+        panels[0].set_yticks(at, labels)
+        panels[0].tick_params(axis="y", length=0)
+        panels[1].tick_params(axis="y", length=0)
+        only("x", panels)
+    losses = {row.label: _change(city, full.name, row.name) for row in variants}
+    worst = min(losses, key=lambda label: losses[label])
+    return Picture(
+        name=f"ablation-{city.name}",
+        finding=_finding(worst, losses[worst]),
+        caption=(
+            "Change from the full model, in points of percent; orange bars are gains. Whiskers: "
+            "sample deviation of the variant over seeds; grey band: that of the full model."
+        ),
+        figure=figure,
+    )
+
+
+def _finding(label: str, change: float) -> str:
+    if change >= 0:
+        return "No part is missed in HR@10"
+    part = label.removeprefix("w/o ")
+    return f"HR@10 loses most without the {part}: {-100 * change:.1f} points"
+
+
+def _change(city: CityEvidence, full: str, row: str) -> float:
+    return mean_of(city.contenders[row], "HR@10") - mean_of(city.contenders[full], "HR@10")
+
+
+def _deviation(city: CityEvidence, row: str, metric: str) -> float | None:
+    values = [100 * (result.metrics[metric] or 0.0) for result in city.contenders[row].results]
+    return stdev(values) if len(values) > 1 else None

@@ -1,0 +1,88 @@
+"""The table of what lies beyond accuracy: distance error, coverage, popularity, calibration.
+
+Calibration is told of learned methods only: the scores of the others are no logits.
+"""
+
+from collections.abc import Callable, Sequence
+from statistics import fmean
+
+from castpoi.evaluation.beyond_accuracy import BeyondAccuracy, beyond_accuracy
+from castpoi.evaluation.calibration import calibration
+from castpoi.evaluation.result import Result
+from castpoi.reports.evidence import CityEvidence, Evidence
+from castpoi.reports.outline import OURS, Row
+from castpoi.reports.table import NOTHING, Cell, Group, Table, number, percent
+
+_COLUMNS = (
+    "Method",
+    "Median km off",
+    "Mean km off",
+    "Coverage %",
+    "Popularity of first",
+    "of listed",
+    "of visited",
+    "Mean softmax %",
+    "Right first %",
+    "ECE %",
+)
+
+
+def beyond_table(evidence: Evidence, city: CityEvidence) -> Table | None:
+    """One line a row whose results keep their top places; None where none does."""
+    rows = [row for row in evidence.rows_of(city) if results_with_top(city, row)]
+    if not rows:
+        return None
+    return Table(
+        name=f"beyond-accuracy-{city.name}",
+        title=f"Beyond accuracy on {city.name}",
+        caption=(
+            "Km off: from the first place of the list to the place visited, 0 where it is right. "
+            "Coverage: share of all places in anybody's list of ten. Popularity: mean check-ins in "
+            "train, of first places, of all listed and of those visited. Softmax, share of right "
+            "first places and expected calibration error (ECE, ten bins) of learned methods only: "
+            "the scores of the others are no logits. Means over seeds."
+        ),
+        columns=_COLUMNS,
+        groups=[Group(heading="", rows=[_line(city, row) for row in rows])],
+    )
+
+
+def results_with_top(city: CityEvidence, row: Row) -> list[Result]:
+    """The results of a row that keep the ten best places of every target."""
+    return [
+        result
+        for result in city.contenders[row.name].results
+        if result.top is not None and result.places is not None
+    ]
+
+
+def _line(city: CityEvidence, row: Row) -> list[Cell]:
+    results = results_with_top(city, row)
+    measured = [beyond_accuracy(result) for result in results]
+    return [
+        Cell(
+            text=row.label,
+            note="\n".join(result.name for result in results),
+            is_ours=row.role == OURS,
+        ),
+        number(_mean(measured, lambda one: one.median_km_off)),
+        number(_mean(measured, lambda one: one.mean_km_off)),
+        percent(_mean(measured, lambda one: one.coverage), 1),
+        number(_mean(measured, lambda one: one.first.mean), 1),
+        number(_mean(measured, lambda one: one.listed.mean), 1),
+        number(_mean(measured, lambda one: one.visited.mean), 1),
+        *(_calibration_cells(results) if row.is_learned else [NOTHING] * 3),
+    ]
+
+
+def _calibration_cells(results: Sequence[Result]) -> list[Cell]:
+    measured = [calibration(result) for result in results]
+    return [
+        percent(fmean(one.sure for one in measured), 1),
+        percent(fmean(one.right for one in measured), 1),
+        percent(fmean(one.expected_error for one in measured), 1),
+    ]
+
+
+def _mean(measured: Sequence[BeyondAccuracy], of: Callable[[BeyondAccuracy], float]) -> float:
+    return fmean(of(one) for one in measured)

@@ -1,0 +1,62 @@
+"""Figure: what the reader has learned about the distance and the age of a visit."""
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Final
+
+from castpoi.reports.evidence import CityEvidence
+from castpoi.reports.learned_biases import LearnedBias, biases_of
+from castpoi.reports.outline import Row
+from castpoi.reports.picture import INK, OURS, SOFT, Picture, look, new_figure, only
+
+_TITLES: Final = {"spatial": "visit to candidate", "temporal": "age of the visit"}
+
+
+def bias_bars(city: CityEvidence, row: Row) -> Picture | None:
+    """Learned biases by bucket, mean over seeds with a dot a seed; None where none is at hand."""
+    seeds = [biases_of(finding) for finding in city.of(row.name)]
+    by_kind = {kind: [seed[kind] for seed in seeds if kind in seed] for kind in _TITLES}
+    drawn = {kind: biases for kind, biases in by_kind.items() if biases}
+    if not drawn:
+        return None
+    with look():
+        figure, panels = new_figure(1.75, panels=len(drawn))
+        for axes, (kind, biases) in zip(panels, drawn.items(), strict=True):
+            means = _means(biases)
+            at = list(range(len(means)))[::-1]
+            axes.barh(at, means, height=0.62, color=OURS)
+            if len(biases) > 1:
+                for bias in biases:
+                    axes.plot(bias.values, at, "o", color=INK, markersize=1.6)
+            axes.set_yticks(at, biases[0].buckets)
+            axes.tick_params(axis="y", length=0)
+            axes.axvline(0, color=SOFT, linewidth=0.8)
+            axes.set_title(_TITLES[kind])
+            axes.set_xlabel("bias of attention")
+        only("x", panels)
+    return Picture(
+        name=f"biases-{city.name}",
+        finding=_finding(drawn),
+        caption=(
+            "The scalar added to the attention of every visit, by bucket; e to its power is how "
+            f"many times as much a visit weighs. {_seed_words(max(map(len, drawn.values())))}"
+        ),
+        figure=figure,
+    )
+
+
+def _means(biases: Sequence[LearnedBias]) -> list[float]:
+    return [fmean(values) for values in zip(*(bias.values for bias in biases), strict=True)]
+
+
+def _finding(drawn: dict[str, list[LearnedBias]]) -> str:
+    if "spatial" not in drawn:
+        return "What the reader makes of the age of a visit"
+    highest = {bias.buckets[bias.values.index(max(bias.values))] for bias in drawn["spatial"]}
+    if len(highest) > 1:
+        return "The seeds do not agree which distance counts most"
+    return f"The reader looks most at visits {highest.pop()} from the candidate"
+
+
+def _seed_words(seeds: int) -> str:
+    return "One seed." if seeds == 1 else f"Mean over {seeds} seeds, a dot a seed."

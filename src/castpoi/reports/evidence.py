@@ -1,0 +1,285 @@
+"""The evidence in a folder: results by city and row, and the papers that belong to them.
+
+DIR may be the folder of a suite, one result, or any folder with results somewhere below it.
+Results of one split and part belong to one city; what was run beside them (`experiment.json`, the
+papers of the run in `run/`) is read where it stands.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final
+
+from castpoi.errors import BadInput, BrokenFolder
+from castpoi.evaluation.contender import Contender
+from castpoi.evaluation.result import Result
+from castpoi.files import is_folder_of, read_json
+from castpoi.reports.outline import (
+    ABLATION,
+    OURS,
+    RIVALS,
+    Row,
+    TableOutline,
+    outlines_in,
+    outlines_of,
+    row_in,
+    row_of_method,
+)
+
+_SUITE: Final = "suite.json"
+_NOT_RESULTS: Final = ("runs", "logs")
+_PLAIN_NAMES: Final = ("results", "res")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One result, the row it belongs to and where it stands."""
+
+    folder: Path
+    row: Row
+    city: str
+    result: Result
+    experiment: dict[str, Any]
+    """How a suite made it; empty where no suite did."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of its training."""
+        return self.result.seed
+
+    @cached_property
+    def run_folder(self) -> Path | None:
+        """The run it was made by: the papers beside the result, or the run itself if it stays."""
+        told = [Path(self.result.manifest["run"])] if "run" in self.result.manifest else []
+        return next((each for each in [self.folder / "run", *told] if _is_run(each)), None)
+
+    @cached_property
+    def weights_folder(self) -> Path | None:
+        """The run with its weights, if it is still there."""
+        told = self.result.manifest.get("run")
+        if told is None or not (Path(told) / "model.safetensors").is_file():
+            return None
+        return Path(told)
+
+    @cached_property
+    def run_manifest(self) -> dict[str, Any]:
+        """The manifest of its run; empty where there is none."""
+        return {} if self.run_folder is None else read_json(self.run_folder / "manifest.json")
+
+    @cached_property
+    def events(self) -> list[dict[str, Any]]:
+        """What happened in its training, in order; empty where no log is there."""
+        path = (self.run_folder or self.folder) / "log.jsonl"
+        if not path.is_file():
+            return []
+        try:
+            return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        except ValueError as problem:
+            raise BrokenFolder(
+                f"{path} is damaged ({problem}); remove it to report without training curves"
+            ) from problem
+
+    @property
+    def commands(self) -> list[str]:
+        """The commands that make this result again."""
+        if self.experiment:
+            return [str(command) for command in self.experiment.get("commands", [])]
+        told = self.result.manifest.get("command")
+        return [] if told is None else [str(told)]
+
+    @property
+    def training_seconds(self) -> float | None:
+        """How long its training took; None for a counted method or where nobody says."""
+        seconds = self.run_manifest.get("wall_seconds")
+        return None if seconds is None or not self.row.is_learned else float(seconds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CityEvidence:
+    """All results of one split and part."""
+
+    name: str
+    fingerprint: str
+    part: str
+    findings: tuple[Finding, ...]
+
+    @cached_property
+    def contenders(self) -> dict[str, Contender]:
+        """By name of the row: its results, lowest seed first."""
+        return {
+            name: Contender(name, tuple(finding.result for finding in self.of(name)))
+            for name in dict.fromkeys(finding.row.name for finding in self.findings)
+        }
+
+    def of(self, row: str) -> list[Finding]:
+        """What was found of a row, lowest seed first."""
+        own = (finding for finding in self.findings if finding.row.name == row)
+        return sorted(own, key=lambda finding: finding.seed)
+
+    @property
+    def targets(self) -> int:
+        """Number of targets."""
+        return self.findings[0].result.ranks.height
+
+    @property
+    def places(self) -> int | None:
+        """Size of the vocabulary; None where only old results are there and no city."""
+        told = (finding.result.places for finding in self.findings)
+        known = next((places for places in told if places is not None), None)
+        return known if known is not None else self.manifest.get("places")
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """The manifest of the city itself; empty where the city is not at hand."""
+        for finding in self.findings:
+            folder = Path(finding.result.manifest.get("city", "/nowhere"))
+            if is_folder_of(folder, "city"):
+                manifest = read_json(folder / "manifest.json")
+                if manifest.get("fingerprint") == self.fingerprint:
+                    return manifest
+        return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """Everything a report is made from."""
+
+    folder: Path
+    tables: tuple[TableOutline, ...]
+    cities: tuple[CityEvidence, ...]
+    unfinished: dict[str, str]
+    """Experiments of the suite that have no result, and how they stand."""
+
+    @property
+    def findings(self) -> list[Finding]:
+        """The results of all cities."""
+        return [finding for city in self.cities for finding in city.findings]
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows that have a result, each once, in the order of the tables."""
+        present = {finding.row.name for finding in self.findings}
+        rows: dict[str, Row] = {}
+        for row in (row for table in self.tables for row in table.rows):
+            rows.setdefault(row.name, row)
+        return [row for row in rows.values() if row.name in present]
+
+    def rows_of(self, city: CityEvidence) -> list[Row]:
+        """The rows that have a result on a city, variants of our method left out."""
+        present = [row for row in self.rows if row.name in city.contenders]
+        return [row for row in present if row.role != ABLATION] or present
+
+    def ours(self, city: CityEvidence) -> Row | None:
+        """The row this report is about, if it has a result on a city."""
+        return next((row for row in self.rows_of(city) if row.role == OURS), None)
+
+    def strongest_rival(self, city: CityEvidence, metric: str) -> Row | None:
+        """The row of another method with the highest mean on a city."""
+        rivals = [row for row in self.rows_of(city) if row.role in RIVALS]
+        return max(rivals, key=lambda row: mean_of(city.contenders[row.name], metric), default=None)
+
+
+def mean_of(contender: Contender, metric: str) -> float:
+    """Mean of a metric over the seeds."""
+    values = (result.metrics[metric] for result in contender.results)
+    return fmean(value for value in values if value is not None)
+
+
+def read_evidence(folder: Path) -> Evidence:
+    """Read all results in and below a folder, and what a suite says about them."""
+    if not folder.is_dir():
+        raise BrokenFolder(f"{folder} is not a folder; name one that holds results or a suite")
+    suite = read_json(folder / _SUITE) if (folder / _SUITE).is_file() else {}
+    # an ablation calls our method the full model: elsewhere it has its own name
+    tables = outlines_in(suite, path=str(folder / _SUITE)) if suite else []
+    tables.sort(key=lambda table: table.is_ablation)
+    rows = {row.name: row for table in reversed(tables) for row in table.rows}
+    findings = [_find(path, rows) for path in _results_below(folder)]
+    if not findings:
+        raise BadInput(
+            f"{folder} holds no result; make some with 'castpoi evaluate' or 'castpoi reproduce'"
+        )
+    present = {finding.row.name: finding.row for finding in findings}
+    tables += _other_tables(tables, [row for name, row in present.items() if name not in rows])
+    return Evidence(
+        folder=folder,
+        tables=tuple(
+            table for table in tables if present.keys() & {row.name for row in table.rows}
+        ),
+        cities=tuple(_cities(findings, list(suite.get("cities", {})))),
+        unfinished=_unfinished(suite, folder),
+    )
+
+
+def _other_tables(tables: Sequence[TableOutline], rows: Sequence[Row]) -> list[TableOutline]:
+    """Tables for rows that no table of the suite names."""
+    taken = {table.name for table in tables}
+    return [
+        replace(table, name=f"other-{table.name}", title=f"{table.title}, others")
+        if table.name in taken
+        else table
+        for table in (outlines_of(rows) if rows else [])
+    ]
+
+
+def _results_below(folder: Path) -> Iterator[Path]:
+    if is_folder_of(folder, "result"):
+        yield folder
+        return
+    for below in sorted(each for each in folder.iterdir() if each.is_dir()):
+        if not below.name.startswith(".") and below.name not in _NOT_RESULTS:
+            yield from _results_below(below)
+
+
+def _find(path: Path, rows: dict[str, Row]) -> Finding:
+    result = Result.load(path)
+    experiment = _read_if_there(path / "experiment.json")
+    if experiment:
+        row = row_in(experiment["row"])
+        row = rows.get(row.name, row)
+    else:
+        row = rows.get(path.parent.name) or row_of_method(result.method)
+    city = experiment.get("city") or _city_name(path, in_suite=path.parent.name in rows)
+    return Finding(folder=path, row=row, city=city, result=result, experiment=experiment)
+
+
+def _city_name(path: Path, *, in_suite: bool) -> str:
+    """The folder that holds the results; in a suite CITY/ROW/SEED."""
+    holder = path.resolve().parents[1 if in_suite else 0]
+    return holder.parent.name if holder.name in _PLAIN_NAMES else holder.name
+
+
+def _cities(findings: Sequence[Finding], order: Sequence[str]) -> Iterator[CityEvidence]:
+    """The findings by split and part, cities in the order in which the suite has them."""
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for finding in sorted(
+        findings, key=lambda each: order.index(each.city) if each.city in order else len(order)
+    ):
+        key = (finding.result.fingerprint, finding.result.part)
+        groups.setdefault(key, []).append(finding)
+    taken: set[str] = set()
+    for (fingerprint, part), group in groups.items():
+        name = group[0].city if part == "test" else f"{group[0].city} ({part})"
+        name = f"{name} {fingerprint[:8]}" if name in taken else name
+        taken.add(name)
+        yield CityEvidence(name=name, fingerprint=fingerprint, part=part, findings=tuple(group))
+
+
+def _unfinished(suite: dict[str, Any], folder: Path) -> dict[str, str]:
+    experiments = suite.get("experiments", {})
+    return {
+        name: f"{entry['state']}{': ' + entry['why'] if entry.get('why') else ''}"
+        for name, entry in experiments.items()
+        if entry["state"] != "done" and not is_folder_of(folder / name, "result")
+    }
+
+
+def _is_run(folder: Path) -> bool:
+    return is_folder_of(folder, "run")
+
+
+def _read_if_there(path: Path) -> dict[str, Any]:
+    return read_json(path) if path.is_file() else {}

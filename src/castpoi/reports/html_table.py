@@ -1,0 +1,58 @@
+"""Tables on a page: sortable, with the deviation and the paper's value under the number."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from castpoi.reports.svg import Markup, element, joined
+from castpoi.reports.table import Cell, Group, Table
+
+_MANY: Final = 7  # columns; more of them stand closer
+
+
+def html_table(table: Table, group: Group) -> Markup:
+    """One group of a table; a click on a heading sorts its lines (`report.js`)."""
+    heads = [
+        element(
+            "th", element("button", column, type="button"), scope="col", class_=_kind(table, at)
+        )
+        for at, column in enumerate(table.columns)
+    ]
+    parts = [
+        element("thead", element("tr", *heads)),
+        element("tbody", *(_line(table, row) for row in group.rows)),
+    ]
+    if group.foot:
+        parts.append(element("tfoot", *(_line(table, row) for row in group.foot)))
+    look = "sortable dense" if len(table.columns) > _MANY else "sortable"
+    return element("div", element("table", *parts, class_=look), class_="scroll", tabindex="0")
+
+
+def _line(table: Table, row: Sequence[Cell]) -> Markup:
+    cells = [_cell(cell, _kind(table, at)) for at, cell in enumerate(row)]
+    return element("tr", *cells, class_="ours") if row[0].is_ours else element("tr", *cells)
+
+
+def _cell(cell: Cell, kind: str) -> Markup:
+    text: Markup = element("span", cell.text, class_=_classes(cell))
+    parts: list[str] = [element("a", cell.text, href=cell.link) if cell.link else text]
+    if cell.stars:
+        parts.append(element("sup", cell.stars))
+    if cell.spread:
+        parts.append(element("small", cell.spread))
+    if cell.paper:
+        parts.append(element("small", f"paper {cell.paper}", class_="paper"))
+    attributes: dict[str, str | float] = {"class_": kind}
+    if cell.value is not None:
+        attributes["data_value"] = f"{cell.value:.10g}"
+    if cell.note:
+        attributes["title"] = cell.note
+    return element("td", joined(parts), **attributes)
+
+
+def _classes(cell: Cell) -> str:
+    named = {"best": cell.is_best, "strongest": cell.is_strongest, "faint": cell.is_faint}
+    return " ".join(name for name, is_so in named.items() if is_so)
+
+
+def _kind(table: Table, at: int) -> str:
+    return "word" if at < table.words else "number"

@@ -1,0 +1,16 @@
+"""What the log of a run tells about its training."""
+
+from typing import Any
+
+from castpoi.reports.evidence import Finding
+
+
+def epochs_of(finding: Finding) -> list[dict[str, Any]]:
+    """The finished epochs of a run, in order."""
+    return [event for event in finding.events if event.get("event") == "epoch finished"]
+
+
+def parameters_of(finding: Finding) -> int | None:
+    """How many numbers were learned; None where the log does not say."""
+    started = (event for event in finding.events if event.get("event") == "training started")
+    return next((event.get("parameters") for event in started), None)

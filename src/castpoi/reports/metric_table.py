@@ -1,0 +1,165 @@
+"""The main table and the ablation: metrics of every row, in percent, with stars and the paper.
+
+Best of a column in bold; the strongest baseline underlined, and under the rows by what part ours is
+above it. Stars stand where a Holm-corrected Wilcoxon test tells two rows apart: on the improvement,
+and on every variant that the full model is tested against.
+"""
+
+from collections.abc import Sequence
+from statistics import stdev
+
+from castpoi.evaluation.significance import Verdict
+from castpoi.reports.evidence import CityEvidence, Evidence, mean_of
+from castpoi.reports.outline import HEADLINE, OURS, Row, TableOutline
+from castpoi.reports.paper_values import (
+    PaperCity,
+    paper_city,
+    paper_improvement,
+    paper_value,
+)
+from castpoi.reports.table import NOTHING, Cell, Group, Table, word
+from castpoi.reports.verdicts import Verdicts, strongest_baseline
+
+
+def metric_table(outline: TableOutline, evidence: Evidence, verdicts: Verdicts) -> Table:
+    """The table of an outline, one group a city; rows without a result are left out."""
+    metrics = metrics_of(outline)
+    groups = [
+        _group(outline, city, metrics, verdicts)
+        for city in evidence.cities
+        if any(row.name in city.contenders for row in outline.rows)
+    ]
+    return Table(
+        name=outline.name,
+        title=outline.title,
+        caption=_caption(outline, groups, verdicts),
+        columns=["Method", *metrics],
+        groups=groups,
+    )
+
+
+def metrics_of(outline: TableOutline) -> Sequence[str]:
+    """The columns of a table: what its families test, or the paper's five."""
+    tested = dict.fromkeys(metric for family in outline.families for metric in family.metrics)
+    return list(tested) or HEADLINE
+
+
+def _group(
+    outline: TableOutline, city: CityEvidence, metrics: Sequence[str], verdicts: Verdicts
+) -> Group:
+    present = [row for row in outline.rows if row.name in city.contenders]
+    paper = paper_city(city.name, city.targets)
+    rows = [
+        [
+            Cell(text=row.label, note=_folders(city, row), is_ours=row.role == OURS),
+            *(_cell(outline, city, row, metric, verdicts, paper) for metric in metrics),
+        ]
+        for row in present
+    ]
+    improvement = [_improvement(outline, city, metric, verdicts, paper) for metric in metrics]
+    foot = [[word("Improvement"), *improvement]] if improvement != [NOTHING] * len(metrics) else []
+    return Group(heading=city.name, rows=rows, foot=foot)
+
+
+def _cell(
+    outline: TableOutline,
+    city: CityEvidence,
+    row: Row,
+    metric: str,
+    verdicts: Verdicts,
+    paper: PaperCity | None,
+) -> Cell:
+    contender = city.contenders[row.name]
+    mean = mean_of(contender, metric)
+    values = [100 * (result.metrics[metric] or 0.0) for result in contender.results]
+    verdict = verdicts.against_row(outline.name, city.name, row.name, metric)
+    reported = paper_value(outline, paper, row.name, metric)
+    rivals = [each.name for each in outline.rows if each.name in city.contenders]
+    highest = max(mean_of(city.contenders[name], metric) for name in rivals)
+    return Cell(
+        text=f"{100 * mean:.2f}",
+        value=100 * mean,
+        std=stdev(values) if len(values) > 1 else None,
+        stars="" if verdict is None else verdict.stars,
+        paper="" if reported is None else reported.words,
+        is_best=mean == highest and len(rivals) > 1,
+        is_strongest=strongest_baseline(outline, city, metric) == row.name and _has_ours(outline),
+        note=_folders(city, row) + ("" if verdict is None else f"\n{verdict_words(verdict)}"),
+    )
+
+
+def _improvement(
+    outline: TableOutline,
+    city: CityEvidence,
+    metric: str,
+    verdicts: Verdicts,
+    paper: PaperCity | None,
+) -> Cell:
+    verdict = verdicts.against_strongest(outline.name, city.name, metric)
+    if verdict is None or not verdict.test.against_mean:
+        return NOTHING
+    part = verdict.test.mean / verdict.test.against_mean - 1
+    reported = paper_improvement(paper, metric)
+    return Cell(
+        text=f"{100 * part:+.2f} %",
+        value=100 * part,
+        stars=verdict.stars,
+        paper="" if reported is None else f"{100 * reported:+.2f} %",
+        note=f"against {outline.label(verdict.test.against)}\n{verdict_words(verdict)}",
+    )
+
+
+def verdict_words(verdict: Verdict) -> str:
+    """A verdict in one line."""
+    test = verdict.test
+    return (
+        f"p = {p_words(verdict.wilcoxon_p)} (Wilcoxon) and {p_words(verdict.bootstrap_p)} "
+        f"(bootstrap), Holm over {verdict.family_size}; {test.wilcoxon.wins} better, "
+        f"{test.wilcoxon.ties} equal, {test.wilcoxon.losses} worse"
+    )
+
+
+def p_words(p: float) -> str:
+    """A p-value as people write it."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _has_ours(outline: TableOutline) -> bool:
+    return any(row.role == OURS for row in outline.rows)
+
+
+def _folders(city: CityEvidence, row: Row) -> str:
+    return "\n".join(str(finding.folder) for finding in city.of(row.name))
+
+
+def _caption(outline: TableOutline, groups: Sequence[Group], verdicts: Verdicts) -> str:
+    cells = [cell for group in groups for line in group for cell in line]
+    words = ["In percent, every target ranked among all places."]
+    if any(cell.std is not None for cell in cells):
+        words.append("Mean ± sample deviation over seeds.")
+    if any(cell.is_best for cell in cells):
+        words.append("Best of a column in bold.")
+    if any(cell.is_strongest for cell in cells):
+        words.append("The strongest baseline is underlined; the improvement is relative to it.")
+    words += _star_words(outline, verdicts)
+    if any(cell.paper for cell in cells):
+        words.append("Beside a value: the paper's own.")
+    return " ".join(words)
+
+
+def _star_words(outline: TableOutline, verdicts: Verdicts) -> list[str]:
+    """What stars stand for, and over how many tests p was corrected."""
+    judged = [each for each in verdicts.all if each.table == outline.name]
+    if not judged:
+        return []
+    sizes = " or ".join(map(str, sorted({each.verdict.family_size for each in judged})))
+    tests = "test" if sizes == "1" else "tests"
+    stand_for = []
+    if any(each.is_against_strongest for each in judged):
+        stand_for.append("on an improvement that ours differs from the strongest baseline")
+    named = {each.family.row for each in judged if not each.is_against_strongest}
+    stand_for += [f"on a row that it differs from {outline.label(name)}" for name in sorted(named)]
+    return [
+        f"Stars say {', '.join(stand_for)} (paired two-sided Wilcoxon test, Holm-corrected over "
+        f"{sizes} {tests}: * p < 0.05, ** p < 0.01, *** p < 0.001)."
+    ]

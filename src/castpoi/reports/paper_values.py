@@ -1,0 +1,100 @@
+"""What the CaST-POI paper reports, to stand beside what we measure.
+
+The values are those of its two result tables and of its dataset table, in percent. A city is taken
+for one of the paper's three only if it has its name and its number of targets.
+"""
+
+import csv
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from castpoi.reports.outline import TableOutline
+
+_FOLDER: Final = "paper"
+_MAIN: Final = "main.csv"
+_OURS: Final = "castpoi"
+
+
+@dataclass(frozen=True)
+class PaperValue:
+    """A mean over three seeds, in percent."""
+
+    mean: float
+    stars: str
+
+    @property
+    def words(self) -> str:
+        """Its mean and stars; the deviation would crowd a table."""
+        return f"{self.mean:.2f}{self.stars}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperCity:
+    """A dataset as the paper counts it."""
+
+    name: str
+    users: int
+    places: int
+    checkins: int
+    targets: int
+
+
+def paper_city(name: str, targets: int) -> PaperCity | None:
+    """The paper's dataset of this name, if it has as many targets."""
+    found = _cities().get(name.lower())
+    return found if found is not None and found.targets == targets else None
+
+
+def paper_value(
+    table: TableOutline, city: PaperCity | None, row: str, metric: str
+) -> PaperValue | None:
+    """What the paper reports for a row of a table; None where it reports nothing."""
+    if city is None:
+        return None
+    return _table(_file(table)).get((city.name, row, metric))
+
+
+def paper_improvement(city: PaperCity | None, metric: str) -> float | None:
+    """By what part CaST-POI is above the best of all other rows of the paper's main table."""
+    if city is None:
+        return None
+    values = {
+        row: value.mean
+        for (name, row, measured), value in _table(_MAIN).items()
+        if (name, measured) == (city.name, metric)
+    }
+    ours = values.pop(_OURS, None)
+    return ours / max(values.values()) - 1 if ours is not None else None
+
+
+def _file(table: TableOutline) -> str:
+    return "ablation.csv" if table.is_ablation else _MAIN
+
+
+@cache
+def _table(name: str) -> dict[tuple[str, str, str], PaperValue]:
+    return {
+        (line["city"], line["row"], line["metric"]): PaperValue(
+            mean=float(line["mean"]),
+            stars=line["stars"],
+        )
+        for line in _lines(name)
+    }
+
+
+@cache
+def _cities() -> dict[str, PaperCity]:
+    return {
+        line["city"]: PaperCity(
+            name=line["city"],
+            **{key: int(value) for key, value in line.items() if key != "city"},
+        )
+        for line in _lines("cities.csv")
+    }
+
+
+def _lines(name: str) -> list[dict[str, str]]:
+    text = files("castpoi.reports").joinpath(_FOLDER, name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))

@@ -1,0 +1,67 @@
+"""Figure: can the softmax be taken at its word? Learned methods only."""
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Final
+
+from castpoi.evaluation.calibration import Calibration, calibration
+from castpoi.reports.beyond_table import results_with_top
+from castpoi.reports.evidence import CityEvidence, Evidence
+from castpoi.reports.line_order import first_ours_then_strongest
+from castpoi.reports.picture import SOFT, Picture, legend_below, line_styles, look, new_figure
+
+_SHOWN: Final = 4
+
+
+def reliability_lines(evidence: Evidence, city: CityEvidence) -> Picture | None:
+    """Share of right first places against the softmax; None where no learned result tells."""
+    learned = [row for row in first_ours_then_strongest(evidence, city, "HR@1") if row.is_learned]
+    measured = {
+        row.name: [calibration(one) for one in results_with_top(city, row)] for row in learned
+    }
+    drawn = [row for row in learned if measured[row.name]][:_SHOWN]
+    if not drawn:
+        return None
+    with look():
+        figure, (axes,) = new_figure(2.7)
+        for row, style in zip(drawn, line_styles(len(drawn)), strict=True):
+            curve = pooled(measured[row.name])
+            axes.plot(
+                [100 * sure for sure, _ in curve],
+                [100 * right for _, right in curve],
+                label=row.label,
+                **style,
+            )
+        axes.plot([0, 100], [0, 100], color=SOFT, linewidth=0.8, linestyle=":", label="calibrated")
+        axes.set_xlim(0, 102)
+        axes.set_ylim(0, 102)
+        axes.set_xlabel("softmax of the first place, %")
+        axes.set_ylabel("right first places, %")
+        legend_below(figure, axes, columns=2)
+    return Picture(
+        name=f"reliability-{city.name}",
+        finding=_finding(drawn[0].label, measured[drawn[0].name]),
+        caption="Ten bins of equal width by the softmax of the first place, all seeds together; "
+        "on the dotted line a method is right as often as it says, above it more often.",
+        figure=figure,
+    )
+
+
+def pooled(seeds: Sequence[Calibration]) -> list[tuple[float, float]]:
+    """Mean softmax and share of right first places of each bin, all seeds together."""
+    lows = sorted({each.low for seed in seeds for each in seed.bins})
+    curve = []
+    for low in lows:
+        bins = [each for seed in seeds for each in seed.bins if each.low == low]
+        total = sum(each.n for each in bins)
+        sure = sum(each.n * each.sure for each in bins) / total
+        right = sum(each.n * each.right for each in bins) / total
+        curve.append((sure, right))
+    return curve
+
+
+def _finding(label: str, seeds: Sequence[Calibration]) -> str:
+    sure, right = fmean(one.sure for one in seeds), fmean(one.right for one in seeds)
+    error = fmean(one.expected_error for one in seeds)
+    how = "too sure of itself" if sure > right else "more often right than it says"
+    return f"{label} is {how}: calibration error {100 * error:.1f} points"

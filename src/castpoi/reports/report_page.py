@@ -1,0 +1,302 @@
+"""The page of a report: tables to sort, figures, the protocol, and where every number comes from.
+
+One file that asks the network for nothing: styles, script and figures stand in it, and the browser
+is told to run that one script and no other.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+from typing import Final
+
+from castpoi import __version__
+from castpoi.checkins.city import REVISIT_WINDOW
+from castpoi.reports.evidence import CityEvidence, Evidence, mean_of
+from castpoi.reports.html_table import html_table
+from castpoi.reports.line_order import first_ours_then_strongest
+from castpoi.reports.metric_table import p_words
+from castpoi.reports.outline import Row
+from castpoi.reports.quantities import gap_words
+from castpoi.reports.report import Chapter, Report
+from castpoi.reports.svg import Markup, element, joined
+from castpoi.reports.table import Table
+
+_HEADLINE: Final = "HR@10"
+_ENDINGS: Final = ("md", "csv", "tex")
+_PROTOCOL: Final = (
+    (
+        "Targets",
+        "Each city is cut once, and its fingerprint is checked by every run. The last check-in of "
+        "a user is a test target, the one before it serves validation, the rest training; other "
+        "splits are told in the city's manifest. Methods know everything before the target.",
+    ),
+    (
+        "Ranking",
+        "Every target is ranked among all places of its city, none left out and none drawn. Ties "
+        "share the mid-rank: 1 + places scored higher + half of the places scored equal.",
+    ),
+    (
+        "Metrics",
+        "HR@k: share of targets ranked k or better. NDCG@k: mean of 1 / log2(1 + rank) where the "
+        "rank is k or better. MRR: mean of 1 / rank. Learned methods: mean and sample deviation "
+        "over seeds; methods that only count have no chance in them and one result.",
+    ),
+    (
+        "Tests",
+        "The metric of a target is averaged over the seeds of each side; results are joined by "
+        "check-in id. Two-sided Wilcoxon signed-rank test, differences of zero left out, and a "
+        "paired bootstrap; Holm's correction over a family. Stars follow Wilcoxon.",
+    ),
+    (
+        "Pools",
+        "What a target would score among few places drawn at random follows from its rank among "
+        "all places (hypergeometric), so nothing is drawn.",
+    ),
+    (
+        "Strata",
+        "Tail, torso and head are cut at the 60th and 80th percentile of the train counts of the "
+        f"targets. A revisit is at a place among the {REVISIT_WINDOW} visits before. Ranges "
+        "include their lower end. Strata of fewer than 100 targets are too small to tell.",
+    ),
+)
+
+
+def report_page(report: Report, command: str = "") -> str:
+    """One self-contained HTML document; `command` is the one that makes it again."""
+    css = _read("page.css") + _read("report.css")
+    script = _read("report.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    title = f"{_name(report)} · castpoi"
+    head = element(
+        "head",
+        Markup('<meta charset="utf-8">'),
+        Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+        Markup(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
+        element("title", title),
+        element("style", Markup(css)),
+    )
+    sections = list(_sections(report, command))
+    body = element(
+        "body",
+        element("main", _header(report), _cards(report), _contents(sections), *_bodies(sections)),
+        element("footer", f"Made by castpoi {__version__}. No user is named on this page."),
+        element("script", Markup(script)),
+    )
+    return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
+
+
+def _sections(report: Report, command: str) -> Iterator[tuple[str, list[Markup]]]:
+    """Headings and what stands under them; sections that have nothing to say are left out."""
+    for outline, table in zip(report.evidence.tables, report.metric_tables, strict=True):
+        pictures = _pictures(report, "ablation") if outline.is_ablation else []
+        yield table.title, [_whole_table(table, titled=False), *pictures]
+    for heading, kind in (("Pool size", "pool"), ("Strata", "strata")):
+        parts = [part for each in report.chapters for part in _analysis(each, kind)]
+        if parts:
+            yield heading, parts
+    learned = _pictures(report, "learning", "biases", "reliability")
+    if learned:
+        yield "What was learned", learned
+    beyond = [_whole_table(each.beyond) for each in report.chapters if each.beyond is not None]
+    if beyond:
+        yield "Beyond accuracy", beyond
+    if report.significance is not None:
+        yield "Tests", [_whole_table(report.significance, titled=False)]
+    yield "Cities", [_whole_table(report.cities, titled=False)]
+    yield "Protocol", [_protocol()]
+    yield "Sources", [_origin(report, command), _whole_table(report.sources), _commands(report)]
+
+
+def _bodies(sections: Sequence[tuple[str, list[Markup]]]) -> Iterator[Markup]:
+    for heading, parts in sections:
+        inside = element("div", *parts, class_="stack")
+        yield element("section", element("h2", heading), inside, id=_anchor(heading))
+
+
+def _contents(sections: Sequence[tuple[str, list[Markup]]]) -> Markup:
+    links = [element("a", heading, href=f"#{_anchor(heading)}") for heading, _ in sections]
+    return element("nav", *links, aria_label="Contents")
+
+
+def _header(report: Report) -> Markup:
+    ledes = [element("p", *_lede(report, city), class_="lede") for city in report.evidence.cities]
+    return element(
+        "header",
+        element("p", "The evidence", class_="eyebrow"),
+        element("h1", _name(report)),
+        *ledes,
+    )
+
+
+def _lede(report: Report, city: CityEvidence) -> Iterator[str]:
+    """How our method does on a city, in a sentence or two."""
+    evidence = report.evidence
+    ours = first_ours_then_strongest(evidence, city, _HEADLINE)[0]
+    value = mean_of(city.contenders[ours.name], _HEADLINE)
+    yield f"{city.name}: "
+    yield element("strong", f"{ours.label} has {100 * value:.1f}\u00a0%")
+    yield f" of {city.targets:,} next places among its first ten"
+    rival = evidence.strongest_rival(city, _HEADLINE)
+    if rival is None or rival == ours:
+        yield "."
+        return
+    theirs = mean_of(city.contenders[rival.name], _HEADLINE)
+    yield f"; {rival.label}, the strongest other method, has {100 * theirs:.1f}\u00a0%"
+    yield f"{_test_words(report, city, rival)}."
+
+
+def _test_words(report: Report, city: CityEvidence, rival: Row) -> str:
+    for table in report.evidence.tables:
+        verdict = report.verdicts.against_strongest(table.name, city.name, _HEADLINE)
+        if verdict is not None and verdict.test.against == rival.name:
+            how = "tells" if verdict.is_significant else "does not tell"
+            return f". The test {how} them apart (p\u00a0{_equals(p_words(verdict.wilcoxon_p))})"
+    return ""
+
+
+def _cards(report: Report) -> Markup:
+    evidence = report.evidence
+    trained = sum(finding.training_seconds or 0.0 for finding in evidence.findings)
+    ranked = sum(finding.result.seconds for finding in evidence.findings)
+    cards = {
+        "city" if len(evidence.cities) == 1 else "cities": f"{len(evidence.cities):,}",
+        "methods and variants": f"{len(evidence.rows):,}",
+        "results, one a seed": f"{len(evidence.findings):,}",
+        "targets": f"{sum(city.targets for city in evidence.cities):,}",
+        "paired tests": f"{len(report.verdicts.all):,}",
+        "of them significant": f"{sum(e.verdict.is_significant for e in report.verdicts.all):,}",
+        "of training": gap_words(trained / 3600) if trained else "–",
+        "of ranking": gap_words(ranked / 3600),
+    }
+    shown = [
+        element("div", element("dt", term), element("dd", number), class_="card")
+        for term, number in cards.items()
+    ]
+    parts = [element("dl", *shown, class_="cards")]
+    if report.missing:
+        lines = element("ul", *(element("li", gap) for gap in report.missing))
+        words = element("summary", f"What is missing ({len(report.missing)})")
+        parts.append(element("details", words, lines, class_="sheet gaps"))
+    return joined(parts)
+
+
+def _analysis(chapter: Chapter, kind: str) -> Iterator[Markup]:
+    """A figure and its table, beside it if narrow and folded if wide; either may be absent."""
+    table = chapter.pool if kind == "pool" else chapter.strata
+    picture = chapter.pictures.get(kind)
+    if table is not None and picture is not None and kind == "strata":
+        yield element("div", _figure(chapter, kind), class_="gallery")
+        words = element("summary", f"{table.title}, every method")
+        yield element("details", words, *_table_parts(table), class_="sheet")
+    elif table is not None and picture is not None:
+        sides = (_figure(chapter, kind), _whole_table(table))
+        yield element(
+            "div", *(element("div", side, class_="stack") for side in sides), class_="pair"
+        )
+    elif table is not None:
+        yield _whole_table(table)
+
+
+def _pictures(report: Report, *kinds: str) -> list[Markup]:
+    """The figures of some kinds, two in a line."""
+    drawn = [
+        _figure(chapter, kind)
+        for chapter in report.chapters
+        for kind in kinds
+        if kind in chapter.pictures
+    ]
+    return [element("div", *drawn, class_="gallery")] if drawn else []
+
+
+def _figure(chapter: Chapter, kind: str) -> Markup:
+    picture = chapter.pictures[kind]
+    city = element("p", chapter.city.name, class_="eyebrow")
+    caption = element(
+        "figcaption", city, element("h3", picture.finding), element("p", picture.caption)
+    )
+    drawing = element(
+        "div", Markup(picture.inline()), class_="picture", role="img", aria_label=picture.finding
+    )
+    links = element(
+        "p",
+        *(
+            element("a", ending.upper(), href=f"figures/{picture.name}.{ending}")
+            for ending in ("svg", "png")
+        ),
+        class_="files",
+    )
+    return element("figure", caption, drawing, links)
+
+
+def _whole_table(table: Table, *, titled: bool = True) -> Markup:
+    heading = [element("h3", table.title)] if titled else []
+    return element("div", *heading, *_table_parts(table), class_="sheet")
+
+
+def _table_parts(table: Table) -> list[Markup]:
+    """The groups of a table, its caption and its files."""
+    parts: list[Markup] = []
+    for group in table.groups:
+        parts += [element("p", group.heading, class_="eyebrow")] if group.heading else []
+        parts.append(html_table(table, group))
+    parts.append(element("p", table.caption))
+    links = [element("a", end.upper(), href=f"tables/{table.name}.{end}") for end in _ENDINGS]
+    parts.append(element("p", *links, class_="files"))
+    return parts
+
+
+def _protocol() -> Markup:
+    terms = [element("div", element("dt", term), element("dd", words)) for term, words in _PROTOCOL]
+    return element("div", element("dl", *terms, class_="protocol"), class_="sheet")
+
+
+def _origin(report: Report, command: str) -> Markup:
+    prints = [
+        element("li", f"{city.name}: ", element("code", city.fingerprint))
+        for city in report.evidence.cities
+    ]
+    cards = [element("a", row.label, href=f"cards/{row.name}.md") for row in report.evidence.rows]
+    parts = [
+        element("h3", "Fingerprints"),
+        element("ul", *prints),
+        element("h3", "Versions"),
+        element("p", _versions(report.evidence)),
+        element("h3", "Model cards"),
+        element("p", *cards, class_="files"),
+    ]
+    if command:
+        parts += [element("h3", "This page"), element("p", element("code", command))]
+    return element("div", *parts, class_="sheet origin")
+
+
+def _commands(report: Report) -> Markup:
+    """The commands of all results, folded away."""
+    commands = [line for each in report.evidence.findings for line in each.commands]
+    words = element("summary", f"Commands ({len(commands)})")
+    return element("details", words, element("pre", "\n".join(commands)), class_="sheet")
+
+
+def _versions(evidence: Evidence) -> str:
+    found: dict[str, set[str]] = {}
+    for finding in evidence.findings:
+        for name, version in finding.result.manifest.get("versions", {}).items():
+            found.setdefault(str(name), set()).add(str(version))
+    return "; ".join(f"{name} {', '.join(sorted(all_))}" for name, all_ in found.items()) or "–"
+
+
+def _name(report: Report) -> str:
+    return report.evidence.folder.resolve().name
+
+
+def _anchor(heading: str) -> str:
+    return heading.lower().replace(" ", "-")
+
+
+def _equals(p: str) -> str:
+    return p if p.startswith("<") else f"= {p}"
+
+
+def _read(name: str) -> str:
+    return files("castpoi.reports").joinpath(name).read_text(encoding="utf-8")

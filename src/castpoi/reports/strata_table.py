@@ -1,0 +1,69 @@
+"""The table of strata: HR@10 of every row, kind by kind of target, with the number of targets."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from castpoi.evaluation.strata import TOO_SMALL, Stratum, strata
+from castpoi.reports.evidence import CityEvidence, Evidence
+from castpoi.reports.outline import Row
+from castpoi.reports.table import NOTHING, Cell, Group, Table, count, word
+
+METRIC: Final = "HR@10"
+
+AXES: Final = {
+    "history": "Visits before",
+    "frequency": "Place in train",
+    "return": "Return",
+    "distance": "From the last visit",
+    "gap": "Since the last visit",
+}
+
+
+def strata_of(evidence: Evidence, city: CityEvidence) -> list[Stratum]:
+    """The strata of a city with HR@10 of all rows but variants of our method."""
+    rows = evidence.rows_of(city)
+    return strata([city.contenders[row.name] for row in rows], [METRIC])
+
+
+def strata_table(evidence: Evidence, city: CityEvidence, found: Sequence[Stratum]) -> Table:
+    """One line a stratum, one column a row; small strata are faint."""
+    rows = evidence.rows_of(city)
+    return Table(
+        name=f"strata-{city.name}",
+        title=f"Strata of {city.name}",
+        caption=(
+            f"{METRIC} in percent, mean over seeds; best of a line in bold. Strata of fewer than "
+            f"{TOO_SMALL} targets are faint: they are too small to tell methods apart."
+        ),
+        columns=["Targets by", "Stratum", "n", *(row.label for row in rows)],
+        groups=[Group(heading="", rows=[_line(stratum, rows) for stratum in found])],
+        words=2,
+    )
+
+
+def name_of(stratum: Stratum) -> str:
+    """The name of a stratum as it is printed."""
+    return stratum.name.replace(">=", "≥")
+
+
+def _line(stratum: Stratum, rows: Sequence[Row]) -> list[Cell]:
+    means = {row.name: stratum.metrics[row.name][METRIC].mean for row in rows}
+    highest = max((mean for mean in means.values() if mean is not None), default=None)
+    return [
+        word(AXES[stratum.axis]),
+        word(name_of(stratum)),
+        count(stratum.n),
+        *(_cell(stratum, means[row.name], highest) for row in rows),
+    ]
+
+
+def _cell(stratum: Stratum, mean: float | None, highest: float | None) -> Cell:
+    if mean is None:
+        return NOTHING
+    return Cell(
+        text=f"{100 * mean:.1f}",
+        value=100 * mean,
+        is_best=mean == highest and not stratum.is_too_small,
+        is_faint=stratum.is_too_small,
+        note=f"{stratum.n:,} targets",
+    )

@@ -1,0 +1,116 @@
+"""The significance tests a report needs, judged in the families its tables ask for."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from castpoi.evaluation.bootstrap import DRAWS
+from castpoi.evaluation.significance import PairedTest, Verdict, judge, paired_test
+from castpoi.progress import SILENCE, Progress
+from castpoi.reports.evidence import CityEvidence, Evidence, mean_of
+from castpoi.reports.outline import RIVALS, Family, TableOutline
+
+BOOTSTRAP_SEED: Final = 42
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """One test of a table, judged with its family."""
+
+    table: str
+    city: str
+    family: Family
+    verdict: Verdict
+
+    @property
+    def is_against_strongest(self) -> bool:
+        """Whether it was made against the strongest baseline, not against a named row."""
+        return self.family.against is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Planned:
+    table: TableOutline
+    family: Family
+    city: CityEvidence
+    metric: str
+    against: str
+
+
+class Verdicts:
+    """All judged tests of a report."""
+
+    def __init__(self, judged: list[Judged]) -> None:
+        self.all = judged
+
+    def against_row(self, table: str, city: str, row: str, metric: str) -> Verdict | None:
+        """The verdict on a row that another one is tested against, by name."""
+        for each in self._in(table, city, metric):
+            if not each.is_against_strongest and each.verdict.test.against == row:
+                return each.verdict
+        return None
+
+    def against_strongest(self, table: str, city: str, metric: str) -> Verdict | None:
+        """The verdict on our row against the strongest baseline of a column."""
+        for each in self._in(table, city, metric):
+            if each.is_against_strongest:
+                return each.verdict
+        return None
+
+    def _in(self, table: str, city: str, metric: str) -> Iterator[Judged]:
+        for each in self.all:
+            if (each.table, each.city, each.verdict.test.metric) == (table, city, metric):
+                yield each
+
+
+def judge_all(evidence: Evidence, *, draws: int = DRAWS, progress: Progress = SILENCE) -> Verdicts:
+    """Make every test that the results at hand allow, and correct each family."""
+    planned = [each for table in evidence.tables for each in _planned(table, evidence)]
+    tested: list[tuple[_Planned, PairedTest]] = []
+    with progress.task("tests", total=len(planned)) as task:
+        for each in planned:
+            ours, theirs = (each.city.contenders[name] for name in (each.family.row, each.against))
+            test = paired_test(ours, theirs, each.metric, seed=BOOTSTRAP_SEED, draws=draws)
+            tested.append((each, test))
+            task.advance()
+    together: dict[str, list[tuple[_Planned, PairedTest]]] = {}
+    for each, test in tested:
+        together.setdefault(_family_words(each), []).append((each, test))
+    judged = []
+    for words, members in together.items():
+        verdicts = judge([test for _, test in members], family=words)
+        judged += [
+            Judged(table=each.table.name, city=each.city.name, family=each.family, verdict=verdict)
+            for (each, _), verdict in zip(members, verdicts, strict=True)
+        ]
+    return Verdicts(judged)
+
+
+def strongest_baseline(table: TableOutline, city: CityEvidence, metric: str) -> str | None:
+    """The row of another method with the highest mean; None where there is no other method."""
+    rivals = [row.name for row in table.rows if row.role in RIVALS and row.name in city.contenders]
+    return max(rivals, key=lambda name: mean_of(city.contenders[name], metric), default=None)
+
+
+def _planned(table: TableOutline, evidence: Evidence) -> Iterator[_Planned]:
+    for family in table.families:
+        for city in evidence.cities:
+            if family.row not in city.contenders:
+                continue
+            for metric in family.metrics:
+                for against in _opponents(table, family, city, metric):
+                    yield _Planned(
+                        table=table, family=family, city=city, metric=metric, against=against
+                    )
+
+
+def _opponents(table: TableOutline, family: Family, city: CityEvidence, metric: str) -> list[str]:
+    if family.against is None:
+        strongest = strongest_baseline(table, city, metric)
+        return [] if strongest is None else [strongest]
+    return [name for name in family.against if name in city.contenders and name != family.row]
+
+
+def _family_words(planned: _Planned) -> str:
+    words = f"{planned.table.title}, {planned.family.name}"
+    return words if planned.family.over_all else f"{words}, {planned.city.name}, {planned.metric}"

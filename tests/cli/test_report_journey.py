@@ -1,0 +1,68 @@
+"""`castpoi report`, as a person would type it."""
+
+import shutil
+from pathlib import Path
+
+from castpoi.reports.evidence import read_evidence
+from castpoi.reports.learned_biases import biases_of
+from tests.conftest import CommandLine
+from tests.contract import odd_city
+from tests.reports.result_folders import result_of, write_suite
+
+
+def test_a_suite_becomes_a_report_beside_its_results(castpoi: CommandLine, tmp_path: Path) -> None:
+    root = write_suite(tmp_path / "evidence", targets=20)
+    told = castpoi("report", root, "--json").json
+    assert told["out"] == str(root / "report")
+    assert Path(told["page"]).is_file()
+    assert told["rows"] == ["sasrec", "revisit", "castpoi", "no-spatial-bias"]
+    assert (told["results"], told["tests"]) == (7, 6)
+    assert {"main", "ablation", "significance", "cities", "sources"} <= set(told["tables"])
+    assert "pool-oldtown" in told["figures"]
+
+
+def test_plain_results_can_be_reported_elsewhere(castpoi: CommandLine, tmp_path: Path) -> None:
+    result_of([1.0, 2.0], method="revisit").save(tmp_path / "town" / "revisit")
+    words = ("report", tmp_path / "town", "--out", tmp_path / "page")
+    ended = castpoi(*words)
+    assert ended.code == 0
+    assert "1 result of 1 row on town" in ended.out
+    assert "missing: town: the city is not at hand" in ended.out
+    assert (tmp_path / "page" / "tables" / "main.csv").is_file()
+    assert [path.name for path in (tmp_path / "town").iterdir()] == ["revisit"]
+    again = castpoi(*words)
+    assert again.code == 1
+    assert "already holds a report; choose another --out or replace it" in again.err
+    assert castpoi(*words, "--overwrite").code == 0
+
+
+def test_a_folder_of_something_else_is_never_replaced(castpoi: CommandLine, tmp_path: Path) -> None:
+    result_of([1.0], method="revisit").save(tmp_path / "town" / "revisit")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    words = ("report", tmp_path / "town", "--out", tmp_path / "mine", "--overwrite")
+    ended = castpoi(*words)
+    assert ended.code == 1
+    assert "exists and is not a report; choose another --out" in ended.err
+
+
+def test_a_folder_without_results_is_told(castpoi: CommandLine, tmp_path: Path) -> None:
+    ended = castpoi("report", tmp_path)
+    assert ended.code == 1
+    assert "holds no result; make some with 'castpoi evaluate'" in ended.err
+
+
+def test_what_the_reader_learned_is_kept_when_the_weights_are_gone(
+    castpoi: CommandLine, tmp_path: Path
+) -> None:
+    odd_city().save(tmp_path / "village")
+    run, result = tmp_path / "run", tmp_path / "results" / "castpoi"
+    small = ("width=8", "heads=2", "reader_layers=1", "backbone_layers=1", "window=10", "epochs=1")
+    words = ["--model", "castpoi", *(w for each in small for w in ("--set", each))]
+    assert castpoi("train", tmp_path / "village", *words, "--out", run).code == 0
+    assert castpoi("evaluate", run, "--out", result).code == 0
+    shutil.rmtree(run)
+    (finding,) = read_evidence(tmp_path / "results").findings
+    biases = biases_of(finding)
+    assert list(biases) == ["spatial", "temporal"]
+    assert len(biases["spatial"].values) == len(biases["spatial"].buckets) == 6

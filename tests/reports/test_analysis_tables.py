@@ -1,0 +1,116 @@
+"""Tables of cities, strata, pools, and of what lies beyond accuracy."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from castpoi.reports.beyond_table import beyond_table
+from castpoi.reports.city_table import city_table
+from castpoi.reports.evidence import Evidence, read_evidence
+from castpoi.reports.pool_table import pool_of, pool_table
+from castpoi.reports.source_table import source_table, way_to
+from castpoi.reports.strata_table import strata_of, strata_table
+from castpoi.reports.table import Cell, Table
+from tests.reports.result_folders import PLACES, result_of, write_suite
+
+
+def line(table: Table, first: str, at: int = 0) -> dict[str, Cell]:
+    rows = [row for group in table.groups for row in group]
+    (found,) = [row for row in rows if row[at].text == first]
+    return dict(zip(table.columns, found, strict=True))
+
+
+@pytest.fixture
+def evidence(tmp_path: Path) -> Evidence:
+    town = tmp_path / "town"
+    # Of 100 targets ours finds the even ones (revisits) first, the heuristic the first quarter.
+    ours = [1.0 if number % 2 == 0 else 300.0 for number in range(100)]
+    theirs = [5.0 if number < 25 else 101.0 for number in range(100)]
+    result_of(ours, method="castpoi", seed=1).save(town / "ours")
+    result_of(theirs, method="revisit").save(town / "revisit")
+    return read_evidence(town)
+
+
+def test_strata_show_where_a_method_is_good_and_how_many_targets_say_so(evidence: Evidence) -> None:
+    city = evidence.cities[0]
+    table = strata_table(evidence, city, strata_of(evidence, city))
+    revisit, new = line(table, "revisit", 1), line(table, "new", 1)
+    assert (revisit["n"].text, revisit["CaST-POI"].text) == ("50", "100.0")
+    assert new["CaST-POI"].text == "0.0"
+    assert revisit["Revisit heuristic"].text == "26.0"  # targets 0, 2, ... 24 of fifty
+    assert revisit["CaST-POI"].is_faint  # fifty targets are too few to tell
+    assert not revisit["CaST-POI"].is_best
+    assert line(table, "≥ 200", 1)["Targets by"].text == "Visits before"
+
+
+def test_pools_are_in_closed_form_and_end_with_all_places(evidence: Evidence) -> None:
+    city = evidence.cities[0]
+    curve = pool_of(evidence, city)
+    assert curve is not None
+    table = pool_table(evidence, city, curve)
+    assert table.columns == ["Method", "100", "200", "all"]
+    assert line(table, "CaST-POI")["all"].text == "50.0"
+    assert line(table, "Revisit heuristic")["all"].text == "25.0"
+    assert line(table, "CaST-POI")["all"].is_best
+    assert f"all {PLACES}" in table.caption
+    assert "No pair of methods changes its order" in table.caption
+
+
+def test_pairs_that_a_small_pool_turns_are_named(tmp_path: Path) -> None:
+    # Ours is either right or hopeless; the heuristic is always near: a pool of 100 prefers it.
+    ours = [1.0] * 40 + [400.0] * 60
+    result_of(ours, method="castpoi", seed=1).save(tmp_path / "t" / "ours")
+    result_of([12.0] * 100, method="revisit").save(tmp_path / "t" / "revisit")
+    evidence = read_evidence(tmp_path / "t")
+    curve = pool_of(evidence, evidence.cities[0])
+    assert curve is not None
+    caption = pool_table(evidence, evidence.cities[0], curve).caption
+    assert "not in a pool of 100: CaST-POI over Revisit heuristic." in caption
+
+
+def test_without_the_number_of_places_there_are_no_pools(tmp_path: Path) -> None:
+    result_of([1.0], method="revisit", has_top=False).save(tmp_path / "t" / "a")
+    evidence = read_evidence(tmp_path / "t")
+    assert pool_of(evidence, evidence.cities[0]) is None
+    assert beyond_table(evidence, evidence.cities[0]) is None
+
+
+def test_calibration_is_told_of_learned_methods_only(evidence: Evidence) -> None:
+    table = beyond_table(evidence, evidence.cities[0])
+    assert table is not None
+    ours, theirs = line(table, "CaST-POI"), line(table, "Revisit heuristic")
+    assert (ours["Mean softmax %"].text, ours["Right first %"].text) == ("30.0", "50.0")
+    assert ours["ECE %"].text == "20.0"
+    assert [theirs[name].text for name in ("Mean softmax %", "Right first %", "ECE %")] == ["–"] * 3
+    assert (ours["Median km off"].text, theirs["Median km off"].text) == ("1.00", "2.00")
+    assert ours["Popularity of first"].text == "4.0"
+
+
+def test_a_city_at_hand_tells_its_users_and_the_paper_stands_below(tmp_path: Path) -> None:
+    folder = tmp_path / "cities" / "nyc"
+    folder.mkdir(parents=True)
+    manifest = {"kind": "city", "fingerprint": "f" * 64, "users": 10, "checkins": 25}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    result = result_of([1.0] * 1044, method="revisit", city=str(folder))
+    result.save(tmp_path / "nyc" / "revisit")
+    table = city_table(read_evidence(tmp_path / "nyc"))
+    ours, paper = line(table, "nyc"), line(table, "nyc, in the paper")
+    assert (ours["Users"].text, ours["Check-ins a user"].text) == ("10", "2.5")
+    assert (ours["Places"].text, ours["Revisits %"].text) == (str(PLACES), "50.0")
+    assert (paper["Places"].text, paper["Targets"].text) == ("4,974", "1,044")
+
+
+def test_a_city_that_is_gone_leaves_gaps(evidence: Evidence) -> None:
+    ours = line(city_table(evidence), "town")
+    assert (ours["Users"].text, ours["Targets"].text) == ("–", "100")
+
+
+def test_sources_lead_from_the_report_to_every_result(tmp_path: Path) -> None:
+    root = write_suite(tmp_path / "s", targets=4)
+    table = source_table(read_evidence(root), root / "report")
+    ours = line(table, "oldtown/castpoi/2")
+    assert ours["Result"].link == "../oldtown/castpoi/2/manifest.json"
+    assert (ours["Training"].text, ours["Ranking"].text) == ("2 min", "2.5 s")
+    assert line(table, "oldtown/revisit/0")["Training"].text == "–"
+    assert way_to(root, root / "report") == ".."

@@ -1,0 +1,116 @@
+"""Evidence: all results below a folder, by city and row, with the papers beside them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from castpoi.errors import BadInput, BrokenFolder
+from castpoi.reports.evidence import read_evidence
+from tests.reports.result_folders import result_of, write_suite
+
+
+def test_a_suite_is_read_by_city_row_and_seed(tmp_path: Path) -> None:
+    evidence = read_evidence(write_suite(tmp_path / "s", cities=("b", "a"), targets=6))
+    assert [city.name for city in evidence.cities] == ["b", "a"]
+    assert [row.name for row in evidence.rows] == [
+        "sasrec",
+        "revisit",
+        "castpoi",
+        "no-spatial-bias",
+    ]
+    city = evidence.cities[0]
+    assert [finding.seed for finding in city.of("sasrec")] == [1, 2]
+    assert [finding.folder.name for finding in city.of("revisit")] == ["0"]
+    assert len(evidence.findings) == 14
+
+
+def test_our_method_keeps_its_own_name_although_the_ablation_comes_first(tmp_path: Path) -> None:
+    evidence = read_evidence(write_suite(tmp_path / "s", targets=4))
+    assert [table.name for table in evidence.tables] == ["main", "ablation"]
+    ours = evidence.ours(evidence.cities[0])
+    assert ours is not None
+    assert ours.label == "CaST-POI"
+    assert evidence.cities[0].of("castpoi")[0].row.label == "CaST-POI"
+
+
+def test_the_papers_of_a_run_are_read_beside_its_result(tmp_path: Path) -> None:
+    (city,) = read_evidence(write_suite(tmp_path / "s", targets=4)).cities
+    ours = city.of("castpoi")[0]
+    assert ours.training_seconds == 90.0
+    assert [event["event"] for event in ours.events][:2] == ["training started", "epoch finished"]
+    assert ours.commands == ["castpoi train oldtown --model castpoi --seed 1"]
+    assert city.of("revisit")[0].training_seconds is None
+
+
+def test_results_without_a_suite_are_rows_by_method(tmp_path: Path) -> None:
+    for method, seed in (("castpoi", 1), ("castpoi", 2), ("revisit", 0)):
+        name = f"{method}-{seed}"
+        result_of([1, 2], method=method, seed=seed).save(tmp_path / "newtown" / name)
+    evidence = read_evidence(tmp_path)
+    (city,) = evidence.cities
+    assert city.name == "newtown"
+    assert [row.label for row in evidence.rows] == ["Revisit heuristic", "CaST-POI"]
+    assert city.of("castpoi")[0].commands == ["castpoi evaluate RUN --out castpoi-1"]
+
+
+def test_one_result_is_evidence_enough(tmp_path: Path) -> None:
+    result_of([3], method="revisit").save(tmp_path / "demo" / "results" / "revisit")
+    evidence = read_evidence(tmp_path / "demo" / "results" / "revisit")
+    assert [city.name for city in evidence.cities] == ["demo"]
+
+
+def test_other_splits_and_parts_are_cities_of_their_own(tmp_path: Path) -> None:
+    town = tmp_path / "town"
+    result_of([1], method="revisit").save(town / "a")
+    result_of([1], method="revisit", part="validation").save(town / "b")
+    result_of([1], method="revisit", fingerprint="e" * 64).save(town / "c")
+    names = [city.name for city in read_evidence(town).cities]
+    assert names == ["town", "town (validation)", "town eeeeeeee"]
+
+
+def test_results_that_no_table_of_the_suite_names_get_one(tmp_path: Path) -> None:
+    root = write_suite(tmp_path / "s", targets=4)
+    result_of([1, 2, 3, 4], method="markov", fingerprint="0" * 64).save(root / "extra" / "markov")
+    evidence = read_evidence(root)
+    (other,) = [table for table in evidence.tables if table.name == "other-main"]
+    assert other.title == "Main table, others"
+    assert "markov" in evidence.cities[0].contenders
+
+
+def test_experiments_without_a_result_are_told(tmp_path: Path) -> None:
+    unfinished = {"oldtown/caser/1": "failed: no memory", "oldtown/caser/2": "waiting"}
+    evidence = read_evidence(write_suite(tmp_path / "s", targets=4, unfinished=unfinished))
+    assert evidence.unfinished == unfinished
+
+
+def test_the_city_is_read_only_if_it_is_the_same_split(tmp_path: Path) -> None:
+    for name, fingerprint in (("same", "f" * 64), ("other", "a" * 64)):
+        folder = tmp_path / "cities" / name
+        folder.mkdir(parents=True)
+        manifest = {"kind": "city", "fingerprint": fingerprint, "users": 7, "places": 9}
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+        result = result_of([1], method="revisit", has_top=False, city=str(folder))
+        result.save(tmp_path / name / "revisit")
+    (same,) = read_evidence(tmp_path / "same").cities
+    (other,) = read_evidence(tmp_path / "other").cities
+    assert (same.manifest["users"], same.places) == (7, 9)
+    assert (other.manifest, other.places) == ({}, None)
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BrokenFolder, match="nowhere is not a folder; name one that holds results"):
+        read_evidence(tmp_path / "nowhere")
+
+
+def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="holds no result; make some with 'castpoi evaluate'"):
+        read_evidence(tmp_path)
+
+
+def test_a_torn_log_is_told(tmp_path: Path) -> None:
+    root = write_suite(tmp_path / "s", targets=4)
+    (root / "oldtown" / "castpoi" / "1" / "run" / "log.jsonl").write_text('{"event": ')
+    (city,) = read_evidence(root).cities
+    with pytest.raises(BrokenFolder, match=r"log.jsonl is damaged .* remove it to report without"):
+        _ = city.of("castpoi")[0].events

@@ -1,0 +1,65 @@
+"""Learned biases: from the manifest of a result, or from the weights of its run."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from castpoi.errors import BrokenFolder
+from castpoi.reports.evidence import Finding, read_evidence
+from castpoi.reports.learned_biases import LearnedBias, biases_of, read_biases
+from tests.reports.result_folders import result_of
+
+EDGES_KM = [0.5, 2.0, 5.0, 20.0, 100.0]
+
+
+def finding_of(tmp_path: Path, **more: Any) -> Finding:
+    result_of([1.0], method="castpoi", seed=1, **more).save(tmp_path / "town" / "ours")
+    return read_evidence(tmp_path / "town").findings[0]
+
+
+def a_run(folder: Path) -> Path:
+    folder.mkdir()
+    weights: dict[str, Any] = {
+        "refinement.spatial_bias.weight": np.arange(6, dtype=np.float32) / 4,
+        "place.weight": np.zeros((2, 2), dtype=np.float32),
+    }
+    save_file(weights, folder / "model.safetensors")
+    model = {"spatial_edges_km": EDGES_KM, "temporal_edges_hours": [1.0]}
+    (folder / "config.json").write_text(json.dumps({"model": model}))
+    return folder
+
+
+def test_biases_are_read_from_the_weights_while_the_run_is_there(tmp_path: Path) -> None:
+    run = a_run(tmp_path / "run")
+    biases = biases_of(finding_of(tmp_path, run=str(run)))
+    assert list(biases) == ["spatial"]  # a model without the other bias has none
+    assert biases["spatial"].values == (0.0, 0.25, 0.5, 0.75, 1.0, 1.25)
+
+
+def test_the_manifest_of_a_result_may_carry_them(tmp_path: Path) -> None:
+    learned = read_biases(a_run(tmp_path / "run"))
+    assert json.loads(json.dumps(learned)) == learned
+    biases = biases_of(finding_of(tmp_path, learned=learned))
+    assert biases["spatial"].edges == tuple(EDGES_KM)
+
+
+def test_without_run_and_record_there_are_none(tmp_path: Path) -> None:
+    assert biases_of(finding_of(tmp_path, run="/gone")) == {}
+
+
+def test_damaged_weights_are_told(tmp_path: Path) -> None:
+    run = a_run(tmp_path / "run")
+    (run / "model.safetensors").write_bytes(b"nothing")
+    with pytest.raises(BrokenFolder, match=r"model\.safetensors cannot be read .* train again"):
+        read_biases(run)
+
+
+def test_buckets_are_named_in_the_unit_that_suits_them() -> None:
+    spatial = LearnedBias(kind="spatial", edges=(0.5, 2.0, 100.0), values=(0.0,) * 4)
+    assert spatial.buckets == ["< 0.5 km", "0.5–2 km", "2–100 km", "≥ 100 km"]
+    temporal = LearnedBias(kind="temporal", edges=(1.0, 24.0, 168.0, 720.0), values=(0.0,) * 5)
+    assert temporal.buckets == ["< 1 h", "1–24 h", "1–7 d", "7–30 d", "≥ 30 d"]

@@ -1,0 +1,146 @@
+"""The main table and the ablation: every cell worked out by hand."""
+
+from pathlib import Path
+from statistics import stdev
+
+import pytest
+
+from castpoi.reports.evidence import read_evidence
+from castpoi.reports.metric_table import metric_table, p_words
+from castpoi.reports.table import Cell, Table
+from castpoi.reports.verdicts import judge_all
+from tests.reports.result_folders import result_of, write_suite
+
+# Of ten targets ours has 4 and 6 in its first five, SASRec 3, the heuristic 2.
+FOUR = [1.0] * 4 + [50.0] * 6
+SIX = [1.0] * 6 + [50.0] * 4
+THREE = [2.0] * 3 + [50.0] * 7
+TWO = [5.0] * 2 + [50.0] * 8
+
+
+def tables_in(folder: Path) -> list[Table]:
+    evidence = read_evidence(folder)
+    verdicts = judge_all(evidence, draws=200)
+    return [metric_table(outline, evidence, verdicts) for outline in evidence.tables]
+
+
+def cells(table: Table, label: str) -> dict[str, Cell]:
+    (group,) = table.groups
+    (row,) = [row for row in group if row[0].text == label]
+    return dict(zip(table.columns, row, strict=True))
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    town = tmp_path / "town"
+    result_of(FOUR, method="castpoi", seed=1).save(town / "ours-1")
+    result_of(SIX, method="castpoi", seed=2).save(town / "ours-2")
+    result_of(THREE, method="sasrec", seed=1).save(town / "sasrec")
+    result_of(TWO, method="revisit").save(town / "revisit")
+    return town
+
+
+def test_a_cell_is_the_mean_and_sample_deviation_over_seeds(small: Path) -> None:
+    (table,) = tables_in(small)
+    ours = cells(table, "CaST-POI")["HR@5"]
+    assert ours.text == "50.00"
+    assert ours.std == pytest.approx(stdev([40.0, 60.0]))
+    assert cells(table, "CaST-POI")["MRR"].value == pytest.approx(
+        100 * ((4 + 6 / 50) / 10 + (6 + 4 / 50) / 10) / 2
+    )
+
+
+def test_one_seed_has_no_deviation(small: Path) -> None:
+    (table,) = tables_in(small)
+    assert cells(table, "SASRec")["HR@5"].std is None
+    assert cells(table, "SASRec")["HR@5"].text == "30.00"
+
+
+def test_the_best_is_bold_and_the_strongest_other_method_underlined(small: Path) -> None:
+    (table,) = tables_in(small)
+    marks = {
+        row[0].text: (cell.is_best, cell.is_strongest)
+        for row in table.groups[0].rows
+        for cell in row[1:2]
+    }
+    assert marks == {
+        "SASRec": (False, True),
+        "Revisit heuristic": (False, False),
+        "CaST-POI": (True, False),
+    }
+
+
+def test_a_heuristic_can_be_the_strongest_and_can_be_best(tmp_path: Path) -> None:
+    result_of(FOUR, method="castpoi", seed=1).save(tmp_path / "t" / "ours")
+    result_of(THREE, method="sasrec", seed=1).save(tmp_path / "t" / "sasrec")
+    result_of(SIX, method="revisit").save(tmp_path / "t" / "revisit")
+    (table,) = tables_in(tmp_path / "t")
+    cell = cells(table, "Revisit heuristic")["HR@5"]
+    assert (cell.is_best, cell.is_strongest) == (True, True)
+    assert cells(table, "Improvement")["HR@5"].text == "-33.33 %"
+
+
+def test_the_improvement_is_relative_to_the_strongest(small: Path) -> None:
+    (table,) = tables_in(small)
+    assert cells(table, "Improvement")["HR@5"].text == "+66.67 %"
+    assert "against SASRec" in cells(table, "Improvement")["HR@5"].note
+
+
+def test_every_number_names_the_folders_it_comes_from(small: Path) -> None:
+    (table,) = tables_in(small)
+    note = cells(table, "CaST-POI")["MRR"].note
+    assert note.splitlines() == [str(small / "ours-1"), str(small / "ours-2")]
+
+
+def test_without_another_method_there_is_no_improvement_and_no_mark(tmp_path: Path) -> None:
+    result_of(FOUR, method="castpoi", seed=1).save(tmp_path / "t" / "ours")
+    (table,) = tables_in(tmp_path / "t")
+    assert [row[0].text for row in table.groups[0]] == ["CaST-POI"]
+    assert not any(cell.is_best or cell.stars for row in table.groups[0] for cell in row)
+    assert table.caption == "In percent, every target ranked among all places."
+
+
+def test_stars_stand_on_the_improvement_and_on_variants_that_differ(tmp_path: Path) -> None:
+    main, ablation = tables_in(write_suite(tmp_path / "s"))
+    assert cells(main, "Improvement")["MRR"].stars == "***"
+    assert cells(ablation, "w/o spatial bias")["MRR"].stars == "***"
+    assert cells(ablation, "Full model")["MRR"].stars == ""
+    assert cells(main, "SASRec")["MRR"].stars == ""
+    assert "Holm-corrected over 3 tests" in main.caption
+    assert "on a row that it differs from Full model" in ablation.caption
+    assert "Holm-corrected over 1 test:" in ablation.caption
+
+
+def test_the_paper_stands_beside_ours_where_the_city_is_the_papers(tmp_path: Path) -> None:
+    ranks = [1.0] * 1044
+    result_of(ranks, method="castpoi", seed=1).save(tmp_path / "nyc" / "ours")
+    result_of(ranks, method="core", seed=1).save(tmp_path / "nyc" / "core")
+    (table,) = tables_in(tmp_path / "nyc")
+    assert cells(table, "CaST-POI")["HR@10"].paper == "58.01"
+    assert cells(table, "CORE")["HR@5"].paper == "51.31"
+    assert cells(table, "Improvement")["HR@10"].paper == "+0.43 %"  # 58.01 / 57.76 - 1
+
+
+def test_the_papers_improvement_is_over_all_its_methods_also_those_we_lack(tmp_path: Path) -> None:
+    ranks = [1.0] * 1044
+    result_of(ranks, method="castpoi", seed=1).save(tmp_path / "nyc" / "ours")
+    result_of(ranks, method="revisit").save(tmp_path / "nyc" / "revisit")
+    (table,) = tables_in(tmp_path / "nyc")
+    assert cells(table, "Improvement")["HR@5"].paper == "-0.57 %"
+
+
+def test_a_namesake_with_other_targets_is_not_the_papers_city(tmp_path: Path) -> None:
+    result_of([1.0] * 1043, method="castpoi", seed=1).save(tmp_path / "nyc" / "ours")
+    (table,) = tables_in(tmp_path / "nyc")
+    assert cells(table, "CaST-POI")["HR@10"].paper == ""
+
+
+def test_the_papers_ablation_stands_beside_our_ablation(tmp_path: Path) -> None:
+    _, ablation = tables_in(write_suite(tmp_path / "s", cities=("nyc",), seeds=(1,), targets=1044))
+    assert cells(ablation, "w/o spatial bias")["MRR"].paper == "36.08**"
+    assert cells(ablation, "Full model")["MRR"].paper == "36.97"
+
+
+@pytest.mark.parametrize(("p", "words"), [(0.0004, "< 0.001"), (0.001, "0.001"), (1.0, "1.000")])
+def test_p_values_in_words(p: float, words: str) -> None:
+    assert p_words(p) == words

@@ -1,0 +1,58 @@
+"""What a report lacks is said, with the way out."""
+
+from pathlib import Path
+
+from castpoi.reports.evidence import read_evidence
+from castpoi.reports.missing import what_is_missing
+from tests.reports.result_folders import result_of, write_suite
+
+
+def gaps_in(folder: Path, *, has_figures: bool = True) -> list[str]:
+    return what_is_missing(read_evidence(folder), has_figures=has_figures)
+
+
+def test_a_whole_suite_lacks_only_its_city(tmp_path: Path) -> None:
+    assert gaps_in(write_suite(tmp_path / "s", targets=4)) == [
+        "oldtown: the city is not at hand, so its users and check-ins are not counted."
+    ]
+
+
+def test_failed_and_unfinished_experiments_are_named(tmp_path: Path) -> None:
+    waiting = {f"oldtown/caser/{seed}": "waiting" for seed in range(8)}
+    unfinished = {"oldtown/narm/1": "failed: no memory", **waiting}
+    gaps = gaps_in(write_suite(tmp_path / "s", targets=4, unfinished=unfinished))
+    assert gaps[0] == "Failed, so without a result: oldtown/narm/1."
+    assert gaps[1].startswith("Not finished: oldtown/caser/0, ")
+    assert gaps[1].endswith("and 2 more. 'castpoi reproduce' goes on with them.")
+
+
+def test_one_seed_has_no_deviation_and_says_so(tmp_path: Path) -> None:
+    gaps = gaps_in(write_suite(tmp_path / "s", seeds=(1,), targets=4))
+    words = "oldtown: one seed only of SASRec, CaST-POI, w/o spatial bias, so no deviation"
+    assert any(gap.startswith(words) for gap in gaps)
+
+
+def test_old_results_alone_lack_most_things(tmp_path: Path) -> None:
+    result_of([1.0, 2.0], method="castpoi", has_top=False).save(tmp_path / "t" / "a")
+    gaps = " ".join(gaps_in(tmp_path / "t", has_figures=False))
+    for words in (
+        "No figures: they need matplotlib (castpoi[report]).",
+        "t: no other method, so no improvement and no stars",
+        "t: no top.parquet of CaST-POI (an older castpoi wrote them)",
+        "t: nobody says how many places it has, so no pool sizes",
+        "t: no log of the training of CaST-POI",
+        "t: the learned biases are not at hand",
+    ):
+        assert words in gaps
+
+
+def test_without_our_method_nothing_is_tested(tmp_path: Path) -> None:
+    result_of([1.0, 2.0], method="revisit").save(tmp_path / "t" / "a")
+    assert "t: no result of our method, so there is nothing to test." in gaps_in(tmp_path / "t")
+
+
+def test_a_row_that_one_city_lacks_is_named(tmp_path: Path) -> None:
+    root = write_suite(tmp_path / "s", cities=("a", "b"), seeds=(1,), targets=4)
+    for path in (root / "b" / "sasrec" / "1").glob("*.*"):
+        path.unlink()
+    assert "b: no result of SASRec for the main table." in gaps_in(root)

@@ -1,0 +1,39 @@
+"""Model cards: what it is, how good, how trained, and how to make it again."""
+
+from pathlib import Path
+
+from castpoi.reports.evidence import read_evidence
+from castpoi.reports.model_card import model_card
+from tests.reports.result_folders import result_of, write_suite
+
+
+def test_the_card_of_a_learned_method_tells_its_training(tmp_path: Path) -> None:
+    evidence = read_evidence(write_suite(tmp_path / "s"))
+    variant = next(row for row in evidence.rows if row.name == "no-spatial-bias")
+    card = model_card(evidence, variant)
+    assert card.startswith("# w/o spatial bias\n\n`castpoi`: every candidate reads the history")
+    assert "Preset: fast." in card
+    assert "Changed: `spatial_bias=false`." in card
+    assert "In percent over seeds 1, 2." in card
+    assert "- seed 1; 1,234 parameters; 3 epochs, last loss 1.667; 90 s of training;" in card
+    assert "Calibration error of its softmax:" in card
+    assert "castpoi train oldtown --model castpoi --seed 2" in card
+    assert "| targets | 120 | 60 | 60 |" in card
+
+
+def test_the_card_of_a_heuristic_says_that_it_only_counts(tmp_path: Path) -> None:
+    result_of([1.0, 2.0, 4.0, 20.5], method="revisit").save(tmp_path / "t" / "revisit")
+    evidence = read_evidence(tmp_path / "t")
+    card = model_card(evidence, evidence.rows[0])
+    assert "None: it only counts." in card
+    assert "no probabilities" in card
+    assert "| HR@5 | 75.00 | 100.00 | 50.00 |" in card
+    assert "In percent over one count, without chance." in card
+
+
+def test_a_method_nobody_knows_has_a_card_too(tmp_path: Path) -> None:
+    result_of([1.0], method="my-own").save(tmp_path / "t" / "a")
+    evidence = read_evidence(tmp_path / "t")
+    card = model_card(evidence, evidence.rows[0])
+    assert "`my-own`: a method this castpoi does not know." in card
+    assert "In percent over seed 0." in card

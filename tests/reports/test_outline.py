@@ -1,0 +1,52 @@
+"""Outlines: read from suite.json, or made from the methods that are there."""
+
+import pytest
+
+from castpoi.errors import BrokenFolder
+from castpoi.reports.outline import HEADLINE, Row, outlines_in, outlines_of, row_of_method
+from tests.reports.result_folders import TABLES
+
+
+def test_tables_rows_and_families_are_those_of_the_suite() -> None:
+    ablation, main = outlines_in({"tables": TABLES}, path="suite.json")
+    assert (ablation.is_ablation, main.is_ablation) == (True, False)
+    assert [row.name for row in main.rows] == ["sasrec", "revisit", "castpoi"]
+    assert main.families[0].against is None
+    assert main.families[0].over_all
+    assert ablation.families[0].against == ("no-spatial-bias",)
+    assert not ablation.families[0].over_all
+    assert (main.label("castpoi"), ablation.label("castpoi")) == ("CaST-POI", "Full model")
+
+
+@pytest.mark.parametrize("content", [{}, {"tables": []}, {"tables": {"main": {"title": "Main"}}}])
+def test_a_foreign_suite_file_is_refused(content: dict[str, object]) -> None:
+    with pytest.raises(
+        BrokenFolder, match=r"x/suite\.json is not as 'castpoi reproduce' writes it"
+    ):
+        outlines_in(content, path="x/suite.json")
+
+
+def test_methods_without_a_suite_get_their_name_and_role_from_what_they_are() -> None:
+    rows = [row_of_method(name) for name in ("castpoi", "sasrec", "revisit", "my-own")]
+    assert [row.role for row in rows] == ["ours", "baseline", "heuristic", "baseline"]
+    assert [row.label for row in rows] == ["CaST-POI", "SASRec", "Revisit heuristic", "my-own"]
+    assert [row.is_learned for row in rows] == [True, True, False, True]
+
+
+def test_methods_without_a_suite_stand_in_a_main_table_that_tests_ours() -> None:
+    (table,) = outlines_of([row_of_method(name) for name in ("castpoi", "revisit")])
+    assert [row.name for row in table.rows] == ["revisit", "castpoi"]
+    (family,) = table.families
+    assert (family.row, family.against, family.metrics) == ("castpoi", None, HEADLINE)
+
+
+def test_variants_without_a_suite_stand_in_an_ablation_beside_ours() -> None:
+    variant = Row(name="flat", label="flat", method="castpoi", role="ablation")
+    (table,) = outlines_of([row_of_method("castpoi"), variant])
+    assert table.is_ablation
+    assert table.families[0].against == ("flat",)
+
+
+def test_without_our_method_there_is_nothing_to_test() -> None:
+    (table,) = outlines_of([row_of_method("revisit"), row_of_method("markov")])
+    assert table.families == ()

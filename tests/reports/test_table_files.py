@@ -1,0 +1,83 @@
+"""Tables as files: exact, and safe with any text."""
+
+import csv
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from castpoi.reports.table import NOTHING, Cell, Group, Table, count, number, percent, word
+from castpoi.reports.table_files import comma_separated, escape_latex, latex, markdown
+
+TABLE = Table(
+    name="main",
+    title="Main table",
+    caption="In percent; p < 0.05 & more.",
+    columns=["Method", "HR@10", "MRR"],
+    groups=[
+        Group(
+            heading="ny_c",
+            rows=[
+                [
+                    word("A|B_1"),
+                    Cell(text="57.76", value=57.7612, std=0.171, is_strongest=True, paper="58.01*"),
+                    NOTHING,
+                ],
+                [
+                    word("Ours"),
+                    Cell(text="58.01", value=58.0051, std=0.154, is_best=True, stars="**"),
+                    number(37.2),
+                ],
+            ],
+            foot=[[word("Improvement"), Cell(text="+0.43 %", value=0.43, stars="*"), NOTHING]],
+        )
+    ],
+)
+
+
+def test_markdown_marks_best_strongest_stars_and_the_paper() -> None:
+    assert markdown(TABLE).splitlines() == [
+        "### Main table",
+        "",
+        r"**ny\_c**",
+        "",
+        "| Method | HR@10 | MRR |",
+        "| --- | ---: | ---: |",
+        r"| A\|B\_1 | <u>57.76 ± 0.17</u> (58.01\*) | – |",
+        r"| Ours | **58.01 ± 0.15**\*\* | 37.20 |",
+        r"| Improvement | +0.43 %\* | – |",
+        "",
+        "In percent; p &lt; 0.05 & more.",
+    ]
+
+
+def test_csv_has_all_digits_and_columns_for_what_stands_beside_a_number() -> None:
+    head, first, ours, improvement = csv.reader(comma_separated(TABLE).splitlines())
+    assert head == ["group", "Method", "HR@10", "HR@10 std", "HR@10 stars", "HR@10 paper", "MRR"]
+    assert first == ["ny_c", "A|B_1", "57.7612", "0.171", "", "58.01*", ""]
+    assert ours == ["ny_c", "Ours", "58.0051", "0.154", "**", "", "37.2"]
+    assert improvement == ["ny_c", "Improvement", "0.43", "", "*", "", ""]
+
+
+def test_latex_is_a_booktabs_table_with_its_specials_escaped() -> None:
+    lines = latex(TABLE).splitlines()
+    assert r"\caption{In percent; p $<$ 0.05 \& more.}" in lines
+    assert r"\begin{tabular}{lrr}" in lines
+    assert r"\multicolumn{3}{c}{\textbf{ny\_c}} \\" in lines
+    assert r"A|B\_1 & \underline{57.76{\scriptsize$\pm$0.17}} {\tiny(58.01*)} & -- \\" in lines
+    assert r"Ours & \textbf{58.01{\scriptsize$\pm$0.15}}$^{**}$ & 37.20 \\" in lines
+    assert lines[-5:-2] == [r"\midrule", r"Improvement & +0.43 \%$^{*}$ & -- \\", r"\bottomrule"]
+
+
+@given(st.text(alphabet=st.sampled_from("ab\\&%$#_{}~^<>±≥–"), max_size=12))
+def test_escaped_latex_holds_no_bare_special(text: str) -> None:
+    escaped = escape_latex(text)
+    known = r"\\textbackslash\{\}|\\textasciitilde\{\}|\\textasciicircum\{\}|\\[&%$#_{}]|"
+    math = r"\$<\$|\$>\$|\$\\pm\$|\$\\geq\$|--|[ab]"
+    assert re.fullmatch(f"(?:{known}{math})*", escaped)
+
+
+def test_numbers_become_cells() -> None:
+    assert (count(1234).text, count(None).text) == ("1,234", "–")
+    assert (percent(0.1234, 1).text, percent(None).text) == ("12.3", "–")
+    assert number(1234.5, 1).text == "1,234.5"

@@ -1,0 +1,59 @@
+"""Tests of a report: made where both sides are there, corrected in the families of the suite."""
+
+from pathlib import Path
+
+from castpoi.reports.evidence import read_evidence
+from castpoi.reports.significance_table import significance_table
+from castpoi.reports.verdicts import judge_all, strongest_baseline
+from tests.reports.result_folders import result_of, write_suite
+
+
+def test_a_table_is_one_family_over_all_its_cities(tmp_path: Path) -> None:
+    evidence = read_evidence(write_suite(tmp_path / "s", cities=("a", "b"), targets=30))
+    verdicts = judge_all(evidence, draws=50)
+    sizes = {each.family.name: each.verdict.family_size for each in verdicts.all}
+    assert sizes == {"improvement": 3 * 2, "drop": 1}
+    assert len(verdicts.all) == 3 * 2 + 3 * 2
+
+
+def test_the_strongest_baseline_is_sought_in_every_column(tmp_path: Path) -> None:
+    # SASRec hits first places, the heuristic hits more but later.
+    result_of([1.0] * 4 + [90.0] * 6, method="sasrec", seed=1).save(tmp_path / "t" / "a")
+    result_of([9.0] * 7 + [90.0] * 3, method="revisit").save(tmp_path / "t" / "b")
+    result_of([1.0] * 10, method="castpoi", seed=1).save(tmp_path / "t" / "c")
+    evidence = read_evidence(tmp_path / "t")
+    (table,), (city,) = evidence.tables, evidence.cities
+    assert strongest_baseline(table, city, "HR@5") == "sasrec"
+    assert strongest_baseline(table, city, "HR@10") == "revisit"
+    verdicts = judge_all(evidence, draws=50)
+    verdict = verdicts.against_strongest("main", "t", "HR@10")
+    assert verdict is not None
+    assert verdict.test.against == "revisit"
+
+
+def test_rows_without_a_result_are_not_tested(tmp_path: Path) -> None:
+    result_of([1.0, 2.0], method="castpoi", seed=1).save(tmp_path / "t" / "a")
+    evidence = read_evidence(tmp_path / "t")
+    verdicts = judge_all(evidence, draws=50)
+    assert verdicts.all == []
+    assert verdicts.against_strongest("main", "t", "MRR") is None
+    assert significance_table(evidence, verdicts) is None
+
+
+def test_the_table_of_tests_says_where_they_disagree(tmp_path: Path) -> None:
+    # Ours gains a little often and loses much seldom: ranks favour it, the mean does not.
+    ours = [9.0] * 40 + [60.0] * 4 + [1.0] * 4
+    theirs = [10.0] * 40 + [1.0] * 4 + [1.0] * 4
+    result_of(ours, method="castpoi", seed=1).save(tmp_path / "t" / "ours")
+    result_of(theirs, method="revisit").save(tmp_path / "t" / "revisit")
+    evidence = read_evidence(tmp_path / "t")
+    table = significance_table(evidence, judge_all(evidence, draws=500))
+    assert table is not None
+    (group,) = table.groups
+    lines = {row[0].text: dict(zip(table.columns, row, strict=True)) for row in group}
+    assert group.heading == "Main table, t"
+    assert "500 draws, seed 42" in table.caption
+    assert lines["MRR"]["Better / equal / worse"].text == "40 / 4 / 4"
+    assert lines["MRR"]["Tests"].text == "disagree"
+    assert lines["HR@10"]["Tests"].text == "agree"
+    assert lines["HR@10"]["Difference"].text == "-8.33"  # four of 48 hits are lost
