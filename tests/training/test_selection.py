@@ -79,7 +79,7 @@ def test_places_off_the_shortlist_stand_below_it_in_their_own_order(town: City) 
     model, builder = tiny_model(town, config, noise=0.3), full_objective(town, config).builder
     assert model.refinement is not None
     with torch.no_grad():
-        model.refinement.head.last.bias -= 100.0
+        model.refinement.head.last.bias.sub_(100.0)
     ranker = ShortlistRanker(model, builder, size=3)
     encoded = ranker.encode(town.trajectories.histories_before(town.targets("validation")))
     found = ranker.score(encoded)
