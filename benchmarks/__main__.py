@@ -17,6 +17,7 @@ import numpy as np
 from benchmarks.baselines import baselines_against_oracle
 from benchmarks.learning import exact_scoring, fast_against_full
 from benchmarks.measure import measured, synthetic_source
+from benchmarks.serving import service_for_long, service_under_load
 from castpoi.baselines.revisit import Revisit
 from castpoi.checkins.city import City
 from castpoi.checkins.fingerprint import fingerprint_of
@@ -130,8 +131,12 @@ BENCHMARKS: dict[str, Callable[[Path, int], dict[str, Any]]] = {
     "learn": fast_against_full,
     "score": exact_scoring,
     "baselines": baselines_against_oracle,
+    "serve": service_under_load,
 }
-ON_REQUEST: dict[str, Callable[[Path, int], dict[str, Any]]] = {"prepare-large": prepare_large}
+ON_REQUEST: dict[str, Callable[[Path, int], dict[str, Any]]] = {
+    "prepare-large": prepare_large,
+    "serve-long": service_for_long,
+}
 """Too large for every `make bench`: they run only when they are named."""
 
 

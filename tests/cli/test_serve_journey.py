@@ -16,10 +16,14 @@ from typing import Any
 import httpx
 import pytest
 
+from castpoi.serving.scores import PlaceScorer
+from castpoi.serving.service import Service
+from castpoi.serving.shortlist import ShortlistScorer
 from castpoi.serving.store import VisitStore
 from tests.conftest import CommandLine
 from tests.contract import odd_city
 from tests.serving.live import PATIENCE_SECONDS, wait_until
+from tests.serving.small_run import small_run
 
 KEY = "a key for the tests only"
 
@@ -148,6 +152,33 @@ def test_a_damaged_run_is_told_and_nothing_is_served(
     ended = castpoi("serve", broken, "--port", 0)
     assert ended.code == 1
     assert "model.safetensors has changed since it was trained" in ended.err
+
+
+@pytest.mark.usefixtures("quiet_logs")
+@pytest.mark.parametrize(
+    ("words", "scorer"),
+    [
+        ([], PlaceScorer),
+        (["--exact-up-to", 5], PlaceScorer),
+        (["--exact-up-to", 4], ShortlistScorer),
+    ],
+)
+def test_a_vocabulary_above_the_limit_is_served_by_a_shortlist(
+    castpoi: CommandLine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[object],
+    scorer: type[PlaceScorer],
+) -> None:
+    chosen: list[PlaceScorer] = []
+
+    def load_and_stop(service: Service, *_: object, **__: object) -> None:
+        chosen.append(service.run.load()._answerer.scorer)
+
+    monkeypatch.setattr("castpoi.serving.listen.serve_until_stopped", load_and_stop)
+    ended = castpoi("serve", small_run(tmp_path), "--port", 0, *words)
+    assert ended.code == 0, ended.err
+    assert [type(each) for each in chosen] == [scorer]
 
 
 @pytest.mark.parametrize(

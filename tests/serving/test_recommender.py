@@ -191,7 +191,16 @@ def test_an_answer_speaks_the_words_of_the_api(recommender: Recommender) -> None
         *("distance_km", "visited", "sentence", "terms", "visits"),
     ]
     assert list(first["terms"]) == ["base", "popularity", "reader", "revisit"]
-    needed = {"place", "name", "at", "hours_ago", "weight", "distance_km", "score_without"}
+    needed = {
+        "place",
+        "name",
+        "category",
+        "at",
+        "hours_ago",
+        "weight",
+        "distance_km",
+        "score_without",
+    }
     assert first["visits"][0].keys() == needed
     assert answer["model"] == recommender.model
     assert answer["model"].startswith("castpoi ")

@@ -1,5 +1,6 @@
 """The service from its start to its end: loading, crowds, a new run, a broken store."""
 
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import httpx
 
 from castpoi.errors import BrokenFolder
+from castpoi.serving.listen import listening_socket
 from castpoi.serving.recommender import Recommender, load
 from castpoi.serving.served_run import ServedRun
 from castpoi.serving.settings import Limits, ServiceSettings
@@ -126,3 +128,8 @@ def test_a_broken_store_fails_only_those_who_need_it(
         assert answer.status_code == 503
         assert "the visit store does not answer" in answer.json()["error"]
         assert live.recommend(history=MORNING)["recommendations"]
+
+
+def test_answers_are_sent_at_once_since_the_protocol_of_the_socket_is_told() -> None:
+    with listening_socket("127.0.0.1", 0) as listening:
+        assert listening.proto == socket.IPPROTO_TCP

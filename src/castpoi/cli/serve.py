@@ -7,6 +7,7 @@ import click
 from castpoi.cli.console import Console, speaks
 from castpoi.errors import BadInput
 from castpoi.files import read_manifest
+from castpoi.serving.settings import SERVED_EXACTLY_UP_TO
 
 
 @click.command()
@@ -57,6 +58,15 @@ from castpoi.files import read_manifest
     help="Raster tiles below the map, e.g. https://tiles.example.org/{z}/{x}/{y}.png.",
 )
 @click.option(
+    "--exact-up-to",
+    metavar="PLACES",
+    type=click.IntRange(min=0),
+    default=SERVED_EXACTLY_UP_TO,
+    show_default=True,
+    help="Score every place of so many exactly; above, CaST-POI reads for the 256 best only, "
+    "which takes milliseconds. 0: always so.",
+)
+@click.option(
     "--queue",
     type=click.IntRange(min=1),
     default=256,
@@ -76,6 +86,7 @@ def serve(
     city: Path | None,
     import_city: bool,
     tiles: str | None,
+    exact_up_to: int,
     queue: int,
 ) -> None:
     """Serve the recommendations of a RUN over HTTP until stopped.
@@ -111,7 +122,7 @@ def serve(
     with listening:
         service = Service(
             settings=settings,
-            run=ServedRun(lambda: load(run, city=city)),
+            run=ServedRun(lambda: load(run, city=city, exact_up_to=exact_up_to)),
             store=VisitStore(url),
             city=CityImport(folder=city, say=console.note) if import_city else None,
         )

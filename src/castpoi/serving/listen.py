@@ -16,7 +16,8 @@ from castpoi.serving.service import Service
 def listening_socket(host: str, port: int) -> socket.socket:
     """A socket bound to the host and port; port 0 takes a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio sends an answer at once only where the protocol is told; else it waits some 40 ms
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host.strip("[]"), port))

@@ -50,7 +50,15 @@ class VisitReason:
         return {**plain, "at": self.at.isoformat()}
 
 
-_PLAIN_OF_VISIT = ("place", "name", "hours_ago", "weight", "distance_km", "score_without")
+_PLAIN_OF_VISIT = (
+    "place",
+    "name",
+    "category",
+    "hours_ago",
+    "weight",
+    "distance_km",
+    "score_without",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
