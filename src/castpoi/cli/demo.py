@@ -13,6 +13,7 @@ from castpoi.checkins.prepare import prepare
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize, write_checkins
 from castpoi.cli.compare import as_json, show_comparison
 from castpoi.cli.console import Console, speaks
+from castpoi.cli.serve import serve
 from castpoi.errors import BadInput
 from castpoi.evaluation.compare import compare
 from castpoi.evaluation.evaluate import evaluate
@@ -42,6 +43,14 @@ _EPOCHS_OF_A_BASELINE: Final = 5  # for each one of the best model
 @click.option("--epochs", type=int, default=3, show_default=True, help="Passes of the training.")
 @click.option("--all", "train_all", is_flag=True, help="Train the learned baselines too: minutes.")
 @click.option("--overwrite", is_flag=True, help="Replace a former demo.")
+@click.option("--serve", "serves", is_flag=True, help="End on the map of the city, until stopped.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    show_default=True,
+    help="Port of the map; 0 takes a free one.",
+)
 @speaks
 def demo(
     console: Console,
@@ -52,13 +61,20 @@ def demo(
     epochs: int,
     train_all: bool,
     overwrite: bool,
+    serves: bool,
+    port: int,
 ) -> None:
     """The whole road on a synthetic city: no network and no files needed.
 
     Makes check-ins after published laws of human mobility, prepares them into a city, trains the
     best model present, evaluates every method that only counts under one protocol (with --all those
-    that learn, too) and prints one table.
+    that learn, too) and prints one table. With --serve it ends on a map of the city, in a browser.
     """
+    if serves and console.as_json:
+        raise click.UsageError(
+            "--serve goes on until stopped and --json ends with one object: leave one of them out, "
+            "and serve the run of the demo with 'castpoi serve' afterwards"
+        )
     began = time.perf_counter()
     config = SynthesisConfig(users=users, places=max(4 * users, 200))
     _clear(out, overwrite=overwrite)
@@ -98,6 +114,10 @@ def demo(
             "comparison": as_json(comparison),
         }
     )
+    if serves:
+        console.say("\nOpen the address below in a browser: it is the map of the city.")
+        quiet = {"as_json": False, "quiet": console.quiet, "debug": False}
+        click.get_current_context().invoke(serve, run=out / "run", port=port, **quiet)
 
 
 def _clear(out: Path, *, overwrite: bool) -> None:
@@ -163,6 +183,7 @@ def _say_what_next(console: Console, out: Path, method: str, seconds: float) -> 
         f"  run/             {method}, trained\n"
         f"  results/         the rank of every target under every method\n"
         f"\nTry next:\n"
+        f"  castpoi serve {out}/run        (a map, in a browser)\n"
         f"  castpoi data describe {out}/city --html {out}/city.html\n"
         f"  castpoi data audit {out}/city\n"
         f"  castpoi compare {out}/results\n"

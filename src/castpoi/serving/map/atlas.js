@@ -1,0 +1,253 @@
+// The map: the city's places, a trajectory, pins, and the lines that explain one of them.
+
+import { pinsOn } from "./pins.js";
+import { familyOf, paletteOf } from "./palette.js";
+import { arc, boxAround, collection, disc, line, point } from "./shapes.js";
+import { styleOf } from "./map_style.js";
+import { clock, counted, detailOf, kilometres, percent, titleOf } from "./words.js";
+import { element } from "./dom.js";
+
+const NEAR_ENOUGH_PX = 12;
+const MOST_TIMES_TOLD = 4;
+const FADING = [
+  ["trajectory", "line-opacity"],
+  ["visits", "circle-opacity"],
+  ["visits", "circle-stroke-opacity"],
+];
+
+/** Whether the panel is a sheet at the foot of the window. */
+export const PHONE = matchMedia("(width < 760px)");
+
+/** A map of the city in an element; throws where the browser cannot draw one. */
+export async function openAtlas(container, { tiles, isDark, panel }) {
+  const maplibre = await import("./vendor/maplibre-gl.mjs");
+  const style = styleOf(paletteOf(isDark), tiles);
+  const map = new maplibre.Map({
+    container,
+    style,
+    center: [0, 20],
+    zoom: 1.5,
+    attributionControl: tiles ? { compact: true } : false,
+    dragRotate: false,
+    pitchWithRotate: false,
+    touchPitch: false,
+  });
+  map.touchZoomRotate.disableRotation();
+  map.addControl(new maplibre.NavigationControl({ showCompass: false }), "bottom-right");
+  map.addControl(new maplibre.ScaleControl({ maxWidth: 90 }), "bottom-right");
+  await map.once("style.load");
+  return new Atlas(map, maplibre, { style, tiles, panel });
+}
+
+class Atlas {
+  constructor(map, maplibre, { style, tiles, panel }) {
+    this.map = map;
+    this.tiles = tiles;
+    this.style = style;
+    this.panel = panel;
+    this.pins = pinsOn(map, maplibre);
+    this.whisper = new maplibre.Popup({
+      className: "whisper",
+      closeButton: false,
+      closeOnClick: false,
+      maxWidth: "280px",
+      offset: 12,
+    });
+    map.on("mousemove", (event) => this.#hover(event));
+    map.on("mouseout", () => this.whisper.remove());
+  }
+
+  /** Draws the places of the city. */
+  showPlaces(places) {
+    const features = places.map((place) =>
+      point(place, {
+        place: place.place,
+        family: familyOf(place.category),
+        title: titleOf(place),
+        detail: detailOf(place),
+      }),
+    );
+    this.#draw("places", features);
+  }
+
+  /** Draws visits, oldest first, as a line that fades into the past. */
+  showTrajectory(visits) {
+    const known = visits.filter((visit) => visit.lat !== null);
+    const recency = (index) => (known.length > 1 ? index / (known.length - 1) : 1);
+    const steps = known.slice(1).map((visit, index) =>
+      line(known[index], visit, { recency: recency(index + 1) }),
+    );
+    this.#draw("trajectory", steps);
+    this.#draw(
+      "visits",
+      known.map((visit, index) =>
+        point(visit, { recency: recency(index), title: titleOf(visit), at: visit.at }),
+      ),
+    );
+  }
+
+  /** Puts numbered pins on recommended places; `onChoose` hears which one is clicked. */
+  showPins(recommendations, onChoose) {
+    this.pins.show(recommendations, onChoose);
+  }
+
+  /** Draws lines from a candidate to the visits that explain it, thick by attention. */
+  showReasons(candidate, visits) {
+    this.pins.choose(candidate?.place ?? null);
+    this.#fade(candidate !== null);
+    const heaviest = Math.max(...visits.map((visit) => visit.weight), 1e-9);
+    this.#draw(
+      "reasons",
+      visits.map((visit) => arc(visit, candidate, { strength: visit.weight / heaviest })),
+    );
+    this.#draw(
+      "witnesses",
+      visits.map((visit) =>
+        point(visit, {
+          title: titleOf(visit),
+          at: visit.at,
+          told: `${percent(visit.weight)} of the attention, ${kilometres(visit.distance_km)} away`,
+        }),
+      ),
+    );
+  }
+
+  /** Draws how far the filter reaches, around a centre. */
+  showReach(centre, km) {
+    const shapes = centre ? [point(centre, {}), ...(km ? [disc(centre, km)] : [])] : [];
+    this.#draw("reach", shapes);
+  }
+
+  /** Moves the map so that spots are seen beside the panel. */
+  fit(spots, { leftOut = 0, closest = 15.5, calmly = true } = {}) {
+    if (!spots.length) return;
+    this.map.fitBounds(boxAround(spots, leftOut), {
+      padding: this.#room(),
+      maxZoom: closest,
+      duration: calmly ? 700 : 0,
+    });
+  }
+
+  /** Whether a spot is seen beside the panel. */
+  sees(spot) {
+    const { clientWidth: width, clientHeight: height } = this.map.getContainer();
+    const { top, right, bottom, left } = this.#room();
+    const { x, y } = this.map.project([spot.lon, spot.lat]);
+    return x >= left && x <= width - right && y >= top && y <= height - bottom;
+  }
+
+  /** Hears clicks: on a place (its id), or anywhere (lat and lon). */
+  onClick(listener) {
+    this.map.on("click", (event) => {
+      const found = this.#nearest(event.point, ["places"]);
+      listener({
+        place: found?.properties.place ?? null,
+        lat: event.lngLat.lat,
+        lon: event.lngLat.lng,
+      });
+    });
+  }
+
+  /** Hears where the map rests, as south, west, north, east. */
+  onRest(listener) {
+    this.map.on("moveend", () => {
+      const box = this.map.getBounds();
+      listener([box.getSouth(), box.getWest(), box.getNorth(), box.getEast()]);
+    });
+  }
+
+  /** Draws in the colours of the day or the night. */
+  paint(isDark) {
+    this.style = styleOf(paletteOf(isDark), this.tiles);
+    for (const layer of this.style.layers) {
+      for (const [property, value] of Object.entries(layer.paint)) {
+        this.map.setPaintProperty(layer.id, property, value);
+      }
+    }
+  }
+
+  #draw(source, features) {
+    this.map.getSource(source).setData(collection(features));
+  }
+
+  #fade(isFaded) {
+    for (const [layer, property] of FADING) {
+      const usual = this.style.layers.find(({ id }) => id === layer).paint[property];
+      this.map.setPaintProperty(layer, property, isFaded ? 0.12 : usual);
+    }
+  }
+
+  #room() {
+    const { clientWidth: width, clientHeight: height } = this.map.getContainer();
+    const edge = Math.min(64, width / 8, height / 8);
+    const panel = this.panel.getBoundingClientRect();
+    const room = { top: edge + 56, right: edge, bottom: edge, left: edge };
+    if (PHONE.matches) room.bottom += Math.min(panel.height, height * 0.55);
+    else room.left += Math.min(panel.right, width * 0.6);
+    return room;
+  }
+
+  #hover(event) {
+    const found = this.#nearest(event.point, ["witnesses"])
+      ?? this.#nearest(event.point, ["visits"])
+      ?? this.#nearest(event.point, ["places"]);
+    this.map.getCanvas().style.cursor = found ? "pointer" : "";
+    if (!found) {
+      this.whisper.remove();
+      return;
+    }
+    const { title, detail, told } = found.properties;
+    const lines = [...this.#timesAt(event.point, found), told ?? detail].filter(Boolean);
+    const content = element("div", {}, element("strong", { textContent: title }));
+    content.append(...lines.map((text) => element("small", { textContent: text })));
+    this.whisper.setLngLat(found.geometry.coordinates).setDOMContent(content).addTo(this.map);
+  }
+
+  // One dot may stand for many visits to a place: the latest times are told.
+  #timesAt(pixel, found) {
+    if (!found.properties.at) return [];
+    if (found.layer.id === "witnesses") return [clock(found.properties.at)];
+    const times = this.#around(pixel, ["visits"])
+      .filter((each) => each.properties.title === found.properties.title)
+      .map((each) => each.properties.at)
+      .sort()
+      .reverse();
+    const told = [...new Set(times)];
+    const more = told.length - MOST_TIMES_TOLD;
+    return [
+      ...told.slice(0, MOST_TIMES_TOLD).map(clock),
+      ...(more > 0 ? [`and ${counted(more, "earlier visit")}`] : []),
+    ];
+  }
+
+  #around({ x, y }, layers) {
+    const box = [[x - NEAR_ENOUGH_PX, y - NEAR_ENOUGH_PX], [x + NEAR_ENOUGH_PX, y + NEAR_ENOUGH_PX]];
+    return this.map.queryRenderedFeatures(box, { layers });
+  }
+
+  #nearest(pixel, layers) {
+    let [nearest, least] = [null, NEAR_ENOUGH_PX];
+    for (const each of this.#around(pixel, layers)) {
+      const spot = this.map.project(each.geometry.coordinates);
+      const away = Math.hypot(spot.x - pixel.x, spot.y - pixel.y);
+      if (away < least) [nearest, least] = [each, away];
+    }
+    return nearest;
+  }
+}
+
+/** What stands in where no map can be drawn: everything but the map works. */
+export class NoAtlas {
+  showPlaces() {}
+  showTrajectory() {}
+  showPins() {}
+  showReasons() {}
+  showReach() {}
+  fit() {}
+  sees() {
+    return true;
+  }
+  onClick() {}
+  onRest() {}
+  paint() {}
+}

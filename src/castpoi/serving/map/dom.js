@@ -1,0 +1,26 @@
+// Small ways to make and find elements. Texts are only ever set as text, never as markup.
+
+/** The element with an id. */
+export const byId = (id) => document.getElementById(id);
+
+/** A new element with properties, attributes (aria-…, role, data-…) and children. */
+export function element(tag, properties = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name in made) made[name] = value;
+    else made.setAttribute(name, value);
+  }
+  made.append(...children.filter((child) => child !== null));
+  return made;
+}
+
+/** Calls a function once nothing has happened for a while; `stop` forgets a call that waits. */
+export function calmly(action, milliseconds) {
+  let timer = 0;
+  const later = (...given) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => action(...given), milliseconds);
+  };
+  later.stop = () => clearTimeout(timer);
+  return later;
+}

@@ -1,0 +1,110 @@
+// Which places may be recommended: how many, of which kinds, how near, been there or not.
+
+import { byId, calmly, element } from "./dom.js";
+
+const CALM_MS = 350;
+const k = byId("k");
+const within = byId("within");
+const chooser = byId("category");
+const excludeVisited = byId("exclude-visited");
+const newOnly = byId("new-only");
+
+let categories = [];
+let near = null;
+let onChange = () => {};
+
+/** Starts to listen; `changed` hears of every change, `pointing` that a point is to be chosen. */
+export function startFilters({ changed, pointing }) {
+  onChange = () => {
+    tell();
+    changed();
+  };
+  byId("filter-form").addEventListener("submit", (event) => event.preventDefault());
+  for (const field of [k, within]) field.addEventListener("input", calmly(onChange, CALM_MS));
+  for (const field of [excludeVisited, newOnly]) field.addEventListener("change", () => onChange());
+  chooser.addEventListener("change", () => chooseCategory(chooser.value));
+  byId("near").addEventListener("click", () => (near ? setNear(null) : pointing()));
+  byId("clear-filters").addEventListener("click", clearFilters);
+  tell();
+}
+
+/** Offers the categories of places, most frequent first. */
+export function offerCategories(places) {
+  const counts = new Map();
+  for (const { category } of places) {
+    if (category) counts.set(category, (counts.get(category) ?? 0) + 1);
+  }
+  const sorted = [...counts].sort((one, other) => other[1] - one[1]);
+  chooser.replaceChildren(
+    new Option(sorted.length ? "any" : "none is known", ""),
+    ...sorted.map(([name, count]) => new Option(`${name} (${count})`, name)),
+  );
+  chooser.disabled = sorted.length === 0;
+}
+
+/** The filters in the words of the API; a field that makes no sense is left out. */
+export function chosenFilters() {
+  const filters = { k: howMany() };
+  if (categories.length) filters.categories = categories;
+  if (near) filters.near = near;
+  if (within.value && within.validity.valid) filters.within_km = Number(within.value);
+  if (excludeVisited.checked) filters.exclude_visited = true;
+  if (newOnly.checked) filters.new_only = true;
+  return filters;
+}
+
+/** Sets or forgets the point that distances are counted from. */
+export function setNear(spot) {
+  near = spot;
+  if (near && !within.value) within.value = "2";
+  onChange();
+}
+
+/** How many places are asked for. */
+export function howMany() {
+  return k.value && k.validity.valid ? Number(k.value) : 10;
+}
+
+function chooseCategory(name) {
+  if (name && !categories.includes(name)) categories = [...categories, name];
+  chooser.value = "";
+  onChange();
+}
+
+/** Whether anything but the number of places is filtered. */
+export function isFiltered() {
+  return Object.keys(chosenFilters()).length > 1;
+}
+
+/** Lets every place in again. */
+export function clearFilters() {
+  k.value = "10";
+  within.value = "";
+  excludeVisited.checked = newOnly.checked = false;
+  [categories, near] = [[], null];
+  onChange();
+}
+
+function tell() {
+  const { k: count, near: _, ...others } = chosenFilters();
+  const active = Object.keys(others).length + (count === 10 ? 0 : 1);
+  byId("filter-count").textContent = active || "";
+  byId("near-text").textContent = near ? "of the point you chose" : "of the last visit";
+  byId("near").textContent = near ? "Forget the point" : "Choose a point";
+  const chips = byId("categories");
+  chips.hidden = categories.length === 0;
+  chips.replaceChildren(...categories.map((name) => element("li", {}, chip(name))));
+}
+
+function chip(name) {
+  const button = element("button", {
+    type: "button",
+    textContent: `${name} ×`,
+    "aria-label": `No longer only ${name}`,
+  });
+  button.addEventListener("click", () => {
+    categories = categories.filter((each) => each !== name);
+    onChange();
+  });
+  return button;
+}

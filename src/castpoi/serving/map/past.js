@@ -1,0 +1,214 @@
+// The past that a question is about: the visits of a person, or a history made by clicking.
+
+import { combobox } from "./combobox.js";
+import { byId, element } from "./dom.js";
+import { addVisit, findPlaces, usersLike, visitsOf } from "./service.js";
+import { clock, counted, detailOf, hourAfter, now, titleOf } from "./words.js";
+
+const FIRST_SHOWN = 30;
+const TOUCH = matchMedia("(pointer: coarse)");
+const shown = byId("shown");
+const form = byId("visit");
+
+/** Whose visits are asked about, and what they are; tells `onChange` why it changed. */
+export class Past {
+  mode = "user";
+  user = null;
+  visits = []; // of the user, oldest first
+  history = []; // made here, oldest first
+  #adding = null; // the place of a visit that waits for its time
+  #onChange;
+  #onProblem;
+  #chosen = 0; // counts choices: an answer for a former one comes too late
+
+  constructor({ onChange, onShown, onProblem }) {
+    this.#onChange = onChange;
+    this.#onProblem = onProblem;
+    for (const choice of document.getElementsByName("mode")) {
+      choice.addEventListener("change", () => this.#enter(choice.value));
+    }
+    combobox(byId("user"), byId("user-options"), {
+      find: findUsers,
+      choose: (user) => this.choose(user),
+    });
+    combobox(byId("place"), byId("place-options"), {
+      find: findByName,
+      choose: (place) => this.pick(place),
+    });
+    shown.addEventListener("input", () => {
+      this.#tell();
+      onShown();
+    });
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#add();
+    });
+    byId("visit-cancel").addEventListener("click", () => this.closeForm());
+    this.#tell();
+  }
+
+  /** The past in the words of the API; nothing while nobody is chosen. */
+  get question() {
+    if (this.mode === "user") return this.user === null ? null : { user: this.user };
+    return { history: this.history.map(({ place, at }) => ({ place, at })) };
+  }
+
+  /** All visits, oldest first. */
+  get all() {
+    return this.mode === "user" ? this.visits : this.history;
+  }
+
+  /** The visits to draw, oldest first. */
+  get drawn() {
+    return this.all.slice(-Number(shown.value));
+  }
+
+  /** Makes a person's visits the past. */
+  async choose(user) {
+    const turn = (this.#chosen += 1);
+    try {
+      const visits = await visitsOf(user);
+      if (turn !== this.#chosen) return;
+      if (!visits.length) throw new Error(`Nobody with the id “${user}” has visits here.`);
+      [this.user, this.visits] = [user, visits];
+    } catch (problem) {
+      this.#onProblem(problem, () => this.choose(user));
+      return;
+    }
+    byId("user").value = user;
+    if (TOUCH.matches) byId("user").blur(); // puts the keyboard of a phone away
+    this.closeForm();
+    this.#settle("chosen", FIRST_SHOWN);
+  }
+
+  /** Makes the visits of anybody the past. */
+  async chooseAnybody() {
+    try {
+      const users = await usersLike("");
+      const busy = users.filter((each) => each.visits >= FIRST_SHOWN);
+      const some = busy.length ? busy : users;
+      if (!some.length) throw new Error("The store has no visits yet. Make a history of your own.");
+      await this.choose(some[Math.floor(Math.random() * some.length)].user);
+    } catch (problem) {
+      this.#onProblem(problem, null);
+    }
+  }
+
+  /** A place was clicked or found: ask for the time of a visit, or take it into the history. */
+  pick(place) {
+    byId("place").value = "";
+    if (this.mode === "user" && this.user === null) return;
+    if (this.mode === "history") {
+      const last = this.history.at(-1);
+      this.history = [...this.history, { ...place, at: last ? hourAfter(last.at) : now() }];
+      this.#settle("visit");
+      return;
+    }
+    this.#adding = place;
+    byId("visit-title").textContent = titleOf(place);
+    byId("visit-detail").textContent = detailOf(place);
+    byId("visit-at").value = hourAfter(this.visits.at(-1).at);
+    form.hidden = false;
+    form.scrollIntoView({ block: "nearest" });
+    byId("visit-at").focus({ preventScroll: true });
+  }
+
+  /** Forgets the visit that waits for its time; tells whether there was one. */
+  closeForm() {
+    const wasOpen = !form.hidden;
+    form.hidden = true;
+    this.#adding = null;
+    return wasOpen;
+  }
+
+  async #add() {
+    const visit = { user: this.user, place: this.#adding.place, at: byId("visit-at").value };
+    try {
+      await addVisit(visit);
+      this.visits = await visitsOf(this.user);
+    } catch (problem) {
+      this.#onProblem(problem, () => this.#add());
+      return;
+    }
+    this.closeForm();
+    this.#settle("visit", Number(shown.value) + 1);
+  }
+
+  #enter(mode) {
+    this.mode = mode;
+    this.closeForm();
+    this.#settle("chosen", FIRST_SHOWN);
+  }
+
+  #settle(why, count = this.all.length) {
+    shown.max = Math.max(this.all.length, 1);
+    shown.value = count;
+    this.#tell();
+    this.#onChange(why);
+  }
+
+  #tell() {
+    const isUser = this.mode === "user";
+    byId("person").hidden = !isUser;
+    byId("trajectory").hidden = !isUser || !this.visits.length;
+    byId("adding").hidden = isUser && this.user === null;
+    byId("history").hidden = isUser || !this.history.length;
+    if (isUser && this.visits.length) this.#tellTrajectory();
+    if (!isUser) this.#tellHistory();
+  }
+
+  #tellTrajectory() {
+    const last = this.visits.at(-1);
+    byId("trajectory-summary").replaceChildren(
+      `${counted(this.visits.length, "visit")}, the last `,
+      element("strong", { textContent: clock(last.at) }),
+      " at ",
+      element("strong", { textContent: titleOf(last) }),
+    );
+    byId("shown-count").textContent = `the last ${this.drawn.length}`;
+  }
+
+  #tellHistory() {
+    const rows = this.history.map((visit, index) => {
+      const at = element("input", {
+        type: "datetime-local",
+        value: visit.at,
+        "aria-label": `When at ${titleOf(visit)}`,
+      });
+      at.addEventListener("change", () => at.value && this.#change(index, { ...visit, at: at.value }));
+      const away = element("button", {
+        type: "button",
+        className: "icon",
+        textContent: "×",
+        "aria-label": `Take ${titleOf(visit)} out`,
+      });
+      away.addEventListener("click", () => this.#change(index, null));
+      return element("li", {}, element("span", { textContent: titleOf(visit) }), at, away);
+    });
+    byId("history").replaceChildren(...rows.reverse());
+  }
+
+  #change(index, visit) {
+    this.history = this.history
+      .map((each, place) => (place === index ? visit : each))
+      .filter(Boolean)
+      .sort((one, other) => one.at.localeCompare(other.at));
+    this.#settle("visit");
+  }
+}
+
+async function findUsers(text) {
+  const users = await usersLike(text);
+  const options = users.map(({ user, visits }) => ({
+    title: user,
+    detail: counted(visits, "visit"),
+    value: user,
+  }));
+  // the service lists ids behind the text: somebody with this very id is not among them
+  return text ? [{ title: text, detail: "this very id", value: text }, ...options] : options;
+}
+
+async function findByName(text) {
+  const places = await findPlaces({ text, limit: 30 });
+  return places.map((place) => ({ title: titleOf(place), detail: detailOf(place), value: place }));
+}

@@ -1,0 +1,75 @@
+// Numbered pins on recommended places. They are buttons in the page, not drawings in the map.
+
+import { element } from "./dom.js";
+import { percent, titleOf } from "./words.js";
+
+const TAIL_PX = 7;
+const STEP_PX = 5;
+const MOST_STEPS = 60;
+const HEIGHT_PX = 29; // of a pin and the gap around it
+const WIDTH_PX = 70;
+
+/** The pins of a map. */
+export function pinsOn(map, maplibre) {
+  let pins = []; // {place, spot, marker}, likeliest first
+
+  map.on("zoomend", () => spread(pins, map));
+
+  return {
+    show(recommendations, onChoose) {
+      pins.forEach(({ marker }) => marker.remove());
+      pins = recommendations.map((each, index) => {
+        const spot = [each.lon, each.lat];
+        const pin = pinFor(each, index + 1, onChoose);
+        const marker = new maplibre.Marker({ element: pin, anchor: "bottom" });
+        return { place: each.place, spot, marker: marker.setLngLat(spot).addTo(map) };
+      });
+      spread(pins, map);
+    },
+
+    choose(chosen) {
+      pins.forEach(({ place, marker }) => {
+        const { classList } = marker.getElement();
+        classList.toggle("chosen", place === chosen);
+        classList.toggle("faded", chosen !== null && place !== chosen);
+      });
+    },
+  };
+}
+
+// Where pins would cover each other, the less likely one stands on a stem above the likelier.
+function spread(pins, map) {
+  const taken = [];
+  for (const { spot, marker } of pins) {
+    const { x, y } = map.project(spot);
+    const covers = (lift) =>
+      taken.some((other) => Math.abs(other.x - x) < WIDTH_PX && Math.abs(other.y - y + lift) < HEIGHT_PX);
+    let step = 0;
+    while (step < MOST_STEPS && covers(step * STEP_PX)) step += 1;
+    const lift = step * STEP_PX;
+    taken.push({ x, y: y - lift });
+    marker.setOffset([0, -TAIL_PX - lift]);
+    marker.getElement().style.setProperty("--lift", `${lift}px`);
+  }
+}
+
+function pinFor(recommendation, rank, onChoose) {
+  const chance = percent(recommendation.probability);
+  const pin = element(
+    "button",
+    {
+      type: "button",
+      className: "pin",
+      tabIndex: -1, // the list is the way by keyboard
+      "aria-label": `${rank}: ${titleOf(recommendation)}, ${chance}`,
+    },
+    element("b", { textContent: rank }),
+    chance,
+  );
+  pin.style.zIndex = 200 - rank;
+  pin.addEventListener("click", (event) => {
+    event.stopPropagation(); // not a click on the map behind it
+    onChoose(recommendation.place);
+  });
+  return pin;
+}

@@ -1,0 +1,76 @@
+// The service, in the words of its API (docs/api.md).
+
+let key = ""; // in memory only: gone with the page
+
+/** What the service refused, or that it did not answer, in a sentence for a person. */
+export class Refusal extends Error {
+  constructor(sentence, status) {
+    super(sentence);
+    this.status = status;
+  }
+
+  get wantsKey() {
+    return this.status === 401;
+  }
+}
+
+/** Use an API key from now on. */
+export function useKey(text) {
+  key = text.trim();
+}
+
+export const recommend = (question, signal) => ask("recommend", { body: question, signal });
+export const explain = (question, signal) => ask("explain", { body: question, signal });
+export const addVisit = (visit) => ask("visits", { body: visit });
+export const modelCard = () => ask("model");
+
+/** Visits of a user, oldest first. */
+export async function visitsOf(user, signal) {
+  const path = `users/${user.split("/").map(encodeURIComponent).join("/")}/visits?limit=1000`;
+  return (await ask(path, { signal })).visits;
+}
+
+/** Users whose id begins with a text, by id; the service lists ids that come behind one. */
+export async function usersLike(text, signal) {
+  const query = new URLSearchParams({ after: text, limit: "60" });
+  const { users } = await ask(`users?${query}`, { signal });
+  return users.filter((each) => each.user.startsWith(text));
+}
+
+/** Places of a box or with a text in their name, those with most check-ins first. */
+export async function findPlaces({ box = null, text = "", limit }, signal) {
+  const query = new URLSearchParams({ limit: String(limit) });
+  if (box) query.set("bbox", box.join(","));
+  if (text) query.set("q", text);
+  return (await ask(`places?${query}`, { signal })).places;
+}
+
+async function ask(path, { body = null, signal } = {}) {
+  const headers = { Accept: "application/json" };
+  if (key) headers.Authorization = `Bearer ${key}`;
+  if (body) headers["Content-Type"] = "application/json";
+  const response = await reach(`v1/${path}`, {
+    method: body ? "POST" : "GET",
+    headers,
+    body: body && JSON.stringify(body),
+    signal,
+  });
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Refusal(sentenceOf(answer, response.status), response.status);
+  return answer;
+}
+
+async function reach(url, options) {
+  try {
+    return await fetch(url, options);
+  } catch (problem) {
+    if (problem.name === "AbortError") throw problem;
+    throw new Refusal("The service does not answer. Is it still running?", 0);
+  }
+}
+
+function sentenceOf(answer, status) {
+  const fields = (answer.fields ?? []).map((each) => `${each.field}: ${each.problem}`).join("; ");
+  const sentence = fields || answer.error || `The service answered with status ${status}.`;
+  return sentence.charAt(0).toUpperCase() + sentence.slice(1);
+}

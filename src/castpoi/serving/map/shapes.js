@@ -1,0 +1,60 @@
+// Shapes on the map as GeoJSON. Our order is lat, lon; GeoJSON's is lon, lat: only this file turns it.
+
+const KM_A_DEGREE = 111.195; // of latitude, on a sphere of 6371 km
+const ARC_STEPS = 28;
+const CIRCLE_STEPS = 90;
+
+/** A collection of features. */
+export const collection = (features) => ({ type: "FeatureCollection", features });
+
+/** A point with what is known of it. */
+export const point = (spot, properties) =>
+  feature("Point", [spot.lon, spot.lat], properties);
+
+/** A straight line between two spots. */
+export const line = (from, to, properties) =>
+  feature("LineString", [[from.lon, from.lat], [to.lon, to.lat]], properties);
+
+/** A line between two spots with a gentle bend, so that lines to one spot stay apart. */
+export function arc(from, to, properties, bend = 0.16) {
+  const stretch = Math.cos((from.lat * Math.PI) / 180); // a degree of longitude is shorter
+  const [across, up] = [(to.lon - from.lon) * stretch, to.lat - from.lat];
+  const knee = {
+    lon: (from.lon + to.lon) / 2 - (up * bend) / stretch,
+    lat: (from.lat + to.lat) / 2 + across * bend,
+  };
+  const spots = Array.from({ length: ARC_STEPS + 1 }, (_, step) => {
+    const t = step / ARC_STEPS;
+    const mix = (a, b, c) => (1 - t) ** 2 * a + 2 * t * (1 - t) * b + t ** 2 * c;
+    return [mix(from.lon, knee.lon, to.lon), mix(from.lat, knee.lat, to.lat)];
+  });
+  return feature("LineString", spots, properties);
+}
+
+/** All that is within a distance of a spot. */
+export function disc(centre, km) {
+  const stretch = Math.max(Math.cos((centre.lat * Math.PI) / 180), 0.01);
+  const ring = Array.from({ length: CIRCLE_STEPS + 1 }, (_, step) => {
+    const angle = (2 * Math.PI * step) / CIRCLE_STEPS;
+    return [
+      centre.lon + ((km / KM_A_DEGREE) * Math.cos(angle)) / stretch,
+      centre.lat + (km / KM_A_DEGREE) * Math.sin(angle),
+    ];
+  });
+  return feature("Polygon", [ring], {});
+}
+
+/** The box around spots as [[west, south], [east, north]]; a share of outliers may be left out. */
+export function boxAround(spots, leftOut = 0) {
+  const side = (name) => {
+    const sorted = spots.map((spot) => spot[name]).sort((a, b) => a - b);
+    const skip = Math.floor(sorted.length * leftOut);
+    return [sorted[skip], sorted[sorted.length - 1 - skip]];
+  };
+  const [[west, east], [south, north]] = [side("lon"), side("lat")];
+  return [[west, south], [east, north]];
+}
+
+function feature(type, coordinates, properties) {
+  return { type: "Feature", geometry: { type, coordinates }, properties };
+}

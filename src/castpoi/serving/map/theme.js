@@ -1,0 +1,48 @@
+// Day and night: the machine's wish, or a person's, which is all this page remembers.
+
+import { byId } from "./dom.js";
+
+const MEMORY = "castpoi-theme";
+const night = matchMedia("(prefers-color-scheme: dark)");
+
+/** Whether the page is dark now. */
+export function isDark() {
+  const wish = document.documentElement.dataset.theme;
+  return wish ? wish === "dark" : night.matches;
+}
+
+/** Keeps the theme, its button and whoever listens in step. */
+export function followTheme(onChange) {
+  const remembered = recall();
+  if (remembered) document.documentElement.dataset.theme = remembered;
+  const settle = () => {
+    document.documentElement.toggleAttribute("data-dark", isDark());
+    byId("theme").setAttribute("aria-pressed", String(isDark()));
+    onChange();
+  };
+  byId("theme").addEventListener("click", () => {
+    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+    remember(document.documentElement.dataset.theme);
+    settle();
+  });
+  night.addEventListener("change", settle);
+  settle();
+}
+
+// A browser may forbid its memory; the theme then lasts as long as the page.
+function recall() {
+  try {
+    const theme = localStorage.getItem(MEMORY);
+    return theme === "dark" || theme === "light" ? theme : null;
+  } catch {
+    return null;
+  }
+}
+
+function remember(theme) {
+  try {
+    localStorage.setItem(MEMORY, theme);
+  } catch {
+    /* not remembered */
+  }
+}

@@ -1,0 +1,81 @@
+// Numbers, times and places as people say them.
+
+const DAY = new Intl.DateTimeFormat("en-GB", {
+  weekday: "short",
+  day: "numeric",
+  month: "short",
+  year: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  timeZone: "UTC",
+});
+const COUNT = new Intl.NumberFormat("en-GB");
+
+/** A count with its noun: 1 visit, 2,300 visits. */
+export function counted(count, noun) {
+  return `${COUNT.format(count)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/** A distance: 300 m, 2.3 km, 41 km. */
+export function kilometres(km) {
+  if (km < 0.0095) return "under 10 m";
+  if (km < 0.995) return `${Math.round(km * 100) * 10} m`;
+  return `${km < 9.95 ? km.toFixed(1) : COUNT.format(Math.round(km))} km`;
+}
+
+/** A chance: 23 %, 2.3 %, < 0.1 %, with spaces that do not break. */
+export function percent(share) {
+  if (share < 0.001) return "<\u202f0.1\u202f%";
+  return `${share < 0.0995 ? (100 * share).toFixed(1) : Math.round(100 * share)}\u202f%`;
+}
+
+/** A number with its sign, minus as a minus. */
+export function signed(value) {
+  const text = Math.abs(value).toFixed(2);
+  return Number(text) === 0 ? "0.00" : `${value < 0 ? "−" : "+"}${text}`;
+}
+
+/** How long before the moment of asking: 40 minutes, 5 hours, 3 days, 2 months. */
+export function ago(hours) {
+  if (hours < 1 / 60) return "the latest";
+  if (hours < 1) return `${counted(Math.round(hours * 60), "minute")} before`;
+  if (hours < 36) return `${counted(Math.round(hours), "hour")} before`;
+  if (hours < 24 * 60) return `${counted(Math.round(hours / 24), "day")} before`;
+  return `${counted(Math.round(hours / 24 / 30.4), "month")} before`;
+}
+
+/** The clock at the place of a visit, whatever the clock of whoever looks: Tue 3 Apr 2012, 18:00. */
+export function clock(at) {
+  return DAY.format(wall(at));
+}
+
+/** An hour after a moment on the same wall, as a time field wants it. */
+export function hourAfter(at) {
+  return new Date(wall(at).getTime() + 3_600_000).toISOString().slice(0, 16);
+}
+
+/** Now on the clock of whoever looks, as a time field wants it. */
+export function now() {
+  const date = new Date();
+  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+// The first sixteen characters of an ISO time are what the clock on the wall showed.
+function wall(at) {
+  return new Date(`${at.slice(0, 16)}Z`);
+}
+
+/** What to call a place: its name, else its kind, else its id. */
+export function titleOf(place) {
+  return place.name ?? place.category ?? `Place ${shortId(place.place)}`;
+}
+
+/** What else is known of a place; an id tells places without names apart. */
+export function detailOf(place) {
+  if (place.name) return place.category ?? "";
+  return place.category ? `no. ${shortId(place.place)}` : "";
+}
+
+function shortId(id) {
+  return id.length > 8 ? `…${id.slice(-6)}` : id;
+}

@@ -1,0 +1,418 @@
+"""The map page in a real browser: headless Chromium, driven over the real service."""
+
+import os
+import re
+import shutil
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Page,
+    Route,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
+
+from castpoi.serving.recommender import Recommender
+from castpoi.serving.settings import ServiceSettings
+from tests.serving.live import Live, living, service_of
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="the map is tested in Chromium: apt-get install chromium"
+)
+
+DESKTOP: ViewportSize = {"width": 960, "height": 560}
+PHONE: ViewportSize = {"width": 390, "height": 700}
+NO_WEBGL = "HTMLCanvasElement.prototype.getContext = () => null;"
+KEY = "a key for the tests only"
+PATIENCE_MS = 30_000
+FLAGS = [
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    *("--disable-quic", "--no-first-run"),
+    *("--use-angle=swiftshader", "--enable-unsafe-swiftshader"),  # WebGL without a screen
+]
+DAYS = [("cafe", 8), ("office", 9), ("park", 19), ("cafe", 32), ("office", 33)]
+
+
+@dataclass
+class Heard:
+    """What a page asked for, and what it complained about."""
+
+    asked: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    def listen_to(self, page: Page) -> None:
+        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("pageerror", lambda problem: self.complaints.append(str(problem)))
+        page.on("console", self._hear)
+
+    def _hear(self, line: ConsoleMessage) -> None:
+        if line.type == "error":
+            self.complaints.append(line.text)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    as_root = ["--no-sandbox"] if os.geteuid() == 0 else []
+    expect.set_options(timeout=PATIENCE_MS)
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS + as_root)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def live(recommender: Recommender, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """A service that knows Ann; who changes visits uses somebody else."""
+    with living(service_of(recommender, tmp_path_factory.mktemp("store"))) as service:
+        remember(service, "ann")
+        yield service
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Opens the page of a service; without WebGL it is there sooner."""
+    contexts = []
+
+    def opened(live: Live, *, has_webgl: bool = False) -> Page:
+        page = new_page(browser, live, script="" if has_webgl else NO_WEBGL)
+        contexts.append(page.context)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def heard() -> Heard:
+    return Heard()
+
+
+@pytest.fixture(scope="module")
+def drawn_page(browser: Browser, live: Live, heard: Heard) -> Iterator[Page]:
+    """One page with a map for many tests: compiling shaders without a graphics card is slow."""
+    page = new_page(browser, live, heard=heard)
+    until_drawn(page)
+    yield page
+    page.context.close()
+
+
+@pytest.fixture
+def page(drawn_page: Page) -> Page:
+    """The page with a map at its desktop size, nothing filtered and nothing opened."""
+    drawn_page.set_viewport_size(DESKTOP)
+    drawn_page.check("input[value=user]")
+    drawn_page.evaluate("document.querySelector('#clear-filters').click()")
+    drawn_page.evaluate("document.querySelector('#filters').open = false")
+    drawn_page.keyboard.press("Escape")
+    until_answered(drawn_page)
+    return drawn_page
+
+
+def new_page(browser: Browser, live: Live, *, script: str = "", heard: Heard | None = None) -> Page:
+    context = browser.new_context(viewport=DESKTOP, reduced_motion="reduce")
+    context.set_default_timeout(PATIENCE_MS)
+    if script:
+        context.add_init_script(script)
+    page = context.new_page()
+    if heard is not None:
+        heard.listen_to(page)
+    page.goto(live.address)
+    return page
+
+
+def remember(live: Live, user: str) -> None:
+    visits = [
+        {"user": user, "place": place, "at": f"2012-04-{2 + hour // 24:02}T{hour % 24:02}:00:00"}
+        for place, hour in DAYS
+    ]
+    live.post(visits=visits)
+
+
+def choose(page: Page, user: str) -> None:
+    page.fill("#user", user)
+    with page.expect_response("**/v1/recommend"):
+        page.press("#user", "Enter")
+    until_answered(page)
+
+
+def until(page: Page, claim: str) -> None:
+    """Wait until a claim in JavaScript holds; the page's policy forbids Playwright's own way."""
+    for _ in range(PATIENCE_MS // 50):
+        if page.evaluate(claim):
+            return
+        page.wait_for_timeout(50)
+    pytest.fail(f"it never became true: {claim}")
+
+
+def until_answered(page: Page) -> None:
+    expect(page.locator("#answers")).not_to_have_attribute("aria-busy", "true")
+
+
+def until_drawn(page: Page) -> None:
+    page.wait_for_selector("#card:has-text('places')")
+    until(page, "castpoi.atlas.map.loaded() && !castpoi.atlas.map.isMoving()")
+
+
+def drawn(page: Page, layer: str) -> int:
+    until_drawn(page)
+    layers = {"layers": [layer]}
+    return int(page.evaluate("(it) => castpoi.atlas.map.queryRenderedFeatures(it).length", layers))
+
+
+def click_place(page: Page, live: Live, name: str) -> None:
+    """Click a place on the map, so near that no pin of another lies on it."""
+    place = live.ask("GET", f"/v1/places?q={name}").json()["places"][0]
+    centre = {"center": [place["lon"], place["lat"]], "zoom": 16}
+    page.evaluate("(centre) => castpoi.atlas.map.jumpTo(centre)", centre)
+    until_drawn(page)
+    spot = page.evaluate("(at) => castpoi.atlas.map.project(at)", centre["center"])
+    page.mouse.click(spot["x"], spot["y"])
+
+
+def pixels_that_differ(page: Page, one: bytes, other: bytes) -> int:
+    """How many pixels of two pictures differ, as the browser reads them."""
+    reader = page.context.new_page()  # a blank page: ours may not load pictures
+    pictures = [b64encode(picture).decode() for picture in (one, other)]
+    count = reader.evaluate(
+        """async (pictures) => {
+            const [one, other] = await Promise.all(pictures.map(async (picture) => {
+                const image = new Image();
+                image.src = `data:image/png;base64,${picture}`;
+                await image.decode();
+                const canvas = new OffscreenCanvas(image.width, image.height).getContext("2d");
+                canvas.drawImage(image, 0, 0);
+                return new Uint32Array(
+                    canvas.getImageData(0, 0, image.width, image.height).data.buffer);
+            }));
+            return one.filter((pixel, index) => pixel !== other[index]).length;
+        }""",
+        pictures,
+    )
+    reader.close()
+    return int(count)
+
+
+def ranking(page: Page) -> list[str]:
+    return [str(row.get_attribute("data-place")) for row in page.locator("#ranking > li").all()]
+
+
+def test_the_page_draws_every_place_and_asks_nobody_but_its_service(
+    live: Live, page: Page, heard: Heard
+) -> None:
+    assert drawn(page, "places") == 5
+    names = {url.rpartition("/")[2].partition("?")[0] for url in heard.asked}
+    assert names >= {"maplibre-gl.mjs", "maplibre-gl-worker.mjs", "map.css", "model", "places"}
+    assert [url for url in heard.asked if not url.startswith(live.address)] == []
+    assert heard.complaints == []
+
+
+def test_choosing_a_person_shows_the_ranking_of_the_service_and_as_many_pins(
+    live: Live, page: Page
+) -> None:
+    page.click("#filters summary")
+    page.fill("#k", "3")
+    choose(page, "ann")
+    told = live.recommend(user="ann", k=3)["recommendations"]
+    assert ranking(page) == [each["place"] for each in told]
+    assert page.locator(".pin b").all_inner_texts() == ["1", "2", "3"]
+    chance = round(100 * told[0]["probability"])
+    expect(page.locator(".chance").first).to_have_text(f"{chance}\u202f%")
+    expect(page.locator(".pin").first).to_contain_text(f"{chance}\u202f%")
+    expect(page.locator("#trajectory-summary")).to_contain_text("Tue, 3 Apr 2012, 09:00 at Office")
+    assert drawn(page, "trajectory") > 0
+
+
+def test_a_clicked_recommendation_tells_its_reasons_and_draws_lines_to_visits(
+    live: Live, page: Page
+) -> None:
+    choose(page, "ann")
+    assert drawn(page, "reasons") == 0
+    second = live.recommend(user="ann", explain=True)["recommendations"][1]
+    page.locator(".row-button").nth(1).click()
+    expect(page.locator(".sentence")).to_have_text(second["sentence"])
+    numbers = [
+        float(text.replace("−", "-")) for text in page.locator(".terms dd").all_inner_texts()
+    ]
+    assert numbers[:4] == pytest.approx(list(second["terms"].values()), abs=0.005)
+    assert sum(numbers[:4]) == pytest.approx(numbers[4], abs=0.025)
+    assert numbers[4] == pytest.approx(second["score"], abs=0.005)
+    assert page.locator(".witnesses li").count() == len(second["visits"])
+    until(page, "castpoi.atlas.map.queryRenderedFeatures({layers: ['reasons']}).length > 0")
+
+
+def test_an_added_visit_is_stored_and_changes_the_list(live: Live, page: Page) -> None:
+    remember(live, "bob")  # a visit of his own: the other tests know Ann
+    choose(page, "bob")
+    before = page.locator(".chance").all_inner_texts()
+    click_place(page, live, "theatre")
+    expect(page.locator("#visit-title")).to_have_text("Theatre")
+    assert page.input_value("#visit-at") == "2012-04-03T10:00"
+    page.click("#visit button[type=submit]")
+    expect(page.locator("#trajectory-summary")).to_contain_text("6 visits, the last")
+    expect(page.locator("#toast")).to_be_visible()
+    assert page.locator(".chance").all_inner_texts() != before
+    kept = live.ask("GET", "/v1/users/bob/visits").json()["visits"]
+    assert kept[-1]["place"] == "theatre"
+    assert kept[-1]["at"] == "2012-04-03T10:00:00-04:00"
+
+
+def test_clicked_places_become_a_history_that_is_never_stored(live: Live, page: Page) -> None:
+    users = live.ask("GET", "/v1/users").json()
+    page.check("input[value=history]")
+    expect(page.locator("#notice")).to_contain_text("Click places on the map")
+    for name in ("park", "station"):
+        click_place(page, live, name)
+        expect(page.locator("#history li").first).to_contain_text(name.capitalize())
+    expect(page.locator("#history li")).to_have_count(2)
+    page.locator("#history button").first.click()
+    expect(page.locator("#history li")).to_have_count(1)
+    assert live.ask("GET", "/v1/users").json() == users
+
+
+def test_filters_narrow_the_list_and_say_so_when_nothing_is_left(page: Page) -> None:
+    choose(page, "ann")
+    page.click("#filters summary")
+    page.select_option("#category", "Arts")
+    expect(page.locator("#ranking .title")).to_have_text(["Theatre"])
+    page.fill("#within", "0.1")
+    expect(page.locator("#notice")).to_contain_text("No place is left to recommend")
+    page.click("#notice button")
+    expect(page.locator("#ranking > li")).to_have_count(5)
+    expect(page.locator("#filter-count")).to_be_empty()
+
+
+def test_the_list_is_walked_opened_and_closed_by_keyboard(page: Page) -> None:
+    choose(page, "ann")
+    page.locator(".row-button").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    second = page.locator("#ranking > li").nth(1)
+    expect(second.locator(".reasons")).to_be_visible()
+    expect(second.locator(".row-button")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator(".reasons")).to_have_count(0)
+
+
+def test_a_phone_never_scrolls_sideways_and_keeps_the_list_in_a_sheet(
+    page: Page,
+) -> None:
+    page.set_viewport_size(PHONE)
+    choose(page, "ann")
+    page.locator(".row-button").first.click()
+    expect(page.locator(".reasons")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    assert page.evaluate("document.querySelector('#sheet').scrollWidth") <= PHONE["width"]
+    sheet = page.locator("#panel").bounding_box()
+    assert sheet is not None
+    assert (sheet["x"], sheet["width"]) == (0, PHONE["width"])
+    assert sheet["y"] > PHONE["height"] / 3
+    page.click("#grip")
+    until(page, "document.querySelector('#panel').getBoundingClientRect().top < 150")
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_the_picture_shows_more_than_paper(page: Page, size: ViewportSize) -> None:
+    page.set_viewport_size(size)
+    choose(page, "ann")
+    until_drawn(page)
+    with_map = page.screenshot()
+    hiding = page.add_style_tag(content=".maplibregl-canvas { visibility: hidden }")
+    without = page.screenshot()
+    hiding.evaluate("(tag) => tag.remove()")
+    assert pixels_that_differ(page, with_map, without) > 300
+
+
+def test_without_webgl_the_page_says_so_and_the_list_works(
+    live: Live, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(live)
+    expect(page.locator("#hint")).to_contain_text("cannot draw the map")
+    choose(page, "ann")
+    page.locator(".row-button").first.click()
+    expect(page.locator(".terms")).to_be_visible()
+
+
+def test_a_service_with_keys_is_opened_by_one_that_only_memory_keeps(
+    recommender: Recommender, open_page: Callable[..., Page], tmp_path: Path
+) -> None:
+    settings = ServiceSettings(port=0, api_keys=(KEY,))
+    with living(service_of(recommender, tmp_path, settings)) as locked:
+        page = open_page(locked)
+        page.fill("#key", "not the key at all")
+        page.click("#key-dialog .main")
+        expect(page.locator("#notice")).to_contain_text("An API key is needed")
+        page.fill("#key", KEY)
+        page.click("#key-dialog .main")
+        page.wait_for_selector("#card:has-text('5 places')")
+        page.click("#theme")
+        kept = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
+        assert kept == '[{"castpoi-theme":"dark"},{}]'
+        page.context.close()
+
+
+def test_problems_are_told_in_plain_words(live: Live, open_page: Callable[..., Page]) -> None:
+    page = open_page(live)
+    page.wait_for_selector("#card:has-text('5 places')")
+    page.fill("#user", "nobody")
+    page.press("#user", "Enter")
+    expect(page.locator("#notice")).to_contain_text("Nobody with the id “nobody” has visits here")
+    page.route("**/v1/recommend", lambda route: route.abort())
+    page.fill("#user", "ann")
+    page.press("#user", "Enter")
+    expect(page.locator("#notice")).to_contain_text("The service does not answer")
+    page.unroute("**/v1/recommend")
+    page.click("text=Try again")
+    expect(page.locator("#ranking > li")).to_have_count(5)
+
+
+def test_tiles_come_from_the_one_host_that_was_named(
+    recommender: Recommender, open_page: Callable[..., Page], tmp_path: Path
+) -> None:
+    settings = ServiceSettings(port=0, tiles="https://tiles.example.org/{z}/{x}/{y}.png")
+    asked: list[str] = []
+
+    def refuse(route: Route) -> None:
+        asked.append(route.request.url)
+        route.fulfill(status=404)
+
+    with living(service_of(recommender, tmp_path, settings)) as tiled:
+        page = open_page(tiled, has_webgl=True)
+        page.context.route(re.compile("^https://"), refuse)
+        expect(page.locator(".maplibregl-ctrl-attrib")).to_contain_text("tiles.example.org")
+        for _ in range(PATIENCE_MS // 50):
+            if asked:
+                break
+            page.wait_for_timeout(50)
+        page.context.close()  # before its service, which waits for who is connected
+    assert asked
+    assert all(url.startswith("https://tiles.example.org/") for url in asked)
+
+
+def test_distances_chances_and_times_are_said_as_people_say_them(page: Page) -> None:
+    said = page.evaluate(
+        """import('/map/words.js').then((words) => [
+            ...[0.003, 0.304, 2.34, 1234.5].map(words.kilometres),
+            ...[0.0004, 0.0234, 0.5].map(words.percent),
+            ...[-1.234, 0.001].map(words.signed),
+            ...[0, 0.5, 1, 50, 2000].map(words.ago),
+            words.counted(1, 'visit'),
+            words.clock('2012-04-03T18:00:09-04:00'),
+            words.hourAfter('2012-12-31T23:30:00+09:00'),
+        ])"""
+    )
+    assert said == [
+        *("under 10 m", "300 m", "2.3 km", "1,235 km"),
+        *("<\u202f0.1\u202f%", "2.3\u202f%", "50\u202f%"),
+        *("−1.23", "0.00"),
+        *("the latest", "30 minutes before", "1 hour before", "2 days before", "3 months before"),
+        *("1 visit", "Tue, 3 Apr 2012, 18:00", "2013-01-01T00:30"),
+    ]
