@@ -6,6 +6,7 @@ import re
 import shlex
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -93,7 +94,7 @@ def test_the_tutorial_leads_from_a_table_to_answers(
             on_ready()
 
     monkeypatch.setattr("castpoi.serving.listen.serve_until_stopped", ask_and_stop)
-    monkeypatch.setattr("castpoi.serving.logs.log_to_stderr", lambda: None)
+    monkeypatch.setattr("castpoi.serving.logs.logged_to_stderr", nullcontext)
     monkeypatch.chdir(tmp_path)
     commands = [
         shlex.split(line)

@@ -97,7 +97,7 @@ def serve(
     try:
         from castpoi.serving.city_import import CityImport
         from castpoi.serving.listen import address_of, listening_socket, serve_until_stopped
-        from castpoi.serving.logs import log_to_stderr
+        from castpoi.serving.logs import logged_to_stderr
         from castpoi.serving.recommender import load
         from castpoi.serving.security import read_api_keys
         from castpoi.serving.served_run import ServedRun
@@ -147,5 +147,5 @@ def serve(
                 }
             )
 
-        log_to_stderr()
-        serve_until_stopped(service, listening, on_ready=tell)
+        with logged_to_stderr():
+            serve_until_stopped(service, listening, on_ready=tell)

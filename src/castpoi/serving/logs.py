@@ -2,6 +2,8 @@
 
 import logging
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 LOGGER: Final = logging.getLogger("castpoi.serving")
@@ -26,12 +28,21 @@ def log_failure(event: str, problem: BaseException, **fields: object) -> None:
     log_event(event, level=logging.ERROR, kind=type(problem).__name__, passed=passed, **fields)
 
 
-def log_to_stderr() -> None:
-    """Show the events of the service, and the troubles of the server below it, on stderr."""
+@contextmanager
+def logged_to_stderr() -> Iterator[None]:
+    """Show the events of the service, and the troubles of the server below it, while it runs."""
     shown = logging.StreamHandler()
     shown.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    for name, level in (("castpoi.serving", logging.INFO), ("uvicorn.error", logging.WARNING)):
-        logger = logging.getLogger(name)
-        logger.handlers = [shown]
+    loggers = {LOGGER: logging.INFO, logging.getLogger("uvicorn.error"): logging.WARNING}
+    former = {logger: (logger.level, logger.propagate) for logger in loggers}
+    for logger, level in loggers.items():
+        logger.addHandler(shown)
         logger.setLevel(level)
         logger.propagate = False
+    try:
+        yield
+    finally:
+        for logger, (level, propagates) in former.items():
+            logger.removeHandler(shown)
+            logger.setLevel(level)
+            logger.propagate = propagates
