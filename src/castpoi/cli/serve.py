@@ -64,7 +64,7 @@ from castpoi.serving.settings import SERVED_EXACTLY_UP_TO
     default=SERVED_EXACTLY_UP_TO,
     show_default=True,
     help="Score every place of so many exactly; above, CaST-POI reads for the 256 best only, "
-    "which takes milliseconds. 0: always so.",
+    "which is faster and may miss some. 0: always so.",
 )
 @click.option(
     "--queue",

@@ -28,8 +28,8 @@ MOST_PLACES: Final = 20_000
 MOST_USERS: Final = 1000
 """Users listed at once."""
 
-SERVED_EXACTLY_UP_TO: Final = 2_000
-"""Larger vocabularies are served by a shortlist, so that an answer takes milliseconds."""
+SERVED_EXACTLY_UP_TO: Final = 20_000
+"""Larger vocabularies are served by a shortlist, which may miss a place that only the reader lifts."""
 
 
 @dataclass(frozen=True, kw_only=True)
