@@ -29,7 +29,7 @@ MOST_USERS: Final = 1000
 """Users listed at once."""
 
 SERVED_EXACTLY_UP_TO: Final = 20_000
-"""Larger vocabularies are served by a shortlist, which may miss a place that only the reader lifts."""
+"""Larger vocabularies are served by a shortlist, which may miss what only the reader lifts."""
 
 
 @dataclass(frozen=True, kw_only=True)
