@@ -96,6 +96,7 @@ def living(service: Service, *, until_ready: bool = True) -> Iterator[Live]:
         thread.start()
         live = Live(service, server, address_of(listening))
         try:
+            wait_until(lambda: server.started)  # it listens: before, connections are refused
             if until_ready:
                 wait_until(lambda: service.run.is_ready)
             with live.client:
