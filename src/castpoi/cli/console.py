@@ -75,8 +75,11 @@ class Console:
             click.echo(json.dumps(content, ensure_ascii=False, allow_nan=False))
 
     @contextmanager
-    def progress(self) -> Iterator["Bars | Silence"]:
-        """Progress bars while the block runs, where standard error is a terminal."""
+    def progress(self, *, tells_remaining: bool = True) -> Iterator["Bars | Silence"]:
+        """Progress bars while the block runs, where standard error is a terminal.
+
+        A bar whose words tell the time that is left need not tell it again.
+        """
         if self.quiet or not self.err.is_terminal:
             yield Silence()
             return
@@ -86,7 +89,7 @@ class Console:
             BarColumn(bar_width=30),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TimeRemainingColumn(),
+            *((TimeRemainingColumn(),) if tells_remaining else ()),
         )
         with RichProgress(*columns, console=self.err, transient=True) as bars:
             yield Bars(bars)

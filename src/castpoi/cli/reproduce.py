@@ -1,20 +1,10 @@
 """`castpoi reproduce`: all experiments of a suite, from a city to results."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
-from rich.progress import Progress as RichProgress
 
-from castpoi.cli.console import Bars, Console, speaks
+from castpoi.cli.console import Console, speaks
 from castpoi.cli.several import TakesSeveral
 from castpoi.cli.suite_tables import show_outcome, show_plan
 from castpoi.experiments.experiment import CityFolder, experiments_of
@@ -22,7 +12,6 @@ from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.plan import plan_of
 from castpoi.experiments.runner import Pace, cores, run_suite
 from castpoi.experiments.suite_file import read_suite, suite_names
-from castpoi.progress import Progress, Silence
 from castpoi.training.trainer import say_nothing
 
 
@@ -105,7 +94,7 @@ def reproduce(
     if dry_run:
         show_plan(console, suite, plan, folder, pace)
         return
-    with _bar(console) as progress:
+    with console.progress(tells_remaining=False) as progress:
         failures = run_suite(
             suite,
             plan,
@@ -117,20 +106,3 @@ def reproduce(
     show_outcome(console, suite, plan, folder, failures)
     if failures:
         click.get_current_context().exit(1)
-
-
-@contextmanager
-def _bar(console: Console) -> Iterator[Progress]:
-    """One bar for the suite, whose words tell the time that is left."""
-    if console.quiet or not console.err.is_terminal:
-        yield Silence()
-        return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with RichProgress(*columns, console=console.err, transient=True) as bars:
-        yield Bars(bars)
