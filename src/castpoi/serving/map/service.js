@@ -56,6 +56,7 @@ async function ask(path, { body = null, signal } = {}) {
     signal,
   });
   const answer = await response.json().catch(() => ({}));
+  signal?.throwIfAborted(); // overtaken halfway through the answer, which then says nothing
   if (!response.ok) throw new Refusal(sentenceOf(answer, response.status), response.status);
   return answer;
 }

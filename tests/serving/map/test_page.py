@@ -1,94 +1,23 @@
-"""The map page in a real browser: headless Chromium, driven over the real service."""
+"""The map page: what it shows, and what it does when a person clicks and types."""
 
-import os
-import re
-import shutil
 from base64 import b64encode
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import (
-    Browser,
-    ConsoleMessage,
-    Page,
-    Route,
-    ViewportSize,
-    expect,
-    sync_playwright,
+from playwright.sync_api import Browser, Page, ViewportSize, expect
+
+from tests.serving.live import Live
+from tests.serving.map.page import (
+    DESKTOP,
+    PHONE,
+    Heard,
+    choose,
+    new_page,
+    ranking,
+    remember,
+    until,
+    until_answered,
 )
-
-from castpoi.serving.recommender import Recommender
-from castpoi.serving.settings import ServiceSettings
-from tests.serving.live import Live, living, service_of
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="the map is tested in Chromium: apt-get install chromium"
-)
-
-DESKTOP: ViewportSize = {"width": 960, "height": 560}
-PHONE: ViewportSize = {"width": 390, "height": 700}
-NO_WEBGL = "HTMLCanvasElement.prototype.getContext = () => null;"
-KEY = "a key for the tests only"
-PATIENCE_MS = 30_000
-FLAGS = [
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    *("--disable-quic", "--no-first-run"),
-    *("--use-angle=swiftshader", "--enable-unsafe-swiftshader"),  # WebGL without a screen
-]
-DAYS = [("cafe", 8), ("office", 9), ("park", 19), ("cafe", 32), ("office", 33)]
-
-
-@dataclass
-class Heard:
-    """What a page asked for, and what it complained about."""
-
-    asked: list[str] = field(default_factory=list)
-    complaints: list[str] = field(default_factory=list)
-
-    def listen_to(self, page: Page) -> None:
-        page.on("request", lambda request: self.asked.append(request.url))
-        page.on("pageerror", lambda problem: self.complaints.append(str(problem)))
-        page.on("console", self._hear)
-
-    def _hear(self, line: ConsoleMessage) -> None:
-        if line.type == "error":
-            self.complaints.append(line.text)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    as_root = ["--no-sandbox"] if os.geteuid() == 0 else []
-    expect.set_options(timeout=PATIENCE_MS)
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS + as_root)
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture(scope="module")
-def live(recommender: Recommender, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """A service that knows Ann; who changes visits uses somebody else."""
-    with living(service_of(recommender, tmp_path_factory.mktemp("store"))) as service:
-        remember(service, "ann")
-        yield service
-
-
-@pytest.fixture
-def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """Opens the page of a service; without WebGL it is there sooner."""
-    contexts = []
-
-    def opened(live: Live, *, has_webgl: bool = False) -> Page:
-        page = new_page(browser, live, script="" if has_webgl else NO_WEBGL)
-        contexts.append(page.context)
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
 
 
 @pytest.fixture(scope="module")
@@ -115,46 +44,6 @@ def page(drawn_page: Page) -> Page:
     drawn_page.keyboard.press("Escape")
     until_answered(drawn_page)
     return drawn_page
-
-
-def new_page(browser: Browser, live: Live, *, script: str = "", heard: Heard | None = None) -> Page:
-    context = browser.new_context(viewport=DESKTOP, reduced_motion="reduce")
-    context.set_default_timeout(PATIENCE_MS)
-    if script:
-        context.add_init_script(script)
-    page = context.new_page()
-    if heard is not None:
-        heard.listen_to(page)
-    page.goto(live.address)
-    return page
-
-
-def remember(live: Live, user: str) -> None:
-    visits = [
-        {"user": user, "place": place, "at": f"2012-04-{2 + hour // 24:02}T{hour % 24:02}:00:00"}
-        for place, hour in DAYS
-    ]
-    live.post(visits=visits)
-
-
-def choose(page: Page, user: str) -> None:
-    page.fill("#user", user)
-    with page.expect_response("**/v1/recommend"):
-        page.press("#user", "Enter")
-    until_answered(page)
-
-
-def until(page: Page, claim: str) -> None:
-    """Wait until a claim in JavaScript holds; the page's policy forbids Playwright's own way."""
-    for _ in range(PATIENCE_MS // 50):
-        if page.evaluate(claim):
-            return
-        page.wait_for_timeout(50)
-    pytest.fail(f"it never became true: {claim}")
-
-
-def until_answered(page: Page) -> None:
-    expect(page.locator("#answers")).not_to_have_attribute("aria-busy", "true")
 
 
 def until_drawn(page: Page) -> None:
@@ -199,10 +88,6 @@ def pixels_that_differ(page: Page, one: bytes, other: bytes) -> int:
     )
     reader.close()
     return int(count)
-
-
-def ranking(page: Page) -> list[str]:
-    return [str(row.get_attribute("data-place")) for row in page.locator("#ranking > li").all()]
 
 
 def test_the_page_draws_every_place_and_asks_nobody_but_its_service(
@@ -329,72 +214,6 @@ def test_the_picture_shows_more_than_paper(page: Page, size: ViewportSize) -> No
     without = page.screenshot()
     hiding.evaluate("(tag) => tag.remove()")
     assert pixels_that_differ(page, with_map, without) > 300
-
-
-def test_without_webgl_the_page_says_so_and_the_list_works(
-    live: Live, open_page: Callable[..., Page]
-) -> None:
-    page = open_page(live)
-    expect(page.locator("#hint")).to_contain_text("cannot draw the map")
-    choose(page, "ann")
-    page.locator(".row-button").first.click()
-    expect(page.locator(".terms")).to_be_visible()
-
-
-def test_a_service_with_keys_is_opened_by_one_that_only_memory_keeps(
-    recommender: Recommender, open_page: Callable[..., Page], tmp_path: Path
-) -> None:
-    settings = ServiceSettings(port=0, api_keys=(KEY,))
-    with living(service_of(recommender, tmp_path, settings)) as locked:
-        page = open_page(locked)
-        page.fill("#key", "not the key at all")
-        page.click("#key-dialog .main")
-        expect(page.locator("#notice")).to_contain_text("An API key is needed")
-        page.fill("#key", KEY)
-        page.click("#key-dialog .main")
-        page.wait_for_selector("#card:has-text('5 places')")
-        page.click("#theme")
-        kept = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
-        assert kept == '[{"castpoi-theme":"dark"},{}]'
-        page.context.close()
-
-
-def test_problems_are_told_in_plain_words(live: Live, open_page: Callable[..., Page]) -> None:
-    page = open_page(live)
-    page.wait_for_selector("#card:has-text('5 places')")
-    page.fill("#user", "nobody")
-    page.press("#user", "Enter")
-    expect(page.locator("#notice")).to_contain_text("Nobody with the id “nobody” has visits here")
-    page.route("**/v1/recommend", lambda route: route.abort())
-    page.fill("#user", "ann")
-    page.press("#user", "Enter")
-    expect(page.locator("#notice")).to_contain_text("The service does not answer")
-    page.unroute("**/v1/recommend")
-    page.click("text=Try again")
-    expect(page.locator("#ranking > li")).to_have_count(5)
-
-
-def test_tiles_come_from_the_one_host_that_was_named(
-    recommender: Recommender, open_page: Callable[..., Page], tmp_path: Path
-) -> None:
-    settings = ServiceSettings(port=0, tiles="https://tiles.example.org/{z}/{x}/{y}.png")
-    asked: list[str] = []
-
-    def refuse(route: Route) -> None:
-        asked.append(route.request.url)
-        route.fulfill(status=404)
-
-    with living(service_of(recommender, tmp_path, settings)) as tiled:
-        page = open_page(tiled, has_webgl=True)
-        page.context.route(re.compile("^https://"), refuse)
-        expect(page.locator(".maplibregl-ctrl-attrib")).to_contain_text("tiles.example.org")
-        for _ in range(PATIENCE_MS // 50):
-            if asked:
-                break
-            page.wait_for_timeout(50)
-        page.context.close()  # before its service, which waits for who is connected
-    assert asked
-    assert all(url.startswith("https://tiles.example.org/") for url in asked)
 
 
 def test_distances_chances_and_times_are_said_as_people_say_them(page: Page) -> None:

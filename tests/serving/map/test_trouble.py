@@ -1,0 +1,110 @@
+"""The map page where something is missing, late or refused."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from playwright.sync_api import Page, Route, expect
+
+from castpoi.serving.recommender import Recommender
+from castpoi.serving.settings import ServiceSettings
+from tests.serving.live import Live, living, service_of
+from tests.serving.map.page import PATIENCE_MS, choose, until
+
+KEY: Final = "a key for the tests only"
+HALF_AN_ANSWER: Final = """
+    const fetched = window.fetch;
+    window.asked = 0;
+    window.fetch = (url, options) => {
+        if (!String(url).endsWith("v1/recommend")) return fetched(url, options);
+        window.asked += 1;
+        const body = new ReadableStream({
+            start: (stream) => options.signal.addEventListener(
+                "abort", () => stream.error(options.signal.reason)),
+        });
+        return Promise.resolve(new Response(body));
+    };
+"""
+"""Every question gets the beginning of an answer, the rest of which never comes."""
+
+
+def test_without_webgl_the_page_says_so_and_the_list_works(
+    live: Live, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(live)
+    expect(page.locator("#hint")).to_contain_text("cannot draw the map")
+    choose(page, "ann")
+    page.locator(".row-button").first.click()
+    expect(page.locator(".terms")).to_be_visible()
+
+
+def test_a_service_with_keys_is_opened_by_one_that_only_memory_keeps(
+    recommender: Recommender, open_page: Callable[..., Page], tmp_path: Path
+) -> None:
+    settings = ServiceSettings(port=0, api_keys=(KEY,))
+    with living(service_of(recommender, tmp_path, settings)) as locked:
+        page = open_page(locked)
+        page.fill("#key", "not the key at all")
+        page.click("#key-dialog .main")
+        expect(page.locator("#notice")).to_contain_text("An API key is needed")
+        page.fill("#key", KEY)
+        page.click("#key-dialog .main")
+        page.wait_for_selector("#card:has-text('5 places')")
+        page.click("#theme")
+        kept = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
+        assert kept == '[{"castpoi-theme":"dark"},{}]'
+        page.context.close()
+
+
+def test_problems_are_told_in_plain_words(live: Live, open_page: Callable[..., Page]) -> None:
+    page = open_page(live)
+    page.wait_for_selector("#card:has-text('5 places')")
+    page.fill("#user", "nobody")
+    page.press("#user", "Enter")
+    expect(page.locator("#notice")).to_contain_text("Nobody with the id “nobody” has visits here")
+    page.route("**/v1/recommend", lambda route: route.abort())
+    page.fill("#user", "ann")
+    page.press("#user", "Enter")
+    expect(page.locator("#notice")).to_contain_text("The service does not answer")
+    page.unroute("**/v1/recommend")
+    page.click("text=Try again")
+    expect(page.locator("#ranking > li")).to_have_count(5)
+
+
+def test_tiles_come_from_the_one_host_that_was_named(
+    recommender: Recommender, open_page: Callable[..., Page], tmp_path: Path
+) -> None:
+    settings = ServiceSettings(port=0, tiles="https://tiles.example.org/{z}/{x}/{y}.png")
+    asked: list[str] = []
+
+    def refuse(route: Route) -> None:
+        asked.append(route.request.url)
+        route.fulfill(status=404)
+
+    with living(service_of(recommender, tmp_path, settings)) as tiled:
+        page = open_page(tiled, has_webgl=True)
+        page.context.route(re.compile("^https://"), refuse)
+        expect(page.locator(".maplibregl-ctrl-attrib")).to_contain_text("tiles.example.org")
+        for _ in range(PATIENCE_MS // 50):
+            if asked:
+                break
+            page.wait_for_timeout(50)
+        page.context.close()  # before its service, which waits for who is connected
+    assert asked
+    assert all(url.startswith("https://tiles.example.org/") for url in asked)
+
+
+def test_a_question_overtaken_in_mid_answer_leaves_the_page_waiting_for_the_newer_one(
+    live: Live, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(live, script=HALF_AN_ANSWER)
+    page.wait_for_selector("#card:has-text('5 places')")
+    page.fill("#user", "ann")
+    page.press("#user", "Enter")
+    until(page, "window.asked === 1")
+    page.evaluate("document.querySelector('#exclude-visited').click()")
+    until(page, "window.asked === 2")
+    page.wait_for_timeout(200)
+    expect(page.locator("#answers")).to_have_attribute("aria-busy", "true")
+    expect(page.locator("#notice .problem")).to_have_count(0)
