@@ -99,10 +99,18 @@ class Reference:
             bias += self.weights["refinement.spatial_bias.weight"][bucket]
         return bias
 
+    def placed(self, states: list[Vector]) -> list[Vector]:
+        """With relative positions, each visit is marked by how many visits ago it was."""
+        table = self.weights.get("refinement.reader.ago")
+        if table is None:
+            return states
+        marks = table[len(table) - len(states) :]
+        return [added(state, mark) for state, mark in zip(states, marks, strict=True)]
+
     def read(self, visits: list[Visit], candidate: int) -> tuple[Vector, list[list[Vector]]]:
         """z of a candidate, and the attention of every layer and head over its visits."""
         window = visits[-self.config.window :]
-        states = self.states(visits)[-self.config.window :]
+        states = self.placed(self.states(visits)[-self.config.window :])
         bias = [self.bias(window, number, candidate) for number in range(len(window))]
         reading: Vector = self.weights["place.weight"][candidate + 1]
         attentions = []

@@ -101,9 +101,8 @@ def all_places_read(parts: dict[str, Tensor]) -> Reading:
     for target in parts["target"].tolist():
         others = [place for place in range(PLACES) if place != target]
         candidates.append([target, *others, target])
-    return Reading(
-        candidates=torch.tensor(candidates), weight=torch.ones(TARGETS, 1, dtype=torch.float64)
-    )
+    alone = torch.ones(TARGETS, 1, dtype=torch.float64)
+    return Reading(candidates=torch.tensor(candidates), weight=alone, share=alone)
 
 
 def test_if_the_reader_reads_every_place_the_loss_is_exact(parts: dict[str, Tensor]) -> None:
@@ -129,25 +128,51 @@ def test_if_the_reader_reads_every_place_the_loss_is_exact(parts: dict[str, Tens
         torch.testing.assert_close(mine.grad, other.grad)
 
 
-def test_the_draws_answer_for_every_place_that_is_not_read(parts: dict[str, Tensor]) -> None:
-    """Value and gradient are those of autograd on the formula of the module's text."""
+def three_draws(parts: dict[str, Tensor]) -> Reading:
+    """The target and two others are exact; three draws stand for the rest."""
     others = torch.tensor([[1, 2], [1, 2], [1, 2], [1, 2], [5, 2], [1, 2]])
     drawn = torch.tensor([[8, 9, 9]]).expand(TARGETS, -1)
-    candidates = torch.cat([parts["target"].unsqueeze(1), others, drawn], dim=1)
-    weight = torch.tensor([[0.2, 0.5, 0.3]], dtype=torch.float64).expand(TARGETS, -1)
-    reading = Reading(candidates=candidates, weight=weight)
+    return Reading(
+        candidates=torch.cat([parts["target"].unsqueeze(1), others, drawn], dim=1),
+        weight=torch.tensor([[0.2, 0.5, 0.3]], dtype=torch.float64).expand(TARGETS, -1),
+        share=torch.tensor([[0.6, 0.1, 0.3]], dtype=torch.float64).expand(TARGETS, -1),
+    )
+
+
+def test_what_the_reader_says_of_all_places_alike_changes_nothing(
+    parts: dict[str, Tensor],
+) -> None:
+    reading, inputs = three_draws(parts), learned(parts)
+    said = torch.randn(
+        reading.candidates.shape, generator=torch.Generator().manual_seed(8), dtype=torch.float64
+    ).requires_grad_()
+    loss = fused_loss(*inputs, said, lesson_of(inputs, parts, reading))
+    raised = fused_loss(*inputs, said + 7.0, lesson_of(inputs, parts, reading))
+    torch.testing.assert_close(raised, loss)
+    loss.backward()
+    assert said.grad is not None
+    assert float(said.grad.abs().max()) > 0.01
+    torch.testing.assert_close(said.grad.sum(dim=1), torch.zeros(TARGETS, dtype=torch.float64))
+
+
+def test_the_draws_answer_for_every_place_that_is_not_read(parts: dict[str, Tensor]) -> None:
+    """Value and gradient are those of autograd on the formula of the module's text."""
+    reading = three_draws(parts)
     draw = torch.Generator().manual_seed(8)
-    said = torch.randn(candidates.shape, generator=draw, dtype=torch.float64)
+    said = torch.randn(reading.candidates.shape, generator=draw, dtype=torch.float64)
     ours, theirs = said.clone().requires_grad_(), said.clone().requires_grad_()
     fused, plain = learned(parts), learned(parts)
     no_margin = replace(CONSTANTS, margin_weight=0.0)
     lesson = replace(lesson_of(fused, parts, reading), constants=no_margin)
     loss = fused_loss(*fused, ours, lesson)
     before = dense(plain, parts)
-    scores = before.scatter_add(1, reading.exact, theirs[:, :3])
+    of_rest = (reading.share * theirs[:, 3:]).sum(dim=1, keepdim=True)
+    scores = (before + of_rest).scatter(
+        1, reading.exact, before.gather(1, reading.exact) + theirs[:, :3]
+    )
     is_rest = torch.ones(TARGETS, PLACES).scatter(1, reading.exact, 0.0).bool()
     rest = before.masked_fill(~is_rest, -torch.inf).logsumexp(dim=1)
-    rest = rest + (weight * theirs[:, 3:].exp()).sum(dim=1).log()
+    rest = rest + (reading.weight * theirs[:, 3:].exp()).sum(dim=1).log()
     exact = scores.gather(1, reading.exact).logsumexp(dim=1)
     partition = torch.logaddexp(exact, rest)
     smooth = CONSTANTS.label_smoothing / (PLACES - 1)

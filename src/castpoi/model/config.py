@@ -5,7 +5,8 @@ differs in three places so that work can be shared between the prefixes of a tra
 the reader learns from the first step:
 
     positions      paper: one learned vector a slot of the left-padded window
-                   fast:  one learned attention bias a relative offset, head and layer
+                   fast:  one learned attention bias a relative offset, head and layer;
+                          one learned vector for how many visits ago, where the reader reads
     gamma_start    paper: gamma starts at 0
                    fast:  gamma starts at 1 and the last layer of the head at 0
     spatial_start  paper: the bias of every distance starts at 0

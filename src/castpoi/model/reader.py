@@ -5,14 +5,19 @@
     U'     = LN_2( U~ + FFN(U~) )                              U^(0) are the candidate's vectors
 
 This is the reader of the paper, term by term; `scoring.py` computes the same for all places of a
-city with far less work.
+city with far less work. Where the backbone knows the order of visits by relative positions, the
+states do not tell which of them is the last; the reader then adds a learned vector to each, by how
+many visits ago it was. With absolute positions the states tell it themselves.
 
-Shapes: B histories, C candidates, T slots, D width, H heads.
+Shapes: B histories, C candidates, T slots, D width, H heads, Q prefixes of one trajectory,
+L window.
 """
 
 import math
 from dataclasses import dataclass
 
+import torch
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from castpoi.model.backbone import join_heads, split_heads
@@ -28,10 +33,6 @@ class Memory:
     """[B, T, D]"""
     value: Tensor
     """[B, T, D]"""
-
-    def of(self, history: int, slots: slice) -> "Memory":
-        """The memory of some visits of one history. -> memory of 1"""
-        return Memory(key=self.key[history, slots][None], value=self.value[history, slots][None])
 
 
 class CandidateAttention(nn.Module):
@@ -89,15 +90,45 @@ class CandidateReader(nn.Module):
 
     def __init__(self, *, config: ModelConfig) -> None:
         super().__init__()
+        self.window = config.window
         self.blocks = nn.ModuleList(ReaderBlock(config=config) for _ in range(config.reader_layers))
+        self.ago = None  # a vector for every number of visits ago, the last visit's last [L, D]
+        if config.positions == "relative":
+            self.ago = nn.Parameter(torch.empty(config.window, config.width))
+            nn.init.normal_(self.ago, std=0.02)
+
+    def attentions(self) -> list[CandidateAttention]:
+        """The attention of every layer."""
+        return [block.attention for block in self.blocks if isinstance(block, ReaderBlock)]
+
+    def placed(self, visits: Tensor) -> Tensor:
+        """Visits marked by how long ago they were, the last one last. [..., T, D] -> [..., T, D]"""
+        return visits if self.ago is None else visits + self.ago[-visits.shape[-2] :]
 
     def remember(self, visits: Tensor, is_real: Tensor) -> list[Memory]:
         """What visits answer in every layer. [B, T, D], [B, T] -> memories"""
+        placed = self.placed(visits)
+        return [attention.remember(placed, is_real) for attention in self.attentions()]
+
+    def remember_prefixes(self, visits: Tensor, count: int) -> list[Memory]:
+        """What the last visits of the `count` longest prefixes of a trajectory answer.
+
+        Visits answer once, however many prefixes they are in. Slots before the first visit hold
+        no answer, and must be masked. [T, D] -> memories of Q prefixes, L visits each
+        """
         memories = []
-        for block in self.blocks:
-            assert isinstance(block, ReaderBlock)
-            memories.append(block.attention.remember(visits, is_real))
+        for attention in self.attentions():
+            key, value = attention.key(visits), attention.value(visits)  # [T, D]
+            key, value = (self._prefixes(answers, count) for answers in (key, value))
+            if self.ago is not None:
+                key = key + attention.key(self.ago)
+                value = value + self.ago @ attention.value.weight.mT
+            memories.append(Memory(key=key, value=value))
         return memories
+
+    def _prefixes(self, answers: Tensor, count: int) -> Tensor:
+        """The last answers of each of the longest prefixes. [T, D] -> [Q, L, D]"""
+        return F.pad(answers, (0, 0, self.window - 1, 0)).unfold(0, self.window, 1)[-count:].mT
 
     def forward(
         self, candidates: Tensor, memories: list[Memory], bias: Tensor

@@ -195,7 +195,8 @@ class _PlaceReader:
         """What one history answers to any candidate, without its padding. visited: [B, T]"""
         # an empty history keeps one empty slot, whose answer is zero
         slots = slice(-max(1, int(encoded.is_real[each].sum())), None)
-        visits, is_real = encoded.visits[each, slots], encoded.is_real[each, slots]
+        visits = self.refinement.reader.placed(encoded.visits[each, slots])
+        is_real = encoded.is_real[each, slots]
         age = self.refinement.temporal_bias
         return _History(
             visited=visited[each, slots],

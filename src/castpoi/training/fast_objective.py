@@ -22,7 +22,6 @@ from castpoi.checkins.city import City
 from castpoi.model.batch import BatchBuilder, Revisits, Windows, windows_of
 from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import ModelConfig
-from castpoi.model.reader import Memory
 from castpoi.training.draws import draw_places
 from castpoi.training.fused_loss import (
     Lesson,
@@ -150,7 +149,6 @@ class FastObjective:
             at_us=torch.from_numpy(self.facts.at_us[visits]),
             learns=torch.from_numpy(learns),
             visit=visits[learns],
-            first=is_real.argmax(axis=1).tolist(),
         )
 
     def _gate(
@@ -191,54 +189,46 @@ class FastObjective:
         hardest = others.topk(self.config.hard_candidates, dim=1)
         rest = others.scatter_(1, hardest.indices, -torch.inf)
         chance = rest.sub_(hardest.values.amax(dim=1, keepdim=True)).exp_()  # [R, V]
-        drawn, weight = draw_places(chance, nearest, self.config.drawn_candidates, rng)
-        candidates = torch.cat([asked, hardest.indices, drawn], dim=1)  # [R, C]
-        return Reading(candidates=candidates, weight=weight)
+        draws = draw_places(chance, nearest, self.config.drawn_candidates, rng)
+        candidates = torch.cat([asked, hardest.indices, draws.place], dim=1)  # [R, C]
+        return Reading(candidates=candidates, weight=draws.weight, share=draws.share)
 
     def _read(self, model: CastPoi, states: Tensor, layout: "_Layout", reading: Reading) -> Tensor:
-        """What the reader says of the candidates. [R, C]"""
-        assert model.refinement is not None
-        owners, slots = layout.learns.nonzero(as_tuple=True)
-        # visits answer once a window, however many targets ask
-        memories = model.refinement.reader.remember(states, layout.windows.is_real)
-        asking = torch.bincount(owners, minlength=len(states)).tolist()
-        terms, begin = [], 0
-        for window, count in enumerate(asking):
-            some = slice(begin, begin + count)
-            begin += count
-            asked = reading.candidates[some] + 1
-            terms.append(self._read_window(model, layout, memories, window, slots[some], asked))
+        """What the reader says of the candidates, window by window. [R, C]"""
+        asking = layout.learns.sum(dim=1).tolist()
+        candidates = torch.split(reading.candidates + 1, asking)
+        terms = [
+            self._read_window(model, states[window], layout, window, rows)
+            for window, rows in enumerate(candidates)
+        ]
         return torch.cat(terms)
 
     def _read_window(
-        self,
-        model: CastPoi,
-        layout: "_Layout",
-        memories: list[Memory],
-        window: int,
-        slots: Tensor,
-        rows: Tensor,
+        self, model: CastPoi, states: Tensor, layout: "_Layout", window: int, rows: Tensor
     ) -> Tensor:
-        """What the reader says of the targets of one window, all of which ask the same visits.
+        """What the reader says of the candidates of one window's targets. [T, D], [Q, C] -> [Q, C]
 
-        slots after which they come [Q], rows of their candidates [Q, C] -> [Q, C]
+        Every target is read from the visits before it, the last `window` of them.
         """
         assert model.refinement is not None
-        visits = slice(layout.first[window], None)
-        place, at_us = layout.windows.row[window, visits], layout.at_us[window, visits]  # [T]
-        back = (slots - layout.first[window]).unsqueeze(1) - torch.arange(
-            len(place), device=slots.device
-        )  # how many visits ago [Q, T]
-        is_seen = (back >= 0) & (back < self.model.window)
-        age_us = (layout.at_us[window, slots].unsqueeze(1) - at_us).clamp(min=0)  # [Q, T]
-        buckets = model.distances(place.expand(len(slots), -1), rows)  # [Q, C, T]
-        bias = model.refinement.bias(age_us, is_seen, buckets)  # [Q, C, T]
-        term, _ = model.refinement.read(
-            model.place(rows).flatten(0, 1)[None],  # [1, Q * C, D]
-            [memory.of(window, visits) for memory in memories],
-            bias.flatten(0, 1)[None],  # [1, Q * C, T]
+        asking = len(rows)
+        visited, at_us, is_real = (
+            self._prefixes(slots[window], asking)  # [Q, L]
+            for slots in (layout.windows.row, layout.at_us, layout.windows.is_real)
         )
-        return term.view(rows.shape)
+        age_us = (at_us[:, -1:] - at_us).clamp(min=0)
+        buckets = model.distances(visited, rows)  # [Q, C, L]
+        term, _ = model.refinement.read(
+            model.place(rows),  # [Q, C, D]
+            model.refinement.reader.remember_prefixes(states, asking),
+            model.refinement.bias(age_us, is_real, buckets),
+        )
+        return term
+
+    def _prefixes(self, slots: Tensor, count: int) -> Tensor:
+        """The last slots before each of a window's last targets. [T] -> [Q, L]"""
+        length = self.model.window
+        return nn.functional.pad(slots, (length - 1, 0)).unfold(0, length, 1)[-count:]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,8 +242,6 @@ class _Layout:
     """Whether the visit in a slot has a target. [B, T]"""
     visit: NDArray[np.int64]
     """Number of each visit that has a target. [R]"""
-    first: list[int]
-    """Slot of each window's first visit. [B]"""
 
     def to(self, device: torch.device) -> "_Layout":
         """The same on another device."""

@@ -15,7 +15,9 @@ weighed by w (they sum to 1), stands for what it would say of all the rest:
 
     Z = sum over read candidates exp(s + r) + (sum over draws w exp(r)) * sum over the rest exp(s)
 
-The margin's rivals are sought among the hardest.
+The sum of all scores in the smoothing is completed by the mean of r over draws in the same way.
+Left out, it would pull r of all places down together, without end. The margin's rivals are sought
+among the hardest.
 
 Shapes: R targets, V places, D width, E known places, C candidates read.
 """
@@ -45,7 +47,9 @@ class Reading:
     candidates: Tensor
     """Places: first the target, then the hardest others, then the draws. [R, C]"""
     weight: Tensor
-    """How much each draw stands for; sums to 1 over the draws of a target. [R, draws]"""
+    """Part of the chance left that each draw stands for; sums to 1. [R, draws]"""
+    share: Tensor
+    """Part of the places left that each draw stands for; sums to 1. [R, draws]"""
 
     @property
     def draws(self) -> int:
@@ -140,6 +144,8 @@ def _loss_and_slope(refinement: Tensor, lesson: Lesson) -> tuple[Tensor, Tensor,
     short = constants.margin - target_score + rival_score
     top = torch.maximum(top, torch.maximum(target_score, rival_score[:, :1]))
     summed = scores.sum(dim=1, keepdim=True)
+    if reading is not None:
+        summed = summed + _said_of_rest(refinement, reading, places)
     chance = scores.sub_(top).exp_()  # [R, V], in place
     rest = None if reading is None else _scale_rest(chance, refinement, reading)
     partition = chance.sum(dim=1, keepdim=True)  # [R, 1]
@@ -161,6 +167,7 @@ def _loss_and_slope(refinement: Tensor, lesson: Lesson) -> tuple[Tensor, Tensor,
         return total, slope, refinement.new_zeros(refinement.shape)
     share = refinement[:, -reading.draws :].exp() * reading.weight  # [R, draws]
     of_draws = mass * weight / partition * rest * share / share.sum(dim=1, keepdim=True)
+    of_draws -= smooth * weight * (places - reading.exact.shape[1]) * reading.share
     return total, slope, torch.cat([slope.gather(1, reading.exact), of_draws], dim=1)
 
 
@@ -171,6 +178,12 @@ def _refine(scores: Tensor, refinement: Tensor, reading: Reading | None) -> Tens
     before = scores.gather(1, reading.exact)
     scores.scatter_add_(1, reading.exact, refinement[:, : -reading.draws])
     return before.amax(dim=1, keepdim=True)
+
+
+def _said_of_rest(refinement: Tensor, reading: Reading, places: int) -> Tensor:
+    """The sum of what the reader would say of all places that it does not read. [R, 1]"""
+    mean = (refinement[:, -reading.draws :] * reading.share).sum(dim=1, keepdim=True)
+    return (places - reading.exact.shape[1]) * mean
 
 
 def _rivals(
