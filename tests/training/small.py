@@ -45,7 +45,8 @@ def tiny_model(city: City, config: ModelConfig, *, noise: float = 0.0, seed: int
 def full_objective(
     city: City, model: ModelConfig, *, at_once: int = 16, **changes: Any
 ) -> FullObjective:
-    config = replace(TrainingConfig(objective="full", batch=16), **changes)
+    paper = TrainingConfig(objective="full", batch=16, margin_weight=0.5, explore_weight=1.5)
+    config = replace(paper, **changes)
     return FullObjective(city, model=model, config=config, seed=0, candidates_at_once=at_once)
 
 

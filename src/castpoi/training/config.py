@@ -52,11 +52,11 @@ class TrainingConfig:
     """Share of the target's mass that is spread over all other places."""
     margin: float = 1.0
     """How far the target shall stand above its hardest rivals."""
-    margin_weight: float = 0.5
+    margin_weight: float = 0.25
     """Weight of the margin beside the cross-entropy; 0 for none."""
     hard_negatives: int = 10
     """Rivals in the margin: the highest-scoring places other than the target."""
-    explore_weight: float = 1.5
+    explore_weight: float = 1.0
     """Weight of a target at a place that its history does not know."""
 
     select_by: SelectBy = "MRR"
@@ -148,6 +148,8 @@ PRESETS: Final[Mapping[str, TrainingConfig]] = {
         warmup_epochs=3.0,
         schedule="epoch",
         place_weight_decay=1e-4,
+        margin_weight=0.5,
+        explore_weight=1.5,
         weight_averaging=0.0,
         select_by="HR@10",
     ),

@@ -4,13 +4,11 @@ The sum of exp(s + r) over thousands of places is to be known from a few. What i
 reader could raise at will: were places drawn by their chance exp(s) alone, it would raise unlikely
 ones; were they drawn evenly, those nearby. So a quarter of the draws follows the chance, a quarter
 its square root, a quarter the distance from the last visits, and a quarter is even; each draw is
-weighed by its chance over the chance to be drawn. For a mean in which all places count alike, as
-in label smoothing, it is weighed by one over the chance to be drawn.
+weighed by its chance over the chance to be drawn.
 
 Shapes: R targets, V places, W ways of drawing, n draws.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -23,20 +21,10 @@ _WAYS: Final = 4
 _LEAST: Final = 1e-30  # where nothing is left to draw from, nothing is divided by zero
 
 
-@dataclass(frozen=True, kw_only=True)
-class Draws:
-    """Places drawn for every target, and what each stands for."""
-
-    place: Tensor
-    """[R, n]"""
-    weight: Tensor
-    """Part of the chance of all places left that a draw stands for; sums to 1. [R, n]"""
-    share: Tensor
-    """Part of the places left that a draw stands for; sums to 1. [R, n]"""
-
-
-def draw_places(chance: Tensor, bucket: Tensor, count: int, rng: np.random.Generator) -> Draws:
-    """Draw among the places with a chance. [R, V], [R, V] -> draws
+def draw_places(
+    chance: Tensor, bucket: Tensor, count: int, rng: np.random.Generator
+) -> tuple[Tensor, Tensor]:
+    """Places of each target, and how much each stands for. [R, V], [R, V] -> [R, n], [R, n]
 
     Chances need not sum to 1; the bucket is that of the distance from the last visits.
     """
@@ -56,18 +44,10 @@ def draw_places(chance: Tensor, bucket: Tensor, count: int, rng: np.random.Gener
     # how likely each way was to draw each place, whichever way drew it
     by_way = densities.gather(2, drawn.expand(_WAYS, -1, -1)) / whole  # [W, R, n]
     parts = chance.new_tensor(counts) / count  # [W]
-    density = torch.einsum("w,wrn->rn", parts, by_way).clamp(min=_LEAST)
-    return Draws(
-        place=drawn,
-        weight=_summing_to_one(by_way[0] / density),
-        share=_summing_to_one((by_way[0] > 0) / density),  # what is read anyway is not left
-    )
-
-
-def _summing_to_one(weight: Tensor) -> Tensor:
-    """Weights scaled to sum to 1, even where no place has a chance. [R, n] -> [R, n]"""
-    weight = weight.clamp(min=_LEAST)
-    return weight / weight.sum(dim=1, keepdim=True)
+    density = torch.einsum("w,wrn->rn", parts, by_way)
+    # even where no place has a chance
+    weight = (by_way[0] / density.clamp(min=_LEAST)).clamp(min=_LEAST)
+    return drawn, weight / weight.sum(dim=1, keepdim=True)
 
 
 def _nearness(chance: Tensor, bucket: Tensor) -> Tensor:

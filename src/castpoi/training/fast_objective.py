@@ -125,7 +125,7 @@ class FastObjective:
             rng = np.random.default_rng(batch.seed)
             nearest = model.distances.nearest(self._last_rows(layout.visit).to(device))
             reading = self._choose(scores, target, nearest, rng)
-            refinement = self._read(model, states, layout, reading)
+            refinement = self._read(model, states, layout, reading.candidates)
         lesson = Lesson(
             scores=scores,
             target=target,
@@ -188,18 +188,17 @@ class FastObjective:
         others = scores.scatter(1, asked, -torch.inf)
         hardest = others.topk(self.config.hard_candidates, dim=1)
         rest = others.scatter_(1, hardest.indices, -torch.inf)
-        chance = rest.sub_(hardest.values.amax(dim=1, keepdim=True)).exp_()  # [R, V]
-        draws = draw_places(chance, nearest, self.config.drawn_candidates, rng)
-        candidates = torch.cat([asked, hardest.indices, draws.place], dim=1)  # [R, C]
-        return Reading(candidates=candidates, weight=draws.weight, share=draws.share)
+        chance = rest.sub_(hardest.values[:, :1]).exp_()  # [R, V]
+        drawn, weight = draw_places(chance, nearest, self.config.drawn_candidates, rng)
+        candidates = torch.cat([asked, hardest.indices, drawn], dim=1)  # [R, C]
+        return Reading(candidates=candidates, weight=weight)
 
-    def _read(self, model: CastPoi, states: Tensor, layout: "_Layout", reading: Reading) -> Tensor:
-        """What the reader says of the candidates, window by window. [R, C]"""
+    def _read(self, model: CastPoi, states: Tensor, layout: "_Layout", places: Tensor) -> Tensor:
+        """What the reader says of places of every target, window by window. [R, C] -> [R, C]"""
         asking = layout.learns.sum(dim=1).tolist()
-        candidates = torch.split(reading.candidates + 1, asking)
         terms = [
             self._read_window(model, states[window], layout, window, rows)
-            for window, rows in enumerate(candidates)
+            for window, rows in enumerate(torch.split(places + 1, asking))
         ]
         return torch.cat(terms)
 

@@ -11,13 +11,15 @@ and multiplied back onto states, places and gate while it is warm.
 
 The reader is too dear for every place. Of each target it reads the target itself and the hardest
 others, whose scores are then exact, and some drawn from the rest. What it says of those, r, each
-weighed by w (they sum to 1), stands for what it would say of all the rest:
+weighed by w (they sum to 1), stands for what it would say of any place of the rest:
 
-    Z = sum over read candidates exp(s + r) + (sum over draws w exp(r)) * sum over the rest exp(s)
+    s + r                                       where it reads
+    s + m,  m = log sum over draws w exp(r)     where it does not
 
-The sum of all scores in the smoothing is completed by the mean of r over draws in the same way.
-Left out, it would pull r of all places down together, without end. The margin's rivals are sought
-among the hardest.
+so that the sum of exp over the rest is estimated without bias. As the loss does not change when
+all scores of a target are raised alike, r - m is added where the reader reads, and all else stays.
+The rest counts in the smoothing and among the margin's rivals too: were it left out, the reader
+would push down, as one, the few places that it reads.
 
 Shapes: R targets, V places, D width, E known places, C candidates read.
 """
@@ -47,9 +49,7 @@ class Reading:
     candidates: Tensor
     """Places: first the target, then the hardest others, then the draws. [R, C]"""
     weight: Tensor
-    """Part of the chance left that each draw stands for; sums to 1. [R, draws]"""
-    share: Tensor
-    """Part of the places left that each draw stands for; sums to 1. [R, draws]"""
+    """How much each draw stands for; sums to 1 over the draws of a target. [R, draws]"""
 
     @property
     def draws(self) -> int:
@@ -138,16 +138,14 @@ def _loss_and_slope(refinement: Tensor, lesson: Lesson) -> tuple[Tensor, Tensor,
     smooth = constants.label_smoothing / (places - 1)
     mass = 1 - constants.label_smoothing + places * smooth  # of the smoothed target
     target = lesson.target.unsqueeze(1)  # [R, 1]
-    top = _refine(scores, refinement, reading)
-    target_score = scores.gather(1, target)
-    rival, rival_score = _rivals(scores, target, reading, constants.hard_negatives)  # [R, k] each
-    short = constants.margin - target_score + rival_score
-    top = torch.maximum(top, torch.maximum(target_score, rival_score[:, :1]))
-    summed = scores.sum(dim=1, keepdim=True)
     if reading is not None:
-        summed = summed + _said_of_rest(refinement, reading, places)
+        _refine(scores, refinement, reading)
+    target_score = scores.gather(1, target)
+    rivals = scores.scatter(1, target, -torch.inf).topk(constants.hard_negatives, dim=1)  # [R, k]
+    short = constants.margin - target_score + rivals.values
+    top = torch.maximum(target_score, rivals.values[:, :1])
+    summed = scores.sum(dim=1, keepdim=True)
     chance = scores.sub_(top).exp_()  # [R, V], in place
-    rest = None if reading is None else _scale_rest(chance, refinement, reading)
     partition = chance.sum(dim=1, keepdim=True)  # [R, 1]
     weight = lesson.weight.unsqueeze(1)
     push = constants.margin_weight / constants.hard_negatives
@@ -159,51 +157,25 @@ def _loss_and_slope(refinement: Tensor, lesson: Lesson) -> tuple[Tensor, Tensor,
     )
     slope = chance.mul_(mass * weight / partition).sub_(smooth * weight)  # [R, V], in place
     pushed = (short > 0) * (push * weight)  # [R, k]
-    slope.scatter_add_(1, rival, pushed)
+    slope.scatter_add_(1, rivals.indices, pushed)
     pull = (1 - constants.label_smoothing) * weight + pushed.sum(dim=1, keepdim=True)
     slope.scatter_add_(1, target, -pull)
-    total = (loss * weight).sum()
-    if reading is None or rest is None:
-        return total, slope, refinement.new_zeros(refinement.shape)
-    share = refinement[:, -reading.draws :].exp() * reading.weight  # [R, draws]
-    of_draws = mass * weight / partition * rest * share / share.sum(dim=1, keepdim=True)
-    of_draws -= smooth * weight * (places - reading.exact.shape[1]) * reading.share
-    return total, slope, torch.cat([slope.gather(1, reading.exact), of_draws], dim=1)
+    return (loss * weight).sum(), slope, _refinement_slope(slope, refinement, reading)
 
 
-def _refine(scores: Tensor, refinement: Tensor, reading: Reading | None) -> Tensor:
-    """Add what the reader said where scores are exact; return the highest before. [R, 1]"""
+def _refine(scores: Tensor, refinement: Tensor, reading: Reading) -> None:
+    """Add what the reader says where it reads, less what it says elsewhere. [R, V], [R, C]"""
+    exact, drawn = refinement.split([reading.exact.shape[1], reading.draws], dim=1)
+    elsewhere = (drawn + reading.weight.log()).logsumexp(dim=1, keepdim=True)  # m [R, 1]
+    scores.scatter_add_(1, reading.exact, exact - elsewhere)
+
+
+def _refinement_slope(slope: Tensor, refinement: Tensor, reading: Reading | None) -> Tensor:
+    """The slope by what the reader says, from that by every score. [R, V] -> [R, C]"""
     if reading is None:
-        return scores.new_full((), -torch.inf)
-    before = scores.gather(1, reading.exact)
-    scores.scatter_add_(1, reading.exact, refinement[:, : -reading.draws])
-    return before.amax(dim=1, keepdim=True)
-
-
-def _said_of_rest(refinement: Tensor, reading: Reading, places: int) -> Tensor:
-    """The sum of what the reader would say of all places that it does not read. [R, 1]"""
-    mean = (refinement[:, -reading.draws :] * reading.share).sum(dim=1, keepdim=True)
-    return (places - reading.exact.shape[1]) * mean
-
-
-def _rivals(
-    scores: Tensor, target: Tensor, reading: Reading | None, count: int
-) -> tuple[Tensor, Tensor]:
-    """The best places but the target, and their scores, best first. -> [R, k], [R, k]"""
-    if reading is None:
-        best = scores.scatter(1, target, -torch.inf).topk(count, dim=1)
-        return best.indices, best.values
-    others = reading.exact[:, 1:]
-    best = scores.gather(1, others).topk(min(count, others.shape[1]), dim=1)
-    return others.gather(1, best.indices), best.values
-
-
-def _scale_rest(chance: Tensor, refinement: Tensor, reading: Reading) -> Tensor:
-    """Scale what was not read by what was said of the draws; return its mass. [R, V] -> [R, 1]"""
-    exact = chance.gather(1, reading.exact)
-    said = refinement[:, -reading.draws :]
-    ratio = (said.exp() * reading.weight).sum(dim=1, keepdim=True)  # [R, 1]
-    chance.mul_(ratio).scatter_(1, reading.exact, 0.0)
-    rest = chance.sum(dim=1, keepdim=True)
-    chance.scatter_(1, reading.exact, exact)
-    return rest
+        return refinement.new_zeros(refinement.shape)
+    exact = slope.gather(1, reading.exact)  # [R, C - draws]
+    drawn = refinement[:, -reading.draws :] + reading.weight.log()
+    # all slopes of a target sum to zero: what the exact do not have, the rest has
+    rest = -exact.sum(dim=1, keepdim=True) * drawn.softmax(dim=1)  # [R, draws]
+    return torch.cat([exact, rest], dim=1)
