@@ -1,4 +1,5 @@
-"""The equations of the CaST-POI paper in plain Python: slow, one number at a time, no tensors.
+"""The equations of the CaST-POI paper, and of our own parts, in plain Python: slow, one number at
+a time, no tensors.
 
 It reads visits and weights and knows nothing of batches, padding, chunks or caches. Numbers of
 equations follow the method section of the paper; constants follow `reference-facts.md`.
@@ -145,7 +146,29 @@ class Reference:
         inner = [max(0.0, value) for value in self.linear("revisit_gate.weigh.0", state)]
         return dot(self.linear("revisit_gate.weigh.2", inner), features)
 
-    # Score: s = h . e_c + beta_c + gamma r + rho
+    # Distance gate (ours): delta = sum over anchors of w_a(u) [bucket of the distance]
+
+    def anchor(self, name: str, visits: list[Visit]) -> int | None:
+        places = [place for place, _, _ in visits[-self.config.revisit_window :]]
+        if name == "home":
+            latest_first = list(dict.fromkeys(reversed(places)))
+            return max(latest_first, key=places.count, default=None)
+        back = 1 if name == "last" else 2
+        return places[-back] if len(places) >= back else None
+
+    def distance(self, state: Vector, visits: list[Visit], candidate: int) -> float:
+        inner = [max(0.0, value) for value in self.linear("distance_gate.weigh.0", state)]
+        weights = self.linear("distance_gate.weigh.2", inner)
+        edges = self.config.distance_gate_edges_km
+        term = 0.0
+        for number, name in enumerate(self.config.distance_anchors):
+            anchor = self.anchor(name, visits)
+            if anchor is not None:
+                bucket = bucket_of(distance_km(anchor, candidate), edges)
+                term += weights[number * (len(edges) + 1) + bucket]
+        return term
+
+    # Score: s = h . e_c + beta_c + gamma r + rho (+ delta)
 
     def terms(self, visits: list[Visit], candidate: int) -> dict[str, float]:
         states = self.states(visits)
@@ -155,12 +178,15 @@ class Reference:
             "popularity": self.weights["popularity"][candidate + 1],
             "reader": 0.0,
             "revisit": 0.0,
+            "distance": 0.0,
         }
         if self.config.candidate_conditioning:
             reading, _ = self.read(visits, candidate)
             terms["reader"] = self.weights["refinement.gamma"] * self.refine(reading, candidate)
         if self.config.revisit_gate:
             terms["revisit"] = self.revisit(state, visits, candidate)
+        if self.config.distance_gate:
+            terms["distance"] = self.distance(state, visits, candidate)
         return terms
 
     # The parts that layers share

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from castpoi.errors import BadInput
-from castpoi.model.batch import HistoryBatch, revisits_of
+from castpoi.model.batch import HistoryBatch
+from castpoi.model.revisits import revisits_of
 from tests.model.small import at, batch_of, histories, small_config, trained_model, walk
 
 CONFIG = small_config("paper")

@@ -1,4 +1,6 @@
+import hashlib
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,6 +29,8 @@ from tests.model.small import (
 
 BOTH = pytest.mark.parametrize("preset", ["paper", "fast"])
 NYC_PLACES = 4980
+FIRST_WEIGHTS = {"paper": "89d99d2791b12368", "fast": "49fa9e6f0ec76a36"}
+OUR_PARTS: dict[str, Any] = {"distance_gate": True}
 
 
 def score(model: CastPoi, *visits: list[Visit]) -> Tensor:
@@ -96,11 +100,12 @@ def test_the_same_seed_gives_the_same_weights_and_leaves_other_randomness_alone(
 
 
 @BOTH
-def test_the_four_terms_sum_to_the_score(preset: str) -> None:
-    model = trained_model(small_config(preset))
+def test_the_terms_sum_to_the_score(preset: str) -> None:
+    model = trained_model(small_config(preset, **OUR_PARTS))
     visits = [walk(12, seed=4), walk(2, seed=5), []]
     found = terms(model, *visits)
-    total = found.base + found.popularity + found.reader + found.revisit
+    total = found.base + found.popularity + found.reader + found.revisit + found.distance
+    assert found.distance.abs().max() > 0.01
     torch.testing.assert_close(score(model, *visits), total, rtol=0, atol=1e-5)
 
 
@@ -133,7 +138,7 @@ def test_an_empty_history_is_scored_by_popularity_and_an_unread_reader(preset: s
 
 @BOTH
 def test_padding_changes_nothing(preset: str) -> None:
-    model = trained_model(small_config(preset))
+    model = trained_model(small_config(preset, **OUR_PARTS))
     many = [walk(count, seed=count) for count in (1, 2, 5, 30)]
     together = score(model, *many)
     for each, visits in enumerate(many):
@@ -229,7 +234,8 @@ def test_absolute_positions_refuse_a_window_longer_than_theirs() -> None:
 
 @BOTH
 def test_gradients_reach_every_parameter(preset: str) -> None:
-    config = small_config(preset)
+    # few buckets, so that every one of them has a place
+    config = small_config(preset, distance_gate_edges_km=[1.0, 30.0], **OUR_PARTS)
     model = trained_model(config)
     visits = [walk(25, seed=seed) for seed in range(12)]
     model(batch_of(config, *visits), ALL_ROWS).square().sum().backward()
@@ -243,7 +249,7 @@ def test_gradients_reach_every_parameter(preset: str) -> None:
 
 @BOTH
 def test_gradients_are_finite_where_a_history_is_empty(preset: str) -> None:
-    model = trained_model(small_config(preset))
+    model = trained_model(small_config(preset, **OUR_PARTS))
     model(batch_of(model.config, [], walk(2)), ALL_ROWS).square().sum().backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
@@ -259,15 +265,34 @@ def test_gradients_are_finite_where_a_history_is_empty(preset: str) -> None:
         ("temporal_bias", "refinement.temporal_bias."),
         ("spatial_bias", "refinement.spatial_bias."),
         ("revisit_gate", "revisit_gate."),
+        ("distance_gate", "distance_gate."),
     ],
 )
 def test_an_ablation_removes_the_parameters_of_its_part_and_no_others(
     preset: str, switch: str, prefix: str
 ) -> None:
-    whole = sizes(trained_model(small_config(preset)))
-    without = sizes(trained_model(small_config(preset, **{switch: False})))
+    whole = sizes(trained_model(small_config(preset, **OUR_PARTS)))
+    without = sizes(trained_model(small_config(preset, **OUR_PARTS | {switch: False})))
     assert without == {name: size for name, size in whole.items() if not name.startswith(prefix)}
     assert without != whole
+
+
+@BOTH
+def test_our_own_parts_are_off_by_default_and_leave_the_papers_first_weights_as_they_are(
+    preset: str,
+) -> None:
+    """SHA-256 over names and bytes of all weights of a new model, as they were before our parts."""
+    lat, lon = np.linspace(40, 41, 50), np.linspace(-74, -73, 50)
+    config = ModelConfig.preset(preset)
+    plain = dict(new_model(config=config, lat=lat, lon=lon, seed=3).named_parameters())
+    digest = hashlib.sha256()
+    for name in sorted(plain):
+        digest.update(name.encode() + plain[name].detach().numpy().tobytes())
+    assert digest.hexdigest()[:16] == FIRST_WEIGHTS[preset]
+    ours = replace(config, **OUR_PARTS)
+    richer = dict(new_model(config=ours, lat=lat, lon=lon, seed=3).named_parameters())
+    assert len(richer) > len(plain)
+    assert all(torch.equal(richer[name], weight) for name, weight in plain.items())
 
 
 def test_without_candidate_conditioning_there_is_no_reader_term_and_no_attention() -> None:

@@ -19,7 +19,14 @@ def test_the_default_is_the_fast_preset() -> None:
 
 
 def test_a_config_survives_json() -> None:
-    config = ModelConfig(width=64, heads=2, spatial_edges_km=(1.0, 3.0), revisit_gate=False)
+    config = ModelConfig(
+        width=64,
+        heads=2,
+        spatial_edges_km=(1.0, 3.0),
+        revisit_gate=False,
+        distance_gate=True,
+        distance_anchors=("home", "before_last"),
+    )
     assert ModelConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
 
@@ -53,6 +60,15 @@ def test_without_a_backbone_only_the_readers_window_is_read() -> None:
         ({"temporal_edges_hours": (0.0, 1.0)}, "positive numbers, each above the one before"),
         ({"displacement_edges_km": ("1",)}, "positive numbers, each above the one before"),
         ({"spatial_edges_km": (1.0, 3e4)}, "spatial_edges_km ends at 30000 km, but no two places"),
+        ({"distance_gate_edges_km": (3e4,)}, "distance_gate_edges_km ends at 30000 km, but no two"),
+        ({"distance_gate": 1}, "distance_gate=1 is not valid; it must be true or false"),
+        ({"distance_anchors": ()}, "distance_anchors=() is not valid; it must be one or more of"),
+        ({"distance_anchors": ("work",)}, "of last, before_last, home, none of them twice"),
+        ({"distance_anchors": ("home", "home")}, "of last, before_last, home, none of them twice"),
+        (
+            {"distance_anchors": ("last", "home"), "distance_gate_edges_km": tuple(range(1, 65))},
+            "2 distance_anchors with 65 buckets each have 4225 combinations, the most is 4096",
+        ),
     ],
 )
 def test_nonsense_is_refused(changes: dict[str, Any], words: str) -> None:

@@ -32,6 +32,14 @@ def test_buckets_agree_with_the_haversine_formula(table_limit: int) -> None:
 
 
 @pytest.mark.parametrize("table_limit", [40, 0], ids=["table", "on the fly"])
+def test_the_way_to_every_place_is_that_to_all_candidates(table_limit: int) -> None:
+    lat, lon = scattered(40)
+    distances = DistanceBuckets(lat=lat, lon=lon, edges_km=EDGES, table_limit=table_limit)
+    visited = torch.tensor([3, 40, 3, 1])
+    assert torch.equal(distances.to_every(visited), distances.between(visited, torch.arange(1, 41)))
+
+
+@pytest.mark.parametrize("table_limit", [40, 0], ids=["table", "on the fly"])
 def test_each_history_may_have_its_own_candidates(table_limit: int) -> None:
     lat, lon = scattered(40)
     distances = DistanceBuckets(lat=lat, lon=lon, edges_km=EDGES, table_limit=table_limit)

@@ -18,6 +18,16 @@ VARIANTS = PRESETS | {
     for preset in PRESETS
     for switch in SWITCHES
 }
+OURS = {
+    f"distance from {', '.join(anchors)}": small_config(
+        distance_gate=True, distance_anchors=anchors
+    )
+    for anchors in (["last"], ["last", "home"], ["home", "before_last", "last"])
+} | {
+    "paper and distance": small_config("paper", distance_gate=True),
+    "distance without reader": small_config(distance_gate=True, candidate_conditioning=False),
+}
+VARIANTS |= OURS
 IN_BOTH_PRESETS = pytest.mark.parametrize("config", PRESETS.values(), ids=PRESETS.keys())
 IN_EVERY_VARIANT = pytest.mark.parametrize("config", VARIANTS.values(), ids=VARIANTS.keys())
 HISTORIES = [walk(14, seed=1), walk(1, seed=2), walk(3, seed=3)]
@@ -73,7 +83,7 @@ def test_the_reader_looks_where_the_paper_says(config: ModelConfig) -> None:
 
 
 @IN_EVERY_VARIANT
-def test_each_of_the_four_terms_is_the_papers(config: ModelConfig) -> None:
+def test_each_term_is_that_of_its_equation(config: ModelConfig) -> None:
     model = trained_model(config)
     found = terms_of(model)
     reference = Reference(model)
@@ -84,7 +94,7 @@ def test_each_of_the_four_terms_is_the_papers(config: ModelConfig) -> None:
 
 
 @IN_EVERY_VARIANT
-def test_the_fast_scorer_gives_the_score_of_the_paper(config: ModelConfig) -> None:
+def test_the_fast_scorer_gives_the_score_of_the_equations(config: ModelConfig) -> None:
     model = trained_model(config)
     with torch.inference_mode():
         scores = ExactScorer(model, chunk=3).score(model.encode(batch_of(config, *HISTORIES)))

@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -60,6 +62,17 @@ def test_more_histories_than_are_encoded_at_once_score_as_they_would_alone() -> 
     for each in (0, 7, 255, 256, 299):
         alone = castpoi.score(castpoi.encode(histories(many[each])))
         np.testing.assert_allclose(together[each], alone[0], atol=1e-5)
+
+
+def test_saving_and_restoring_a_model_with_parts_of_our_own_changes_no_score() -> None:
+    config = small_config(distance_gate=True, distance_anchors=["home", "before_last"])
+    castpoi = CastPoiRanker(trained_model(config), builder(config))
+    words, arrays = json.loads(json.dumps(castpoi.config)), castpoi.arrays
+    restored = CastPoiRanker.restore(words, arrays)
+    assert restored.config == castpoi.config
+    np.testing.assert_array_equal(
+        restored.score(restored.encode(HISTORIES)), castpoi.score(castpoi.encode(HISTORIES))
+    )
 
 
 @pytest.mark.parametrize("place", [-1, PLACES])

@@ -15,6 +15,7 @@ VARIANTS = {
     "no reader": small_config(candidate_conditioning=False),
     "no biases": small_config(temporal_bias=False, spatial_bias=False),
     "one layer": small_config(reader_layers=1),
+    "distance gate": small_config(distance_gate=True),
 }
 IN_EVERY_VARIANT = pytest.mark.parametrize("config", VARIANTS.values(), ids=VARIANTS.keys())
 
@@ -25,7 +26,7 @@ def encode(model: CastPoi) -> Encoded:
 
 
 @IN_EVERY_VARIANT
-def test_exact_scores_are_the_sum_of_the_four_terms(config: ModelConfig) -> None:
+def test_exact_scores_are_the_sum_of_the_terms(config: ModelConfig) -> None:
     model = trained_model(config)
     encoded = encode(model)
     with torch.inference_mode():

@@ -13,6 +13,11 @@ from castpoi.training.fused_loss import LossConstants
 from castpoi.training.objective import Objective
 from tests.training.small import full_objective, slopes, tiny_model, tiny_model_config
 
+OUR_PARTS: dict[str, dict[str, Any]] = {
+    "the paper's": {},
+    "distance": {"distance_gate": True, "distance_anchors": ["last", "before_last", "home"]},
+}
+
 
 def fast_objective(town: City, config: ModelConfig, seed: int = 0, **changes: Any) -> FastObjective:
     return FastObjective(
@@ -20,11 +25,12 @@ def fast_objective(town: City, config: ModelConfig, seed: int = 0, **changes: An
     )
 
 
+@pytest.mark.parametrize("parts", OUR_PARTS.values(), ids=OUR_PARTS.keys())
 def test_if_the_reader_reads_every_place_loss_and_gradient_are_those_of_the_full_objective(
-    town: City,
+    town: City, parts: dict[str, Any]
 ) -> None:
     """A window longer than any trajectory: every state has its whole history."""
-    config = tiny_model_config(window=200)
+    config = tiny_model_config(window=200, **parts)
     full = full_objective(town, config, batch=10_000)
     others = town.places.height - 1
     fast = fast_objective(
@@ -43,6 +49,11 @@ def test_if_the_reader_reads_every_place_loss_and_gradient_are_those_of_the_full
         loss.backward()
         losses.append(loss.item())
     assert losses[1] == pytest.approx(losses[0], rel=1e-5)
+    assert (
+        slopes(models[0]).keys()
+        == slopes(models[1]).keys()
+        == set(dict(models[0].named_parameters()))
+    )
     for name, slope in slopes(models[0]).items():
         torch.testing.assert_close(slopes(models[1])[name], slope, rtol=1e-3, atol=1e-6)
 

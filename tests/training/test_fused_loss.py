@@ -93,6 +93,28 @@ def test_without_a_reader_value_and_gradients_are_those_of_autograd(
         torch.testing.assert_close(ours.grad, theirs.grad)
 
 
+def test_gains_by_distance_have_the_value_and_gradients_of_autograd(
+    parts: dict[str, Tensor],
+) -> None:
+    draw = torch.Generator().manual_seed(9)
+    cell = torch.randint(0, 5, (TARGETS, PLACES), generator=draw)
+    gains = torch.randn(TARGETS, 5, generator=draw, dtype=torch.float64)
+    ours, theirs = gains.clone().requires_grad_(), gains.clone().requires_grad_()
+    fused, plain = learned(parts), learned(parts)
+    state, place, popularity, gain = fused
+    quick = quick_scores(state, place, popularity, parts["known"], gain, cell, ours)
+    scores = dense(plain, parts) + theirs.gather(1, cell)
+    torch.testing.assert_close(quick, scores.detach())
+    lesson = replace(lesson_of(fused, parts, None), scores=quick, cell=cell)
+    loss = fused_loss(*fused, torch.zeros(0, 0, dtype=torch.float64), lesson, ours)
+    expected = plain_loss(scores, parts["target"], parts["weight"], scores.logsumexp(dim=1))
+    torch.testing.assert_close(loss, expected)
+    loss.backward()
+    expected.backward()
+    for mine, other in zip((*fused, ours), (*plain, theirs), strict=True):
+        torch.testing.assert_close(mine.grad, other.grad)
+
+
 def all_places_read(parts: dict[str, Tensor]) -> Reading:
     """Every place is an exact candidate: the target, then the others; no rest is left."""
     candidates = []

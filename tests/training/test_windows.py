@@ -82,9 +82,12 @@ def test_known_places_agree_with_a_slow_count(visits: list[list[int]], window: i
         places = known.place[pairs].tolist()
         counts = Counter(seen)
         assert sorted(places) == sorted(counts)
-        for place, log_count, recency in zip(
-            places, known.log_count[pairs], known.recency[pairs], strict=True
+        for place, (log_count, recency, is_known) in zip(
+            places, known.features[pairs], strict=True
         ):
             last = len(seen) - 1 - seen[::-1].index(place)
             assert log_count == pytest.approx(math.log1p(counts[place]))
             assert recency == pytest.approx((window - (len(seen) - 1 - last)) / window)
+            assert is_known == 1
+        latest_first = list(dict.fromkeys(reversed(seen)))
+        assert known.home[position] == max(latest_first, key=counts.__getitem__)

@@ -7,7 +7,7 @@ Everything but the age of a visit is a fact of the visit alone (and of the move 
 whatever window it stands in. So the facts are computed once for all visits, and windows gather
 them; the age is counted back from the last visit of the window.
 
-Shapes: N visits laid end to end, B histories, T slots of a window, E (history, place) pairs.
+Shapes: N visits laid end to end, B histories, T slots of a window, A anchors.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,10 @@ from castpoi.checkins.trajectory import Histories
 from castpoi.errors import BadInput
 from castpoi.geo.buckets import bucket_of
 from castpoi.geo.distance import haversine_km
+from castpoi.model.anchors import anchors_of
 from castpoi.model.config import ModelConfig
+from castpoi.model.known_pairs import known_pairs
+from castpoi.model.revisits import Revisits, revisits_of_pairs
 
 PADDING: Final = 0
 """Row of the model's place table that stands for no place."""
@@ -32,22 +35,6 @@ _HOUR_US: Final = 3_600_000_000
 _DAY_US: Final = 24 * _HOUR_US
 _LAST_HOUR: Final = np.nextafter(np.float32(24), np.float32(0))  # else midnight by rounding
 _THURSDAY: Final = 3  # 1970-01-01, with Monday 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Revisits:
-    """How often and how recently each history went to the places it knows; all others are zero."""
-
-    owner: Tensor
-    """Which history the pair belongs to. [E]"""
-    row: Tensor
-    """Row of the place. [E]"""
-    features: Tensor
-    """log(1 + visits), recency of the last one in (0, 1], and 1. [E, 3]"""
-
-    def to(self, device: torch.device) -> "Revisits":
-        """The same on another device."""
-        return Revisits(**{each.name: getattr(self, each.name).to(device) for each in fields(self)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,13 +78,19 @@ class HistoryBatch:
 
     windows: Windows
     revisits: Revisits
+    anchors: Tensor
+    """Rows of the places from which the distance gate measures; 0 for none. [B, A]"""
 
     def __len__(self) -> int:
         return len(self.windows)
 
     def to(self, device: torch.device) -> "HistoryBatch":
         """The same on another device."""
-        return HistoryBatch(windows=self.windows.to(device), revisits=self.revisits.to(device))
+        return HistoryBatch(
+            windows=self.windows.to(device),
+            revisits=self.revisits.to(device),
+            anchors=self.anchors.to(device),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,9 +122,14 @@ class BatchBuilder:
         # one visit more than is read, for the move that led to the first
         recent = histories.tail(self.config.visits_read + 1)
         visits, is_real = last_visits(recent, self.config.visits_read)
+        window = self.config.revisit_window
+        counted = histories.tail(window)
+        pairs = known_pairs(counted, window)
+        anchors = self.config.distance_anchors if self.config.distance_gate else ()
         return HistoryBatch(
             windows=windows_of(self.facts(recent), visits, is_real),
-            revisits=revisits_of(histories, self.config.revisit_window),
+            revisits=revisits_of_pairs(pairs, window),
+            anchors=torch.from_numpy(anchors_of(counted, pairs, anchors)),
         )
 
     def facts(self, histories: Histories) -> VisitFacts:
@@ -194,29 +192,6 @@ def last_visits(histories: Histories, most: int) -> tuple[NDArray[np.int64], NDA
     visits = histories.bounds[1:, None] + slots
     is_real = visits >= histories.bounds[:-1, None]
     return np.where(is_real, visits, 0), is_real
-
-
-def revisits_of(histories: Histories, window: int) -> Revisits:
-    """Visits a place and their recency, over the last `window` visits of every history.
-
-    Recency is the slot of the last visit to the place in the left-padded window, from 1 to
-    `window`, divided by `window`: 1 is the place where the history ends.
-    """
-    recent = histories.tail(window)
-    owner = recent.owner
-    slot = window - (recent.bounds[1:][owner] - 1 - np.arange(len(owner)))
-    order = np.lexsort((slot, recent.place, owner))
-    owner, row, slot = owner[order], recent.place[order] + 1, slot[order]
-    is_last = np.ones(len(order), dtype=np.bool_)  # of its (history, place) pair
-    is_last[:-1] = (np.diff(owner) != 0) | (np.diff(row) != 0)
-    ends = np.flatnonzero(is_last)
-    count = np.diff(ends, prepend=-1)
-    features = np.stack([np.log1p(count), slot[ends] / window, np.ones(len(ends))], axis=-1)
-    return Revisits(
-        owner=torch.from_numpy(owner[ends]),
-        row=torch.from_numpy(row[ends]),
-        features=torch.from_numpy(features.astype(np.float32)),
-    )
 
 
 def _half_turn(degrees: NDArray[np.float64]) -> NDArray[np.float64]:

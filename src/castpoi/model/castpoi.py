@@ -1,16 +1,18 @@
-"""CaST-POI, the whole: a score of four named terms.
+"""CaST-POI, the whole: a score of named terms, four of the paper's and one of ours.
 
     s(u, c) = h_u . e_c    base         the state after the last visit meets the candidate
             + beta_c       popularity   what the place is worth to anybody
             + gamma r      reader       what the candidate finds when it reads the trajectory
             + rho_u(c)     revisit      what past visits to the candidate count
+            + delta_u(c)   distance     how far it is from the user's anchors (ours; may be off)
 
-    tokens ──▶ backbone ──▶ states ──▶ h_u, the last one ──▶ base, revisit
+    tokens ──▶ backbone ──▶ states ──▶ h_u, the last one ──▶ base, revisit, distance
                               └──────▶ the last `window` ──▶ reader ──▶ head
 
 Candidates are given as rows of the place table (number + 1; row 0 is padding).
 
-Shapes: B histories, T slots, C candidates, P places, D width, H heads, N reader layers.
+Shapes: B histories, T slots, C candidates, P places, D width, H heads, N reader layers,
+A anchors.
 """
 
 from dataclasses import dataclass
@@ -22,13 +24,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from castpoi.model.backbone import MASKED, Backbone
-from castpoi.model.batch import PADDING, HistoryBatch, Revisits, Windows
+from castpoi.model.batch import PADDING, HistoryBatch, Windows
 from castpoi.model.biases import SpatialBias, TemporalBias
 from castpoi.model.config import ModelConfig
 from castpoi.model.distance_buckets import DistanceBuckets
+from castpoi.model.distance_gate import DistanceGate
 from castpoi.model.head import RefinementHead
 from castpoi.model.reader import CandidateReader, Memory
 from castpoi.model.revisit_gate import RevisitGate
+from castpoi.model.revisits import Revisits
 from castpoi.model.tokens import TokenEncoder
 
 _AT_ONCE: Final = 256  # windows; bounds the memory of the backbone's attention
@@ -50,6 +54,8 @@ class Encoded:
     """Whether a visit stands in the slot. [B, T]"""
     revisits: Revisits
     """Counts for the revisit gate."""
+    anchors: Tensor
+    """Rows of the places from which the distance gate measures; 0 for none. [B, A]"""
 
     def __len__(self) -> int:
         return len(self.state)
@@ -57,7 +63,7 @@ class Encoded:
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """The four terms of the score, and where the reader looked."""
+    """The terms of the score, zero where the model has no such part; where the reader looked."""
 
     base: Tensor
     """[B, C]"""
@@ -67,13 +73,15 @@ class Terms:
     """[B, C]"""
     revisit: Tensor
     """[B, C]"""
+    distance: Tensor
+    """[B, C]"""
     attention: Tensor
     """Weight of each visit in each reader layer and head; sums to 1 over visits. [N, B, H, C, T]"""
 
     @property
     def score(self) -> Tensor:
-        """The sum of the four. [B, C]"""
-        return self.base + self.popularity + self.reader + self.revisit
+        """The sum of all terms. [B, C]"""
+        return self.base + self.popularity + self.reader + self.revisit + self.distance
 
     @property
     def attention_by_layer(self) -> Tensor:
@@ -89,7 +97,13 @@ class Terms:
 class CastPoi(nn.Module):
     """Scores places as the next visit after a history; higher is likelier."""
 
-    def __init__(self, *, config: ModelConfig, distances: DistanceBuckets) -> None:
+    def __init__(
+        self,
+        *,
+        config: ModelConfig,
+        distances: DistanceBuckets,
+        gate_distances: DistanceBuckets | None = None,
+    ) -> None:
         super().__init__()
         self.config = config
         self.distances = distances
@@ -105,6 +119,12 @@ class CastPoi(nn.Module):
             RevisitGate(width=config.width, inner_width=config.gate_width)
             if config.revisit_gate
             else None
+        )
+        # after all of the paper's parts, whose first weights are thus the same with and without
+        self.distance_gate = (
+            None
+            if gate_distances is None
+            else DistanceGate(config=config, distances=gate_distances)
         )
 
     def forward(self, batch: HistoryBatch, candidates: Tensor) -> Tensor:
@@ -130,10 +150,11 @@ class CastPoi(nn.Module):
             age_us=windows.age_us[:, read],
             is_real=windows.is_real[:, read],
             revisits=batch.revisits,
+            anchors=batch.anchors,
         )
 
     def terms(self, encoded: Encoded, candidates: Tensor) -> Terms:
-        """The four terms for candidates, shared or each history's own. [C] or [B, C] -> terms"""
+        """The terms for candidates, shared or each history's own. [C] or [B, C] -> terms"""
         candidates = candidates.expand(len(encoded), -1)  # [B, C]
         vectors: Tensor = self.place(candidates)  # [B, C, D]
         base = (vectors @ encoded.state.unsqueeze(-1)).squeeze(-1)
@@ -146,6 +167,7 @@ class CastPoi(nn.Module):
             popularity=self.popularity[candidates],
             reader=reader,
             revisit=self.revisit(encoded).gather(1, candidates),
+            distance=self.distance(encoded, candidates),
             attention=attention,
         )
 
@@ -154,6 +176,14 @@ class CastPoi(nn.Module):
         if self.revisit_gate is None:
             return encoded.state.new_zeros(len(encoded), self.place_count + 1)
         return self.revisit_gate.spread(encoded.state, encoded.revisits, self.place_count)
+
+    def distance(self, encoded: Encoded, candidates: Tensor | None = None) -> Tensor:
+        """The distance term of candidates or of every place. [C] or [B, C] -> [B, C] or [B, P]"""
+        if self.distance_gate is None:
+            count = self.place_count if candidates is None else candidates.shape[-1]
+            return encoded.state.new_zeros(len(encoded), count)
+        term: Tensor = self.distance_gate(encoded.state, encoded.anchors, candidates)
+        return term
 
     def _no_attention(self, encoded: Encoded, candidates: Tensor) -> Tensor:
         return encoded.state.new_zeros(
@@ -221,6 +251,11 @@ def new_model(
 ) -> CastPoi:
     """An untrained model for the places at these coordinates; the same seed, the same weights."""
     distances = DistanceBuckets(lat=lat, lon=lon, edges_km=config.spatial_edges_km)
+    gate_distances = (
+        DistanceBuckets(lat=lat, lon=lon, edges_km=config.distance_gate_edges_km)
+        if config.distance_gate
+        else None
+    )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return CastPoi(config=config, distances=distances)
+        return CastPoi(config=config, distances=distances, gate_distances=gate_distances)

@@ -23,6 +23,7 @@ from typing import Any, Final, Literal, get_args
 from castpoi.errors import BadInput
 from castpoi.geo.buckets import (
     DISPLACEMENT_EDGES_KM,
+    DISTANCE_GATE_EDGES_KM,
     SPATIAL_BIAS_EDGES_KM,
     TEMPORAL_BIAS_EDGES_HOURS,
 )
@@ -31,9 +32,11 @@ from castpoi.geo.distance import EARTH_RADIUS_KM
 Positions = Literal["absolute", "relative"]
 GammaStart = Literal["zero", "one"]
 SpatialStart = Literal["zero", "near"]
+Anchor = Literal["last", "before_last", "home"]
 
 _HALF_AROUND_THE_EARTH_KM: Final = math.pi * EARTH_RADIUS_KM
 _MOST_BUCKETS: Final = 256  # a bucket number is one byte
+_MOST_CELLS: Final = 4096  # combinations of buckets; each has a weight for every history
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +94,13 @@ class ModelConfig:
     revisit_gate: bool = True
     """Ablation: without it past visits to the candidate are not counted."""
 
+    distance_gate: bool = False
+    """Beyond the paper: nearness to the user's anchors counts for every place."""
+    distance_anchors: tuple[Anchor, ...] = ("last", "home")
+    """From where the distance gate measures: the last visit, the one before, the most visited."""
+    distance_gate_edges_km: tuple[float, ...] = DISTANCE_GATE_EDGES_KM
+    """Bucket edges of the distance between an anchor and a candidate."""
+
     def __post_init__(self) -> None:
         for field in fields(self):
             _check(field.name, getattr(self, field.name), field.type)
@@ -98,11 +108,20 @@ class ModelConfig:
             raise BadInput(f"heads={self.heads} must divide width={self.width}")
         if not 0 <= self.dropout < 1:
             raise BadInput(f"dropout={self.dropout} must be at least 0 and below 1")
-        if self.spatial_edges_km[-1] > _HALF_AROUND_THE_EARTH_KM:
+        _check_last_edge("spatial_edges_km", self.spatial_edges_km)
+        _check_last_edge("distance_gate_edges_km", self.distance_gate_edges_km)
+        if self.distance_cells > _MOST_CELLS:
             raise BadInput(
-                f"spatial_edges_km ends at {self.spatial_edges_km[-1]:g} km, but no two places "
-                f"are more than {_HALF_AROUND_THE_EARTH_KM:.0f} km apart; lower the last edge"
+                f"{len(self.distance_anchors)} distance_anchors with "
+                f"{len(self.distance_gate_edges_km) + 1} buckets each have {self.distance_cells} "
+                f"combinations, the most is {_MOST_CELLS}; give fewer of either"
             )
+
+    @property
+    def distance_cells(self) -> int:
+        """Combinations of the buckets of all anchors of the distance gate."""
+        buckets: int = (len(self.distance_gate_edges_km) + 1) ** len(self.distance_anchors)
+        return buckets
 
     @property
     def visits_read(self) -> int:
@@ -133,7 +152,7 @@ class ModelConfig:
                 f"a model has no setting {', '.join(map(repr, unknown))}; "
                 f"its settings are {', '.join(known)}"
             )
-        return cls(**{name: _as_edges(value) for name, value in content.items()})
+        return cls(**{name: _as_tuple(value) for name, value in content.items()})
 
     @classmethod
     def preset(cls, name: str) -> "ModelConfig":
@@ -143,7 +162,7 @@ class ModelConfig:
         return PRESETS[name]
 
 
-def _as_edges(value: Any) -> Any:
+def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -161,11 +180,30 @@ def _check(name: str, value: Any, kind: Any) -> None:
     elif kind in (Positions, GammaStart, SpatialStart):
         is_right = value in get_args(kind)
         rule = " or ".join(map(repr, get_args(kind)))
+    elif kind == tuple[Anchor, ...]:
+        is_right = _are_anchors(value)
+        rule = f"one or more of {', '.join(get_args(Anchor))}, none of them twice"
     else:
         is_right = _are_edges(value)
         rule = f"1 to {_MOST_BUCKETS - 1} positive numbers, each above the one before"
     if not is_right:
         raise BadInput(f"{name}={value!r} is not valid; it must be {rule}")
+
+
+def _are_anchors(value: Any) -> bool:
+    """Whether the value names some anchors, each once."""
+    if not isinstance(value, tuple) or not value:
+        return False
+    return len(set(value)) == len(value) and set(value) <= set(get_args(Anchor))
+
+
+def _check_last_edge(name: str, edges_km: tuple[float, ...]) -> None:
+    """Refuse an edge that no distance on Earth reaches."""
+    if edges_km[-1] > _HALF_AROUND_THE_EARTH_KM:
+        raise BadInput(
+            f"{name} ends at {edges_km[-1]:g} km, but no two places are more than "
+            f"{_HALF_AROUND_THE_EARTH_KM:.0f} km apart; lower the last edge"
+        )
 
 
 def _are_edges(value: Any) -> bool:

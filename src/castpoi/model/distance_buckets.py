@@ -63,6 +63,13 @@ class DistanceBuckets(nn.Module):
         buckets = self.between(known, every)  # [V, P]
         return torch.stack([buckets[slot] for slot in number.unbind(dim=1)]).amin(dim=0)
 
+    def to_every(self, visited: Tensor) -> Tensor:
+        """Buckets of visits with every place. [V] -> [V, P] bytes"""
+        if self.has_table:
+            return self.table[visited][:, 1:]
+        known, number = visited.unique(return_inverse=True)  # a few visits to many places
+        return _buckets(self.vectors[known], self.vectors[1:], self.edges)[number]
+
     def between(self, visited: Tensor, candidates: Tensor) -> Tensor:
         """Buckets of all visits with all candidates. [V], [C] -> [V, C] bytes"""
         if self.has_table:

@@ -8,16 +8,12 @@ only the known ones are kept.
 Shapes: B histories (or any positions), E (history, place) pairs, P places, D width.
 """
 
-from typing import Final
-
 import torch
 from torch import Tensor, nn
 
-from castpoi.model.batch import Revisits
-
-REVISIT_FEATURES: Final = 3
-
-_LAST_LAYER_STD: Final = 0.01
+from castpoi.model.gate_layers import gate_layers
+from castpoi.model.revisit_features import PAPER_FEATURES
+from castpoi.model.revisits import Revisits
 
 
 class RevisitGate(nn.Module):
@@ -25,10 +21,7 @@ class RevisitGate(nn.Module):
 
     def __init__(self, *, width: int, inner_width: int) -> None:
         super().__init__()
-        last = nn.Linear(inner_width, REVISIT_FEATURES)
-        nn.init.normal_(last.weight, std=_LAST_LAYER_STD)
-        nn.init.zeros_(last.bias)
-        self.weigh = nn.Sequential(nn.Linear(width, inner_width), nn.ReLU(), last)
+        self.weigh = gate_layers(width=width, inner_width=inner_width, weights=PAPER_FEATURES)
 
     def forward(self, state: Tensor, revisits: Revisits) -> Tensor:
         """What each known place gains. [B, D], E pairs -> [E]"""

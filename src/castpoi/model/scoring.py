@@ -98,21 +98,25 @@ class ExactScorer:
 
     @torch.inference_mode()
     def quick(self, encoded: Encoded, candidates: Tensor) -> Tensor:
-        """The score without the reader: three terms for the price of one. -> [B, C]"""
+        """The score without the reader: all other terms for the price of one. -> [B, C]"""
         model = self.model
         if candidates.ndim == 1:
             scores = torch.addmm(
                 model.popularity[candidates], encoded.state, model.place.weight[candidates].mT
             )
-            return scores.add_(model.revisit(encoded)[:, candidates])
-        everywhere = torch.addmm(model.popularity, encoded.state, model.place.weight.mT)
-        return everywhere.add_(model.revisit(encoded)).gather(1, candidates)
+            scores.add_(model.revisit(encoded)[:, candidates])
+        else:
+            everywhere = torch.addmm(model.popularity, encoded.state, model.place.weight.mT)
+            scores = everywhere.add_(model.revisit(encoded)).gather(1, candidates)
+        if model.distance_gate is not None:
+            scores.add_(model.distance(encoded, candidates))
+        return scores
 
 
 class ShortlistScorer:
     """Finds the best places with the reader on a shortlist only.
 
-    The shortlist are the best places by the three other terms. A place that only the reader
+    The shortlist are the best places by the other terms. A place that only the reader
     would lift may be missed; `agreement` says how often. Evaluation uses the exact scorer.
     """
 

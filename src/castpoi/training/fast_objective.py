@@ -19,9 +19,11 @@ from torch import Tensor, nn
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.model.batch import BatchBuilder, Revisits, Windows, windows_of
+from castpoi.model.batch import BatchBuilder, Windows, windows_of
 from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import ModelConfig
+from castpoi.model.revisits import Revisits
+from castpoi.training.anchors import anchors_after
 from castpoi.training.draws import draw_places
 from castpoi.training.fused_loss import (
     Lesson,
@@ -88,6 +90,8 @@ class FastObjective:
         self.user_begin = np.repeat(histories.bounds[:-1], histories.lengths)  # [N]
         self.known = known_places(histories, model.revisit_window)
         self.is_new_after = _is_new_after(histories.place, self.known)
+        anchors = model.distance_anchors if model.distance_gate else ()
+        self.anchors = anchors_after(histories, self.known, anchors)  # [N, A]
         self.windows: list[TrainWindow] = cut_windows(histories, model.window)
 
     def batches(self, epoch: int) -> Sequence[FastBatch]:
@@ -119,7 +123,8 @@ class FastObjective:
         target = torch.from_numpy(self.place[layout.visit + 1]).to(device)
         is_new = torch.from_numpy(self.is_new_after[layout.visit]).to(device)
         weight = torch.where(is_new, self.config.explore_weight, 1.0) / len(target)
-        scores = quick_scores(state, place, popularity, known, gain)
+        cell, by_cell = self._by_distance(model, state, layout.visit)
+        scores = quick_scores(state, place, popularity, known, gain, cell, by_cell)
         reading, refinement = None, state.new_zeros(0, 0)
         if model.refinement is not None:
             rng = np.random.default_rng(batch.seed)
@@ -133,8 +138,9 @@ class FastObjective:
             known=known,
             reading=reading,
             constants=self.constants,
+            cell=cell,
         )
-        return fused_loss(state, place, popularity, gain, refinement, lesson)
+        return fused_loss(state, place, popularity, gain, refinement, lesson, by_cell)
 
     def _layout(self, windows: list[TrainWindow]) -> "_Layout":
         """Left-padded windows, and which of their slots learn."""
@@ -164,16 +170,22 @@ class FastObjective:
         within = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         pairs = np.repeat(begins, lengths) + within
         place = known.place[pairs]
-        features = np.stack(
-            [known.log_count[pairs], known.recency[pairs], np.ones_like(known.recency[pairs])], 1
-        )
         revisits = Revisits(
             owner=torch.from_numpy(owner),
             row=torch.from_numpy(place + 1),
-            features=torch.from_numpy(features),
+            features=torch.from_numpy(known.features[pairs]),
         ).to(state.device)
         raised = torch.from_numpy(owner * self.places + place).to(state.device)
         return raised, model.revisit_gate(state, revisits)
+
+    def _by_distance(
+        self, model: CastPoi, state: Tensor, visit: NDArray[np.int64]
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """Cells of the distance gate of every place, and what each gains. -> [R, V], [R, M]"""
+        if model.distance_gate is None:
+            return None, None
+        anchors = torch.from_numpy(self.anchors[visit]).to(state.device)  # [R, A]
+        return model.distance_gate.cells(anchors), model.distance_gate.by_cell(state, anchors)
 
     def _last_rows(self, visit: NDArray[np.int64]) -> Tensor:
         """Rows of the last places visited up to each visit. [R] -> [R, a few]"""

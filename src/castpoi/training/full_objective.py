@@ -100,6 +100,8 @@ def score_every_place(model: CastPoi, encoded: Encoded, candidates_at_once: int)
     every_row = torch.arange(1, model.place_count + 1, device=encoded.state.device)
     base = torch.addmm(model.popularity[1:], encoded.state, model.place(every_row).mT)
     scores = base + model.revisit(encoded)[:, 1:]
+    if model.distance_gate is not None:
+        scores = scores + model.distance(encoded)
     refinement = model.refinement
     if refinement is None:
         return scores

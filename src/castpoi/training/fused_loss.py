@@ -21,7 +21,7 @@ all scores of a target are raised alike, r - m is added where the reader reads, 
 The rest counts in the smoothing and among the margin's rivals too: were it left out, the reader
 would push down, as one, the few places that it reads.
 
-Shapes: R targets, V places, D width, E known places, C candidates read.
+Shapes: R targets, V places, D width, E known places, C candidates read, M cells.
 """
 
 from collections.abc import Callable
@@ -30,6 +30,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from castpoi.model.distance_gate import sum_by_cell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,15 +78,28 @@ class Lesson:
     """Where the revisit gate raised a score: row * V + place. [E]"""
     reading: Reading | None
     constants: LossConstants
+    cell: Tensor | None = None
+    """Cell of the distance gate in which each place lies. [R, V]"""
 
 
 def quick_scores(
-    state: Tensor, place: Tensor, popularity: Tensor, known: Tensor, gain: Tensor
+    state: Tensor,
+    place: Tensor,
+    popularity: Tensor,
+    known: Tensor,
+    gain: Tensor,
+    cell: Tensor | None = None,
+    by_cell: Tensor | None = None,
 ) -> Tensor:
-    """Base, popularity and revisit term of every place. [R, D], [V, D], [V] -> [R, V]"""
+    """Every term but the reader's, of every place. [R, D], [V, D], [V], ... -> [R, V]
+
+    Gains of known places [E], E of them; cells of the distance gate [R, V], their gains [R, M].
+    """
     with torch.no_grad():
         scores = torch.addmm(popularity, state, place.mT)
         scores.view(-1).index_add_(0, known, gain)
+        if cell is not None and by_cell is not None:
+            scores.add_(by_cell.gather(1, cell))
     return scores
 
 
@@ -95,13 +110,15 @@ def fused_loss(
     gain: Tensor,
     refinement: Tensor,
     lesson: Lesson,
+    by_cell: Tensor | None = None,
 ) -> Tensor:
     """Weighted sum of the loss over targets; gradients flow to all tensors but the lesson.
 
-    state [R, D], place [V, D], popularity [V], gain of known places [E], refinement [R, C].
+    state [R, D], place [V, D], popularity [V], gain of known places [E], refinement [R, C],
+    gain in every cell of the distance gate [R, M].
     """
     apply: Callable[..., Tensor] = _FusedLoss.apply
-    return apply(state, place, popularity, gain, refinement, lesson)
+    return apply(state, place, popularity, gain, refinement, by_cell, lesson)
 
 
 class _FusedLoss(torch.autograd.Function):
@@ -113,6 +130,7 @@ class _FusedLoss(torch.autograd.Function):
         popularity: Tensor,
         gain: Tensor,
         refinement: Tensor,
+        by_cell: Tensor | None,
         lesson: Lesson,
     ) -> Tensor:
         loss, slope, refinement_slope = _loss_and_slope(refinement, lesson)
@@ -122,13 +140,22 @@ class _FusedLoss(torch.autograd.Function):
             slope.sum(dim=0),
             slope.view(-1)[lesson.known],
             refinement_slope,
+            _slope_by_cell(slope, by_cell, lesson.cell),
         )
         return loss
 
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
         (outer,) = slopes
-        return (*(saved * outer for saved in ctx.saved_tensors), None)
+        by_outer = (None if saved is None else saved * outer for saved in ctx.saved_tensors)
+        return (*by_outer, None)
+
+
+def _slope_by_cell(slope: Tensor, by_cell: Tensor | None, cell: Tensor | None) -> Tensor | None:
+    """The slope by what places gain in every cell of the distance gate. [R, V] -> [R, M]"""
+    if by_cell is None or cell is None:
+        return None
+    return sum_by_cell(slope, cell, by_cell.shape[1])
 
 
 def _loss_and_slope(refinement: Tensor, lesson: Lesson) -> tuple[Tensor, Tensor, Tensor]:

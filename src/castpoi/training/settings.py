@@ -7,7 +7,7 @@ ablation is `spatial_bias=false` and not a branch of the code.
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin
 
 from castpoi.errors import BadInput
 from castpoi.model.config import ModelConfig
@@ -87,6 +87,8 @@ def _read(name: str, text: str, kind: Any) -> Any:
             return None if text.lower() == "none" else get_args(kind)[0](text)
         if kind == tuple[float, ...]:
             return tuple(float(each) for each in text.split(","))
+        if get_origin(kind) is tuple:
+            return tuple(each.strip() for each in text.split(","))
     except (KeyError, ValueError) as problem:
         raise BadInput(f"setting {name}={text!r} cannot be read; give {_asked(kind)}") from problem
     return text

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from castpoi.checkins.city import City
 from castpoi.checkins.record import PARTS, TRAIN
 from castpoi.checkins.trajectory import Histories
+from castpoi.model.known_pairs import most_visited
+from castpoi.model.revisit_features import paper_features
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,10 +71,10 @@ class KnownPlaces:
     """[N + 1]"""
     place: NDArray[np.int32]
     """[E]"""
-    log_count: NDArray[np.float32]
-    """log(1 + visits) among the last `window` visits. [E]"""
-    recency: NDArray[np.float32]
-    """Slot of the last visit in the left-padded window, divided by the window. [E]"""
+    features: NDArray[np.float32]
+    """What the revisit gate is told of the pair, see `model/revisit_features.py`. [E, F]"""
+    home: NDArray[np.int64]
+    """The most visited place of every position; of several, the latest. [N]"""
 
 
 def known_places(histories: Histories, window: int) -> KnownPlaces:
@@ -92,11 +94,13 @@ def known_places(histories: Histories, window: int) -> KnownPlaces:
     position, last_visit = position[order], last_visit[order]
     count = number[last_visit] + 1 - _left_behind(histories, position, last_visit, window)
     bounds = np.searchsorted(position, np.arange(len(visit) + 1))
+    place = histories.place[last_visit]
+    slot = window - (position - last_visit)
     return KnownPlaces(
         bounds=bounds,
-        place=histories.place[last_visit].astype(np.int32),
-        log_count=np.log1p(count).astype(np.float32),
-        recency=((window - (position - last_visit)) / window).astype(np.float32),
+        place=place.astype(np.int32),
+        features=paper_features(count, slot, window),
+        home=most_visited(bounds[:-1], place, count, slot),
     )
 
 
