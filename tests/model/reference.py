@@ -7,6 +7,7 @@ equations follow the method section of the paper; constants follow `reference-fa
 
 import math
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from castpoi.model.castpoi import CastPoi
@@ -38,7 +39,7 @@ class Reference:
         return token
 
     def time(self, at_us: int, offset: int) -> Vector:
-        local = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us, minutes=offset)
+        local = local_time(at_us, offset)
         hour = local.hour + local.minute / 60 + (local.second + local.microsecond / 1e6) / 3600
         circles: Vector = []
         for share in (hour / 24, local.weekday() / 7):
@@ -134,15 +135,14 @@ class Reference:
         activated = [value * (1 + math.erf(value / math.sqrt(2))) / 2 for value in mixed]
         return self.linear("refinement.head.last", activated)[0]
 
-    # Gate: rho = w(u) . [log(1 + cnt), rec, 1[cnt > 0]]
+    # Gate: rho = w(u) . [log(1 + cnt), rec, 1[cnt > 0]]; rich features are ours
 
     def revisit(self, state: Vector, visits: list[Visit], candidate: int) -> float:
         window = self.config.revisit_window
-        places = [place for place, _, _ in visits[-window:]]
-        padded = [-1] * (window - len(places)) + places
-        count = padded.count(candidate)
-        slots = [slot for slot, place in enumerate(padded, start=1) if place == candidate]
-        features = [math.log1p(count), max(slots, default=0) / window, float(count > 0)]
+        if self.config.revisit_features == "rich":
+            features = rich_features(visits[-window:], candidate, window)
+        else:
+            features = paper_features(visits[-window:], candidate, window)
         inner = [max(0.0, value) for value in self.linear("revisit_gate.weigh.0", state)]
         return dot(self.linear("revisit_gate.weigh.2", inner), features)
 
@@ -232,6 +232,46 @@ class Reference:
         weight = self.weights[f"{name}.weight"]
         bias = self.weights.get(f"{name}.bias", [0.0] * len(weight))
         return [dot(row, vector) + shift for row, shift in zip(weight, bias, strict=True)]
+
+
+def paper_features(visits: list[Visit], candidate: int, window: int) -> Vector:
+    places = [place for place, _, _ in visits]
+    padded = [-1] * (window - len(places)) + places
+    count = padded.count(candidate)
+    slots = [slot for slot, place in enumerate(padded, start=1) if place == candidate]
+    return [math.log1p(count), max(slots, default=0) / window, float(count > 0)]
+
+
+def rich_features(visits: list[Visit], candidate: int, window: int) -> Vector:
+    """The nine features of our revisit gate; all zero for a place without visits."""
+    there = [visit for visit in visits if visit[0] == candidate]
+    if not there:
+        return [0.0] * 9
+    here, now_us, now_offset = visits[-1]
+    goals = [goal[0] for source, goal in pairwise(visits) if source[0] == here]
+    now = local_time(now_us, now_offset)
+    clocks = [local_time(at_us, offset) for _, at_us, offset in there]
+    cosines = [math.cos(2 * math.pi * (day_share(clock) - day_share(now))) for clock in clocks]
+    alike = [(clock.weekday() >= 5) == (now.weekday() >= 5) for clock in clocks]
+    ages_days = [(now_us - at_us) / 8.64e10 for _, at_us, _ in there]
+    return [
+        *paper_features(visits, candidate, window),
+        math.log(1 + goals.count(candidate)),
+        goals.count(candidate) / len(goals) if goals else 0.0,
+        math.log(1 + 24 * ages_days[-1]) / math.log(1 + 24 * 365),
+        sum(cosines) / len(there),
+        sum(alike) / len(there),
+        math.log(1 + sum(math.exp(-days / 20) for days in ages_days)),
+    ]
+
+
+def local_time(at_us: int, offset: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us, minutes=offset)
+
+
+def day_share(clock: datetime) -> float:
+    midnight = clock.replace(hour=0, minute=0, second=0, microsecond=0)
+    return (clock - midnight) / timedelta(days=1)
 
 
 def dot(left: Vector, right: Vector) -> float:

@@ -61,6 +61,7 @@ def test_without_a_backbone_only_the_readers_window_is_read() -> None:
         ({"displacement_edges_km": ("1",)}, "positive numbers, each above the one before"),
         ({"spatial_edges_km": (1.0, 3e4)}, "spatial_edges_km ends at 30000 km, but no two places"),
         ({"distance_gate_edges_km": (3e4,)}, "distance_gate_edges_km ends at 30000 km, but no two"),
+        ({"revisit_features": "all"}, "revisit_features='all' is not valid; it must be 'paper' or"),
         ({"distance_gate": 1}, "distance_gate=1 is not valid; it must be true or false"),
         ({"distance_anchors": ()}, "distance_anchors=() is not valid; it must be one or more of"),
         ({"distance_anchors": ("work",)}, "of last, before_last, home, none of them twice"),

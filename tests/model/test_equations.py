@@ -26,6 +26,8 @@ OURS = {
 } | {
     "paper and distance": small_config("paper", distance_gate=True),
     "distance without reader": small_config(distance_gate=True, candidate_conditioning=False),
+    "rich revisits": small_config(revisit_features="rich"),
+    "paper with rich revisits": small_config("paper", revisit_features="rich"),
 }
 VARIANTS |= OURS
 IN_BOTH_PRESETS = pytest.mark.parametrize("config", PRESETS.values(), ids=PRESETS.keys())

@@ -3,28 +3,15 @@
 import numpy as np
 
 from castpoi.checkins.city import City
-from castpoi.checkins.trajectory import Histories
 from castpoi.model.anchors import anchors_of
 from castpoi.model.config import Anchor
 from castpoi.model.known_pairs import known_pairs
 from castpoi.training.anchors import anchors_after
 from castpoi.training.windows import known_places, train_histories
+from tests.training.histories import prefixes
 
 ALL: tuple[Anchor, ...] = ("home", "last", "before_last")
 WINDOW = 12
-
-
-def prefixes(histories: Histories) -> Histories:
-    """Every history that ends with a visit."""
-    ends = np.arange(len(histories.place)) + 1
-    begins = np.repeat(histories.bounds[:-1], histories.lengths)
-    visits = np.concatenate([np.arange(*pair) for pair in zip(begins, ends, strict=True)])
-    return Histories(
-        place=histories.place[visits],
-        at_us=histories.at_us[visits],
-        offset_minutes=histories.offset_minutes[visits],
-        bounds=np.r_[0, np.cumsum(ends - begins)],
-    )
 
 
 def test_anchors_of_all_positions_are_those_of_every_prefix_alone(town: City) -> None:

@@ -26,15 +26,13 @@ from castpoi.geo.distance import haversine_km
 from castpoi.model.anchors import anchors_of
 from castpoi.model.config import ModelConfig
 from castpoi.model.known_pairs import known_pairs
+from castpoi.model.local_clock import hour_of, local_us, weekday_of
 from castpoi.model.revisits import Revisits, revisits_of_pairs
 
 PADDING: Final = 0
 """Row of the model's place table that stands for no place."""
 
-_HOUR_US: Final = 3_600_000_000
-_DAY_US: Final = 24 * _HOUR_US
 _LAST_HOUR: Final = np.nextafter(np.float32(24), np.float32(0))  # else midnight by rounding
-_THURSDAY: Final = 3  # 1970-01-01, with Monday 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +126,7 @@ class BatchBuilder:
         anchors = self.config.distance_anchors if self.config.distance_gate else ()
         return HistoryBatch(
             windows=windows_of(self.facts(recent), visits, is_real),
-            revisits=revisits_of_pairs(pairs, window),
+            revisits=revisits_of_pairs(counted, pairs, window, self.config.revisit_features),
             anchors=torch.from_numpy(anchors_of(counted, pairs, anchors)),
         )
 
@@ -141,11 +139,11 @@ class BatchBuilder:
         lat_before, lon_before = self.lat[before], self.lon[before]
         move_km = haversine_km(lat_before, lon_before, lat, lon)
         move = np.stack([lat - lat_before, _half_turn(lon - lon_before)], axis=-1)
-        local_us = histories.at_us + histories.offset_minutes * 60_000_000
+        local = local_us(histories)
         return VisitFacts(
             row=histories.place + 1,
-            local_hour=np.minimum(local_us % _DAY_US / _HOUR_US, _LAST_HOUR).astype(np.float32),
-            weekday=(local_us // _DAY_US + _THURSDAY) % 7,
+            local_hour=np.minimum(hour_of(local), _LAST_HOUR).astype(np.float32),
+            weekday=weekday_of(local),
             move_km=move_km.astype(np.float32),
             move_bucket=bucket_of(move_km, self.config.displacement_edges_km).astype(np.int64),
             move_degrees=move.astype(np.float32),

@@ -116,7 +116,11 @@ class CastPoi(nn.Module):
         self.backbone = Backbone(config=config) if config.backbone else None
         self.refinement = Refinement(config=config) if config.candidate_conditioning else None
         self.revisit_gate = (
-            RevisitGate(width=config.width, inner_width=config.gate_width)
+            RevisitGate(
+                width=config.width,
+                inner_width=config.gate_width,
+                features=config.revisit_features,
+            )
             if config.revisit_gate
             else None
         )

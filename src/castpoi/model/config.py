@@ -32,6 +32,7 @@ from castpoi.geo.distance import EARTH_RADIUS_KM
 Positions = Literal["absolute", "relative"]
 GammaStart = Literal["zero", "one"]
 SpatialStart = Literal["zero", "near"]
+RevisitFeatures = Literal["paper", "rich"]
 Anchor = Literal["last", "before_last", "home"]
 
 _HALF_AROUND_THE_EARTH_KM: Final = math.pi * EARTH_RADIUS_KM
@@ -94,6 +95,8 @@ class ModelConfig:
     revisit_gate: bool = True
     """Ablation: without it past visits to the candidate are not counted."""
 
+    revisit_features: RevisitFeatures = "paper"
+    """What the revisit gate is told: the paper's three features, or nine; `revisit_features.py`."""
     distance_gate: bool = False
     """Beyond the paper: nearness to the user's anchors counts for every place."""
     distance_anchors: tuple[Anchor, ...] = ("last", "home")
@@ -177,7 +180,7 @@ def _check(name: str, value: Any, kind: Any) -> None:
     elif kind is float:
         is_right = isinstance(value, int | float) and not isinstance(value, bool)
         rule = "a number"
-    elif kind in (Positions, GammaStart, SpatialStart):
+    elif kind in (Positions, GammaStart, SpatialStart, RevisitFeatures):
         is_right = value in get_args(kind)
         rule = " or ".join(map(repr, get_args(kind)))
     elif kind == tuple[Anchor, ...]:

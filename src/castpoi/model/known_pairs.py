@@ -1,6 +1,6 @@
 """Which places each history knows, how often it went there, and when last.
 
-Shapes: B histories, E (history, place) pairs.
+Shapes: B histories, T visits over all histories, E (history, place) pairs.
 """
 
 from dataclasses import dataclass
@@ -23,6 +23,8 @@ class KnownPairs:
     """Visits among the last `window` of the history. [E]"""
     slot: NDArray[np.int64]
     """Slot of the last of them in the left-padded window, from 1 to `window`. [E]"""
+    of_visit: NDArray[np.int64]
+    """The pair that each visit belongs to. [T]"""
 
 
 def known_pairs(recent: Histories, window: int) -> KnownPairs:
@@ -34,11 +36,14 @@ def known_pairs(recent: Histories, window: int) -> KnownPairs:
     is_last = np.ones(len(order), dtype=np.bool_)  # of its (history, place) pair
     is_last[:-1] = (np.diff(owner) != 0) | (np.diff(place) != 0)
     ends = np.flatnonzero(is_last)
+    of_visit = np.empty(len(order), dtype=np.int64)
+    of_visit[order] = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=-1))
     return KnownPairs(
         owner=owner[ends],
         place=place[ends],
         count=np.diff(ends, prepend=-1),
         slot=slot[ends],
+        of_visit=of_visit,
     )
 
 

@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from castpoi.checkins.trajectory import Histories
+from castpoi.model.config import RevisitFeatures
+from castpoi.model.habits import habits_of
 from castpoi.model.known_pairs import KnownPairs, known_pairs
-from castpoi.model.revisit_features import paper_features
+from castpoi.model.revisit_features import paper_features, rich_features
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,15 +31,22 @@ class Revisits:
         return Revisits(**{each.name: getattr(self, each.name).to(device) for each in fields(self)})
 
 
-def revisits_of(histories: Histories, window: int) -> Revisits:
+def revisits_of(histories: Histories, window: int, features: RevisitFeatures = "paper") -> Revisits:
     """What the last `window` visits of every history tell of the places among them."""
-    return revisits_of_pairs(known_pairs(histories.tail(window), window), window)
+    recent = histories.tail(window)
+    return revisits_of_pairs(recent, known_pairs(recent, window), window, features)
 
 
-def revisits_of_pairs(pairs: KnownPairs, window: int) -> Revisits:
+def revisits_of_pairs(
+    recent: Histories, pairs: KnownPairs, window: int, features: RevisitFeatures
+) -> Revisits:
     """The same, where the visits are counted already."""
+    if features == "paper":
+        told = paper_features(pairs.count, pairs.slot, window)
+    else:
+        told = rich_features(pairs.count, pairs.slot, window, habits_of(recent, pairs, window))
     return Revisits(
         owner=torch.from_numpy(pairs.owner),
         row=torch.from_numpy(pairs.place + 1),
-        features=torch.from_numpy(paper_features(pairs.count, pairs.slot, window)),
+        features=torch.from_numpy(told),
     )

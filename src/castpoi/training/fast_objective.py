@@ -88,7 +88,7 @@ class FastObjective:
         self.facts = builder.facts(histories)
         self.place = histories.place
         self.user_begin = np.repeat(histories.bounds[:-1], histories.lengths)  # [N]
-        self.known = known_places(histories, model.revisit_window)
+        self.known = known_places(histories, model.revisit_window, model.revisit_features)
         self.is_new_after = _is_new_after(histories.place, self.known)
         anchors = model.distance_anchors if model.distance_gate else ()
         self.anchors = anchors_after(histories, self.known, anchors)  # [N, A]

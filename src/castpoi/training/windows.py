@@ -14,6 +14,7 @@ Shapes: N visits laid end to end, E (visit, known place) pairs.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,15 @@ from numpy.typing import NDArray
 from castpoi.checkins.city import City
 from castpoi.checkins.record import PARTS, TRAIN
 from castpoi.checkins.trajectory import Histories
+from castpoi.model.config import RevisitFeatures
 from castpoi.model.known_pairs import most_visited
-from castpoi.model.revisit_features import paper_features
+from castpoi.model.revisit_features import FEATURES, paper_features, rich_features
+from castpoi.training.habits import HabitsAfter
+from castpoi.training.runs import Runs
+
+Numbers = NDArray[np.int64]
+
+_PAIRS_AT_ONCE: Final = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,47 +85,52 @@ class KnownPlaces:
     """The most visited place of every position; of several, the latest. [N]"""
 
 
-def known_places(histories: Histories, window: int) -> KnownPlaces:
+def known_places(
+    histories: Histories, window: int, features: RevisitFeatures = "paper"
+) -> KnownPlaces:
     """Count the known places of every position.
 
     A visit is the last one to its place from its own position to the one before the next visit
     there (or until it leaves the window), so each visit is laid out over that stretch once.
     """
     user_end = np.repeat(histories.bounds[1:], histories.lengths)  # [N]
-    following, number = _visits_to_same_place(histories, user_end)
+    run = Runs(histories)
     visit = np.arange(len(histories.place))
-    stretch = np.minimum(following, visit + window) - visit
+    stretch = np.minimum(run.following(user_end), visit + window) - visit
     last_visit = np.repeat(visit, stretch)  # [E]
     within = np.arange(len(last_visit)) - np.repeat(np.cumsum(stretch) - stretch, stretch)
     position = last_visit + within
     order = np.argsort(position, kind="stable")
     position, last_visit = position[order], last_visit[order]
-    count = number[last_visit] + 1 - _left_behind(histories, position, last_visit, window)
+    count = run.number[last_visit] + 1 - _left_behind(histories, position, last_visit, window)
     bounds = np.searchsorted(position, np.arange(len(visit) + 1))
     place = histories.place[last_visit]
     slot = window - (position - last_visit)
+    if features == "paper":
+        told = paper_features(count, slot, window)
+    else:
+        told = _rich_features(HabitsAfter(histories, run, window), position, last_visit, count)
     return KnownPlaces(
         bounds=bounds,
         place=place.astype(np.int32),
-        features=paper_features(count, slot, window),
+        features=told,
         home=most_visited(bounds[:-1], place, count, slot),
     )
 
 
-def _visits_to_same_place(
-    histories: Histories, user_end: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(next visit of the user to the same place, or the user's end; how many came before). [N]"""
-    owner = histories.owner
-    order = np.lexsort((histories.place, owner))
-    same = (np.diff(owner[order]) == 0) & (np.diff(histories.place[order]) == 0)
-    following = user_end.copy()
-    following[order[:-1][same]] = order[1:][same]
-    begins = np.r_[True, ~same]
-    run = np.cumsum(begins) - 1
-    number = np.empty(len(order), dtype=np.int64)
-    number[order] = np.arange(len(order)) - np.flatnonzero(begins)[run]
-    return following, number
+def _rich_features(
+    habits: HabitsAfter, position: Numbers, last_visit: Numbers, count: Numbers
+) -> NDArray[np.float32]:
+    """All nine features of the revisit gate, some pairs at a time to spare memory. [E, 9]"""
+    window = habits.window
+    count_here = count[position == last_visit][position]  # every position knows its own place
+    features = np.empty((len(position), FEATURES["rich"]), dtype=np.float32)
+    for start in range(0, len(position), _PAIRS_AT_ONCE):
+        some = slice(start, start + _PAIRS_AT_ONCE)
+        at, last, visits = position[some], last_visit[some], count[some]
+        told = habits.of(at, last, visits, count_here[some])
+        features[some] = rich_features(visits, window - (at - last), window, told)
+    return features
 
 
 def _left_behind(

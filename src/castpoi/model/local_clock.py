@@ -1,0 +1,35 @@
+"""What a clock and a calendar on the wall show at a visit."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castpoi.checkins.trajectory import Histories
+
+HOUR_US: Final = 3_600_000_000
+DAY_US: Final = 24 * HOUR_US
+
+_MINUTE_US: Final = 60_000_000
+_THURSDAY: Final = 3  # 1970-01-01, with Monday 0
+_SATURDAY: Final = 5
+
+
+def local_us(visits: Histories) -> NDArray[np.int64]:
+    """Local time of each visit, in microseconds since 1970 began there."""
+    return visits.at_us + visits.offset_minutes * _MINUTE_US
+
+
+def hour_of(local: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Time of day in hours, from 0 to below 24."""
+    return local % DAY_US / HOUR_US
+
+
+def weekday_of(local: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Day of the week, Monday 0."""
+    return (local // DAY_US + _THURSDAY) % 7
+
+
+def is_weekend(local: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether it was Saturday or Sunday."""
+    return weekday_of(local) >= _SATURDAY
