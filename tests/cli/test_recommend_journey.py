@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,19 @@ def test_reasons_show_the_sum_and_the_visits(castpoi: CommandLine, run: Path, da
     assert ended.out.count("score without it") == 3 * 5
     assert "% read of Park, here, a moment ago" in ended.out
     assert ended.err == "Note: 1 visit was skipped: the run does not know its place.\n"
+
+
+def test_reasons_show_the_term_of_a_distance_gate(
+    castpoi: CommandLine, tmp_path: Path, day: Path
+) -> None:
+    run = small_run(tmp_path, distance_gate=True)
+    ended = castpoi("recommend", run, "--history", day, "--explain", "--k", 1)
+    (line,) = (line for line in ended.out.splitlines() if "= base " in line)
+    score, *terms = (float(number) for number in re.findall(r"-?\d+\.\d{3}", line))
+    assert re.sub(r" -?\d+\.\d{3}", "", line).strip() == (
+        "score = base + popularity + reader + revisit + distance"
+    )
+    assert sum(terms) == pytest.approx(score, abs=0.005)
 
 
 def test_a_script_reads_the_words_of_the_api(castpoi: CommandLine, run: Path, day: Path) -> None:

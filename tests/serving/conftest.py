@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from castpoi.serving.recommender import Recommender, load
-from tests.serving.small_run import small_run
+from tests.serving.small_run import OUR_PARTS, small_run
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +22,12 @@ def one_thread() -> Iterator[None]:
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A CaST-POI run of the small city, the city beside it; not to be changed."""
     return small_run(tmp_path_factory.mktemp("small"))
+
+
+@pytest.fixture(scope="session")
+def near_sighted(tmp_path_factory: pytest.TempPathFactory) -> Recommender:
+    """The same of a model with parts of our own, among them a distance gate."""
+    return load(small_run(tmp_path_factory.mktemp("next"), **OUR_PARTS))
 
 
 @pytest.fixture(scope="session")

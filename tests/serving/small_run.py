@@ -28,6 +28,9 @@ DAY = [
 ]
 """A day of somebody the city has never seen."""
 
+OUR_PARTS = {"distance_gate": True, "revisit_features": "rich"}
+"""Parts that the paper's model does not have."""
+
 
 def small_ranker(city: City, **changes: Any) -> CastPoiRanker:
     """A model in which no weight is zero by its start, as if it had been trained."""

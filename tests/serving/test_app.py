@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from castpoi.model.config import PAPER_TERMS
+from castpoi.serving.answer_schema import RecommendAnswer
 from castpoi.serving.recommender import Recommender
 from castpoi.serving.settings import ServiceSettings
 from tests.serving.live import (
@@ -40,6 +42,21 @@ def test_the_service_says_what_the_recommender_says(live: Live, recommender: Rec
     assert answer["model"] == wanted["model"]
     first = answer["recommendations"][0]
     assert sum(first["terms"].values()) == pytest.approx(first["score"], abs=1e-5)
+
+
+def test_a_distance_term_is_told_and_described_only_where_the_model_has_one(
+    live: Live, near_sighted: Recommender, tmp_path: Path
+) -> None:
+    with living(service_of(near_sighted, tmp_path)) as ours:
+        answer = ours.recommend(history=MORNING, explain=True)
+        described = ours.ask("GET", "/openapi.json").json()["components"]["schemas"]["Terms"]
+    RecommendAnswer.model_validate(answer)
+    for each in answer["recommendations"]:
+        assert list(each["terms"]) == [*PAPER_TERMS, "distance"]
+        assert sum(each["terms"].values()) == pytest.approx(each["score"], abs=1e-5)
+    assert (described["required"], "distance" in described["properties"]) == ([*PAPER_TERMS], True)
+    papers = live.recommend(history=MORNING, explain=True)["recommendations"]
+    assert [list(each["terms"]) for each in papers] == [[*PAPER_TERMS]] * len(papers)
 
 
 def test_filters_reach_the_recommender(live: Live) -> None:

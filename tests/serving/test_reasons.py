@@ -4,33 +4,69 @@ import numpy as np
 import pytest
 import torch
 
+from castpoi.model.config import PAPER_TERMS
+from castpoi.model.ranker import CastPoiRanker
 from castpoi.serving.history import end_to_end, history_of
 from castpoi.serving.reasons import Reasoner
 from castpoi.serving.recommender import Recommender, load
 from tests.contract import odd_city
-from tests.serving.small_run import DAY, small_book, small_ranker, small_run
+from tests.serving.small_run import DAY, OUR_PARTS, small_book, small_ranker, small_run
 
 ASKED = "2012-04-04T09:00:00-04:00"
 ALL = np.arange(5)
+Explained = tuple[Recommender, CastPoiRanker, tuple[str, ...]]
 
 
-def test_the_four_terms_sum_to_the_score(recommender: Recommender) -> None:
-    for each in recommender.recommend(DAY, explain=True):
-        assert each.terms is not None
-        assert each.terms.total == pytest.approx(each.score, abs=1e-5)
+@pytest.fixture(params=["the paper's", "ours"])
+def explained(
+    request: pytest.FixtureRequest, recommender: Recommender, near_sighted: Recommender
+) -> Explained:
+    """A recommender, the ranker behind it, and the terms its scores have."""
+    if request.param == "ours":
+        return near_sighted, small_ranker(odd_city(), **OUR_PARTS), (*PAPER_TERMS, "distance")
+    return recommender, small_ranker(odd_city()), PAPER_TERMS
 
 
-def test_the_terms_are_those_of_the_model(recommender: Recommender) -> None:
-    ranker, (history, _) = small_ranker(odd_city()), history_of(DAY, small_book())
+def test_the_terms_sum_to_the_score(explained: Explained) -> None:
+    for history in (DAY, DAY[:1], []):
+        for each in explained[0].recommend(history, explain=True):
+            assert each.terms is not None
+            assert each.terms.total == pytest.approx(each.score, abs=1e-5)
+            assert sum(each.to_dict()["terms"].values()) == each.terms.total
+
+
+def test_the_four_terms_of_the_paper_are_always_told_and_others_if_the_model_has_them(
+    explained: Explained,
+) -> None:
+    recommender, _, names = explained
+    for history in (DAY, []):
+        for each in recommender.recommend(history, explain=True):
+            assert tuple(each.to_dict()["terms"]) == names
+
+
+def test_the_terms_are_those_of_the_model(explained: Explained) -> None:
+    recommender, ranker, names = explained
+    history, _ = history_of(DAY, small_book())
     with torch.inference_mode():
         encoded = ranker.encode(end_to_end([history]))
         model = ranker.model.terms(encoded, torch.arange(1, 6))
     for each in recommender.recommend(DAY, explain=True):
         place = small_book().number_of[each.place]
         assert each.terms is not None
-        for term in ("base", "popularity", "reader", "revisit"):
-            expected = float(getattr(model, term)[0, place])
-            assert getattr(each.terms, term) == pytest.approx(expected, abs=1e-5)
+        for name in names:
+            expected = float(getattr(model, name)[0, place])
+            assert expected != 0 or name == "revisit"
+            assert getattr(each.terms, name) == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_sum_of_a_shortlisted_score_is_told_by_the_same_terms(
+    tmp_path: Path, near_sighted: Recommender
+) -> None:
+    short = load(small_run(tmp_path, **OUR_PARTS), exact_up_to=0)
+    exact = {each.place: each for each in near_sighted.recommend(DAY, explain=True)}
+    for each in short.recommend(DAY, explain=True):
+        assert each.terms is not None
+        assert each.terms.total == pytest.approx(exact[each.place].score, abs=1e-5)
 
 
 def test_the_weights_of_all_visits_that_are_read_sum_to_one(recommender: Recommender) -> None:

@@ -129,11 +129,8 @@ def _show_reasons(console: Console, each: "Recommendation") -> None:
 
     if each.terms is None:
         return
-    terms = each.terms
-    console.say(
-        f"   score {each.score:.3f} = base {terms.base:.3f} + popularity {terms.popularity:.3f} "
-        f"+ reader {terms.reader:.3f} + revisit {terms.revisit:.3f}"
-    )
+    terms = " + ".join(f"{name} {value:.3f}" for name, value in each.terms.to_dict().items())
+    console.say(f"   score {each.score:.3f} = {terms}")
     for visit in each.visits or ():
         where = "here" if visit.place == each.place else f"{distance_words(visit.distance_km)} away"
         console.say(

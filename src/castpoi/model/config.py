@@ -35,6 +35,9 @@ SpatialStart = Literal["zero", "near"]
 RevisitFeatures = Literal["paper", "rich"]
 Anchor = Literal["last", "before_last", "home"]
 
+PAPER_TERMS: Final = ("base", "popularity", "reader", "revisit")
+"""The terms of the paper's score; one whose part is switched off is zero."""
+
 _HALF_AROUND_THE_EARTH_KM: Final = math.pi * EARTH_RADIUS_KM
 _MOST_BUCKETS: Final = 256  # a bucket number is one byte
 _MOST_CELLS: Final = 4096  # combinations of buckets; each has a weight for every history
@@ -119,6 +122,11 @@ class ModelConfig:
                 f"{len(self.distance_gate_edges_km) + 1} buckets each have {self.distance_cells} "
                 f"combinations, the most is {_MOST_CELLS}; give fewer of either"
             )
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """Names of the terms of the score: always the paper's four, then those of our parts."""
+        return (*PAPER_TERMS, "distance") if self.distance_gate else PAPER_TERMS
 
     @property
     def distance_cells(self) -> int:

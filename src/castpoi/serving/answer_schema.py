@@ -1,6 +1,6 @@
 """What the service answers, for its OpenAPI page and for whoever checks answers against it."""
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class _Answer(BaseModel):
@@ -8,12 +8,13 @@ class _Answer(BaseModel):
 
 
 class Terms(_Answer):
-    """The four terms whose sum is the score."""
+    """The terms whose sum is the score: four always, others where the model has them."""
 
     base: float
     popularity: float
     reader: float
     revisit: float
+    distance: float = Field(0.0, description="Only from models with a distance gate.")
 
 
 class ReasonVisit(_Answer):

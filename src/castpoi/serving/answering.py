@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castpoi.methods import Method
+from castpoi.model.config import PAPER_TERMS
 from castpoi.provenance import Stopwatch
 from castpoi.serving.moments import local_datetime
 from castpoi.serving.place_book import PlaceBook
@@ -138,12 +139,17 @@ class Answerer:
     ) -> tuple[TermValues | None, tuple[VisitReason, ...] | None]:
         """Terms and visits of one recommendation, where they are asked for and exist."""
         if question.explain and not len(question.history):
-            return TermValues(base=0.0, popularity=score, reader=0.0, revisit=0.0), ()
+            return self._popularity_alone(score), ()
         if reason is None:
             return None, None
         return reason.terms, tuple(
             self._visit(question, place, attended) for attended in reason.visits
         )
+
+    def _popularity_alone(self, score: float) -> TermValues:
+        """The terms of a score after an empty history."""
+        names = PAPER_TERMS if self.reasoner is None else self.reasoner.term_names
+        return TermValues(**dict.fromkeys(names, 0.0) | {"popularity": score})
 
     def _visit(self, question: Question, place: int, attended: "Attended") -> VisitReason:
         history, visit = question.history, attended.visit

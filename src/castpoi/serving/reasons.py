@@ -1,4 +1,4 @@
-"""Reasons: the four terms of a score, where the reader looked, and what if it had not.
+"""Reasons: the terms of a score, where the reader looked, and what if it had not.
 
 The weight of a visit is the reader's attention, mean over heads and layers. A weight says where
 the reader looked, not what came of it; the *counterfactual* does: the score of the candidate
@@ -64,6 +64,11 @@ class Reasoner:
         self.places = places
         self.shown = shown
 
+    @property
+    def term_names(self) -> tuple[str, ...]:
+        """The terms that every score of its model has."""
+        return self.ranker.model.config.terms
+
     def reasons(
         self,
         histories: Sequence[History],
@@ -77,7 +82,7 @@ class Reasoner:
         return [
             [
                 Reason(
-                    terms=_values(terms, each, column, float(scores[each][column])),
+                    terms=self._values(terms, each, column, float(scores[each][column])),
                     visits=tuple(
                         Attended(
                             visit=visit,
@@ -97,6 +102,12 @@ class Reasoner:
         encoded = self.ranker.encode(end_to_end(histories))
         rows = torch.from_numpy(_beside(chosen) + 1).to(encoded.state.device)  # [B, C]
         return self.ranker.model.terms(encoded, rows)
+
+    def _values(self, terms: Terms, each: int, column: int, score: float) -> TermValues:
+        """The terms of one score; what rounding leaves between sum and score falls to the base."""
+        values = {name: float(getattr(terms, name)[each, column]) for name in self.term_names}
+        others = sum(value for name, value in values.items() if name != "base")
+        return TermValues(**values | {"base": score - others})
 
     def _looked(
         self, terms: Terms, histories: Sequence[History], chosen: Sequence[NDArray[np.int64]]
@@ -143,19 +154,6 @@ class Reasoner:
             # as everywhere in serving, nothing left to read leaves the popularity of the place
             kept = score[: len(own)] if len(history) else self.places.log_popularity[own]
             yield kept.astype(np.float64).tolist()
-
-
-def _values(terms: Terms, each: int, column: int, score: float) -> TermValues:
-    """The terms of one score; what rounding leaves between their sum and it falls to the base."""
-    popularity, reader, revisit = (
-        float(term[each, column]) for term in (terms.popularity, terms.reader, terms.revisit)
-    )
-    return TermValues(
-        base=score - popularity - reader - revisit,
-        popularity=popularity,
-        reader=reader,
-        revisit=revisit,
-    )
 
 
 def _beside(places: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:

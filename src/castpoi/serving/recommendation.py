@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class TermValues:
-    """The four terms of a score; they sum to it."""
+    """The terms of a score; they sum to it. What a model has beyond the first four may be None."""
 
     base: float
     """What the state after the last visit says of the place."""
@@ -18,11 +18,17 @@ class TermValues:
     """What the place found when it read the history."""
     revisit: float
     """What past visits to the place count."""
+    distance: float | None = None
+    """What nearness to the user's anchors counts; None if the model has no distance gate."""
 
     @property
     def total(self) -> float:
         """The score."""
-        return self.base + self.popularity + self.reader + self.revisit
+        return sum(self.to_dict().values())
+
+    def to_dict(self) -> dict[str, float]:
+        """The terms that the model has, by name."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +95,7 @@ class Recommendation:
         """The recommendation in the words of the API."""
         return {
             **{name: getattr(self, name) for name in _PLAIN},
-            "terms": None if self.terms is None else asdict(self.terms),
+            "terms": None if self.terms is None else self.terms.to_dict(),
             "visits": None if self.visits is None else [each.to_dict() for each in self.visits],
         }
 

@@ -1,6 +1,6 @@
 """A shortlist for large vocabularies: CaST-POI's reader reads for a few hundred places only.
 
-The shortlist are the best allowed places by the three cheap terms (see `model/scoring.py`). What
+The shortlist are the best allowed places by the cheap terms (see `model/scoring.py`). What
 the reader would add to all others is estimated from places spread evenly over the vocabulary; the
 estimate enters nothing but the sum under the softmax.
 

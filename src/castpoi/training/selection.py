@@ -1,6 +1,6 @@
 """Which epoch is kept, when training ends, and the cheap ranks by which both are decided.
 
-To choose an epoch, the reader reads only a shortlist: the best places by the other three terms.
+To choose an epoch, the reader reads only a shortlist: the best places by all other terms.
 All others stand below it. Evaluation never ranks this way.
 
 Shapes: B histories, P places, M shortlisted places.

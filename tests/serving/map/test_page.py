@@ -1,12 +1,14 @@
 """The map page: what it shows, and what it does when a person clicks and types."""
 
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
-from tests.serving.live import Live
+from castpoi.serving.recommender import Recommender
+from tests.serving.live import Live, living, service_of
 from tests.serving.map.page import (
     DESKTOP,
     PHONE,
@@ -18,6 +20,12 @@ from tests.serving.map.page import (
     until,
     until_answered,
 )
+
+BARS = """(bars) => bars.map((bar) => {
+  const { left, right } = bar.getBoundingClientRect();
+  return bar.className === "less" ? [right, left] : [left, right];
+})"""
+"""Where every bar begins and ends, in pixels."""
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +140,28 @@ def test_a_clicked_recommendation_tells_its_reasons_and_draws_lines_to_visits(
     assert numbers[4] == pytest.approx(second["score"], abs=0.005)
     assert page.locator(".witnesses li").count() == len(second["visits"])
     until(page, "castpoi.atlas.map.queryRenderedFeatures({layers: ['reasons']}).length > 0")
+
+
+def test_the_bars_of_the_terms_go_on_with_that_of_the_distance_gate(
+    near_sighted: Recommender, tmp_path: Path, open_page: Callable[..., Page]
+) -> None:
+    with living(service_of(near_sighted, tmp_path)) as ours:
+        remember(ours, "ann")
+        first = ours.recommend(user="ann", explain=True)["recommendations"][0]
+        page = open_page(ours)
+        choose(page, "ann")
+        page.locator(".row-button").first.click()
+        expect(page.locator(".terms dt")).to_have_text(
+            ["Base", "Popularity", "Reader", "Revisit", "Distance", "= Score"]
+        )
+        numbers = page.locator(".terms dd").all_inner_texts()
+        bars = page.locator(".terms .track i").evaluate_all(BARS)
+    told = [float(text.replace("−", "-")) for text in numbers]
+    assert told == pytest.approx([*first["terms"].values(), first["score"]], abs=0.005)
+    # each bar begins where the one before it ended, and the last of them ends at the score
+    ends = [end for _, end in bars]
+    assert [begin for begin, _ in bars[1:-1]] == pytest.approx(ends[:-2], abs=3)
+    assert ends[-1] == pytest.approx(ends[-2], abs=3)
 
 
 def test_an_added_visit_is_stored_and_changes_the_list(live: Live, page: Page) -> None:

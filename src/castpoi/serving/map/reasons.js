@@ -1,4 +1,4 @@
-// Why a place is recommended: a sentence, the four terms that sum to its score, and the visits.
+// Why a place is recommended: a sentence, the terms that sum to its score, and the visits.
 
 import { element } from "./dom.js";
 import { ago, clock, kilometres, percent, signed, titleOf } from "./words.js";
@@ -8,6 +8,7 @@ const TERMS = [
   ["popularity", "Popularity", "What the place is worth to anybody"],
   ["reader", "Reader", "What the place finds when it reads the history"],
   ["revisit", "Revisit", "What earlier visits to this very place count"],
+  ["distance", "Distance", "What it counts to be near the places this person starts from"],
 ];
 
 /** The reasons for a recommendation as an element; `places` knows names and kinds by id. */
@@ -30,7 +31,7 @@ const heading = (text) => element("h3", { textContent: text });
 function waterfall(terms, score) {
   const steps = [];
   let reached = 0;
-  for (const [name, title, meaning] of TERMS) {
+  for (const [name, title, meaning] of TERMS.filter(([name]) => name in terms)) {
     steps.push({ title, meaning, from: reached, to: reached + terms[name], value: terms[name] });
     reached += terms[name];
   }
