@@ -1,5 +1,7 @@
 """The fused loss agrees with autograd on the plain formula, values and gradients."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
