@@ -5,22 +5,34 @@ from castpoi.methods import METHODS, Method, Methods
 
 
 def test_every_method_has_a_line_and_a_ranker_that_can_be_imported() -> None:
-    assert METHODS.names[:3] == ["castpoi", "revisit", "popularity"]
+    assert METHODS.names[:3] == ["castpoi", "castpoi-next", "revisit"]
     for method in METHODS:
         assert method.line
         assert bool(method.presets) is method.needs_training
         assert method.ranker_class().__name__.lower() == method.ranker.partition(":")[2].lower()
 
 
+def test_the_best_method_is_the_papers_until_ours_has_won() -> None:
+    assert METHODS.best.name == "castpoi"
+
+
+def test_the_default_preset_of_a_method_is_its_first() -> None:
+    found = {name: METHODS.named(name).default_preset for name in METHODS.names}
+    assert [found[name] for name in ("castpoi", "castpoi-next", "sasrec", "revisit")] == [
+        *("fast", "next", "paper"),
+        None,
+    ]
+
+
 def test_a_misspelt_method_gets_a_guess_and_the_list() -> None:
-    words = "no method is named 'Revist'; did you mean 'revisit'\\? the methods are castpoi, rev"
+    words = "no method is named 'Revist'; did you mean 'revisit'\\? the methods are castpoi, cas"
     with pytest.raises(UnknownMethod, match=words):
         METHODS.named("Revist")
 
 
 def test_a_name_like_no_other_gets_the_list_only() -> None:
     with pytest.raises(
-        UnknownMethod, match="no method is named 'zzz'; the methods are castpoi, revisit"
+        UnknownMethod, match="no method is named 'zzz'; the methods are castpoi, castpoi-next, rev"
     ):
         METHODS.named("zzz")
 

@@ -34,6 +34,11 @@ class Method:
     """Settings that make the method what it is, by name, as a person would write them."""
 
     @property
+    def default_preset(self) -> str | None:
+        """The preset where nobody names one."""
+        return next(iter(self.presets), None)
+
+    @property
     def needs_training(self) -> bool:
         """Whether it is learned; otherwise counting is enough."""
         return self.trainer is not None
@@ -109,6 +114,13 @@ METHODS = Methods(
         ranker="castpoi.model.ranker:CastPoiRanker",
         trainer="castpoi.training.castpoi_trainer:train_castpoi",
         presets=("fast", "paper"),
+    ),
+    Method(
+        name="castpoi-next",
+        line="CaST-POI and ours: nearness to last visit and home, own habits (learned)",
+        ranker="castpoi.model.ranker:CastPoiRanker",
+        trainer="castpoi.training.castpoi_trainer:train_castpoi",
+        presets=("next",),
     ),
     Method(
         name="revisit",

@@ -66,6 +66,28 @@ def test_all_has_both_tables_and_castpoi_only_once() -> None:
     ]  # fmt: skip
 
 
+def test_next_is_compared_with_castpoi_and_sasrec_and_loses_its_parts_one_by_one() -> None:
+    (table,) = read_suite("next").tables
+    assert {row.preset for row in table.rows if row.method == "castpoi-next"} == {"next"}
+    taken = {row.name: dict(row.settings) for row in table.rows if row.role == "ablation"}
+    improvement, drop = table.families
+    assert (improvement.row, drop.row) == ("castpoi-next", "castpoi-next")
+    assert improvement.against == ("castpoi", "sasrec")
+    assert [taken[name] for name in drop.against] == [
+        {"distance_gate": "false"},
+        {"revisit_features": "paper"},
+        {"candidate_conditioning": "false"},
+    ]
+
+
+def test_the_runs_of_the_main_table_serve_next_too() -> None:
+    theirs = {row.name: row.recipe for row in read_suite("all").rows}
+    ours = {row.name: row.recipe for row in read_suite("next").rows}
+    shared = theirs.keys() & ours.keys()
+    assert shared == {"castpoi", "sasrec"}
+    assert all(theirs[name] == ours[name] for name in shared)
+
+
 def test_a_person_writes_rows_settings_cities_and_families(tmp_path: Path) -> None:
     suite = read(
         tmp_path,

@@ -18,6 +18,22 @@ def test_the_default_is_the_fast_preset() -> None:
     assert ModelConfig() == ModelConfig.preset("fast")
 
 
+def test_next_is_fast_with_a_distance_gate_and_rich_features() -> None:
+    ours, fast = PRESETS["next"].to_dict(), PRESETS["fast"].to_dict()
+    assert {name: ours[name] for name in ours if ours[name] != fast[name]} == {
+        "distance_gate": True,
+        "revisit_features": "rich",
+    }
+    assert ours["distance_anchors"] == ["last", "home"]
+    assert ours["candidate_conditioning"]
+
+
+def test_the_four_terms_of_the_paper_are_there_whatever_is_switched_off() -> None:
+    bare = ModelConfig(revisit_gate=False, candidate_conditioning=False)
+    assert bare.terms == PRESETS["paper"].terms == ("base", "popularity", "reader", "revisit")
+    assert PRESETS["next"].terms == (*bare.terms, "distance")
+
+
 def test_a_config_survives_json() -> None:
     config = ModelConfig(
         width=64,
@@ -83,5 +99,5 @@ def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
 
 
 def test_an_unknown_preset_is_refused() -> None:
-    with pytest.raises(BadInput, match="there is no preset 'huge'; choose paper or fast"):
+    with pytest.raises(BadInput, match="there is no preset 'huge'; choose paper or fast or next"):
         ModelConfig.preset("huge")

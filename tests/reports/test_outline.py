@@ -27,10 +27,13 @@ def test_a_foreign_suite_file_is_refused(content: dict[str, object]) -> None:
 
 
 def test_methods_without_a_suite_get_their_name_and_role_from_what_they_are() -> None:
-    rows = [row_of_method(name) for name in ("castpoi", "sasrec", "revisit", "my-own")]
-    assert [row.role for row in rows] == ["ours", "baseline", "heuristic", "baseline"]
-    assert [row.label for row in rows] == ["CaST-POI", "SASRec", "Revisit heuristic", "my-own"]
-    assert [row.is_learned for row in rows] == [True, True, False, True]
+    names = ("castpoi", "castpoi-next", "sasrec", "revisit", "my-own")
+    rows = [row_of_method(name) for name in names]
+    assert [row.role for row in rows] == ["ours", "ours", "baseline", "heuristic", "baseline"]
+    assert [row.label for row in rows] == [
+        *("CaST-POI", "CaST-POI next", "SASRec", "Revisit heuristic", "my-own"),
+    ]
+    assert [row.is_learned for row in rows] == [True, True, True, False, True]
 
 
 def test_methods_without_a_suite_stand_in_a_main_table_that_tests_ours() -> None:

@@ -17,6 +17,10 @@ def test_the_paper_preset_is_the_published_recipe() -> None:
     assert paper.weight_averaging == 0
 
 
+def test_next_is_trained_as_fast_is() -> None:
+    assert TrainingConfig.preset("next") == TrainingConfig.preset("fast")
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_config_survives_json(preset: str) -> None:
     config = TrainingConfig.preset(preset)
@@ -63,5 +67,5 @@ def test_an_unknown_setting_is_refused() -> None:
 
 
 def test_an_unknown_preset_is_refused() -> None:
-    with pytest.raises(BadInput, match="there is no preset 'slow'; choose paper or fast"):
+    with pytest.raises(BadInput, match="there is no preset 'slow'; choose paper or fast or next"):
         TrainingConfig.preset("slow")

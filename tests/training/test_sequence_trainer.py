@@ -124,6 +124,8 @@ def test_the_training_of_a_baseline_has_two_presets() -> None:
     [
         ("sasrec", "fast", "sasrec has no preset 'fast'; choose paper or tuned"),
         ("castpoi", "tuned", "castpoi has no preset 'tuned'; choose fast or paper"),
+        ("castpoi", "next", "castpoi has no preset 'next'; choose fast or paper"),
+        ("castpoi-next", "fast", "castpoi-next has no preset 'fast'; choose next"),
     ],
 )
 def test_a_wrong_preset_names_those_of_the_method(

@@ -10,14 +10,17 @@ import time
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from numpy.typing import NDArray
 
 from castpoi.checkins.city import City
+from castpoi.model.ranker import CastPoiRanker
 from castpoi.run import load_run
+from castpoi.training.settings import configs_of
 from castpoi.training.train import workshop_of
 from tests.conftest import CommandLine
-from tests.training.small import TINY_WORDS
+from tests.training.small import TINY, TINY_WORDS
 
 TRAIN = ["--model", "castpoi", "--threads", "1", *TINY_WORDS]
 
@@ -48,6 +51,29 @@ def test_a_city_is_learned_evaluated_and_ranked(
     ended = castpoi("evaluate", run, "--out", result, "--json")
     assert ended.code == 0, ended.err
     assert 0 < ended.json["metrics"]["MRR"] < 1
+
+
+def test_ours_walks_the_whole_road_with_a_preset_of_its_own(
+    castpoi: CommandLine, town_folder: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    words = ["--model", "castpoi-next", "--threads", 1, *TINY_WORDS, "--epochs", 2, "--out", run]
+    trained = castpoi("train", town_folder, *words, "--json")
+    assert trained.code == 0, trained.err
+    assert trained.json["method"] == "castpoi-next"
+    ranker = load_run(run).ranker
+    assert isinstance(ranker, CastPoiRanker)
+    assert ranker.model.config == configs_of("next", TINY)[0]
+    ended = castpoi("evaluate", run, "--out", tmp_path / "result", "--json")
+    assert ended.code == 0, ended.err
+    assert 0 < ended.json["metrics"]["MRR"] < 1
+    user = pl.read_parquet(town_folder / "users.parquet")["user_id"][0]
+    told = castpoi("recommend", run, "--user", user, "--explain", "--json", "--k", 3)
+    assert told.code == 0, told.err
+    for each in told.json["recommendations"]:
+        assert tuple(each["terms"]) == ranker.model.config.terms
+        assert each["terms"]["distance"] != 0
+        assert sum(each["terms"].values()) == pytest.approx(each["score"], abs=1e-5)
 
 
 def test_curves_are_drawn_where_they_are_asked_for(

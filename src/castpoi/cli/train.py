@@ -32,8 +32,8 @@ from castpoi.run import Run
 @click.option(
     "--preset",
     metavar="NAME",
-    help="Settings of a learned method to start from: fast or paper; of a baseline paper or "
-    "tuned.  [default: the first]",
+    help="Settings of a learned method to start from: fast or paper; of castpoi-next only next; of "
+    "a baseline paper or tuned.  [default: the first]",
 )
 @click.option(
     "--objective",

@@ -145,7 +145,7 @@ def _check_settings(content: Section, method: Method, settings: dict[str, str]) 
 def _preset(content: Section, method: Method) -> str | None:
     """The preset a row names, or the default of its method."""
     if "preset" not in content:
-        return method.presets[0] if method.presets else None
+        return method.default_preset
     if not method.presets:
         raise BadInput(f"{content.at('preset')}: {method.name} has no presets; leave it out")
     return content.choice("preset", method.presets)

@@ -1,6 +1,6 @@
 """What a CaST-POI model is made of: sizes, windows, bucket edges, and a switch for every part.
 
-Two presets of the one model. `paper` is the published model to the letter. `fast`, the default,
+Three presets of the one model. `paper` is the published model to the letter. `fast`, the default,
 differs in three places so that work can be shared between the prefixes of a trajectory and so that
 the reader learns from the first step:
 
@@ -12,7 +12,8 @@ the reader learns from the first step:
     spatial_start  paper: the bias of every distance starts at 0
                    fast:  it falls evenly from 1 (near) to -1 (far)
 
-Both start from a reader that contributes nothing.
+`next` is ours: `fast` with a distance gate and a revisit gate that is told more (docs/decisions,
+12). All start from a reader that contributes nothing.
 """
 
 import math
@@ -167,7 +168,7 @@ class ModelConfig:
 
     @classmethod
     def preset(cls, name: str) -> "ModelConfig":
-        """One of the two presets, `paper` or `fast`."""
+        """One of the presets, `paper`, `fast` or `next`."""
         if name not in PRESETS:
             raise BadInput(f"there is no preset {name!r}; choose {' or '.join(PRESETS)}")
         return PRESETS[name]
@@ -231,5 +232,8 @@ PRESETS: Final[Mapping[str, ModelConfig]] = {
         positions="absolute", gamma_start="zero", spatial_start="zero", dropout=0.1
     ),
     "fast": ModelConfig(),
+    "next": ModelConfig(
+        revisit_features="rich", distance_gate=True, distance_anchors=("last", "home")
+    ),
 }
-"""The two presets of the one model."""
+"""The presets of the one model."""

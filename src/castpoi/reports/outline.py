@@ -20,8 +20,10 @@ RIVALS: Final = ("baseline", "heuristic")
 """Roles of the rows among which the strongest baseline is sought."""
 
 _STRONGEST: Final = "strongest baseline"
+_OUR_METHODS: Final = ("castpoi", "castpoi-next")
 _LABELS: Final = {
     "castpoi": "CaST-POI",
+    "castpoi-next": "CaST-POI next",
     "target-attention": "Target attention",
     "esasrec": "eSASRec",
     "sasrec": "SASRec",
@@ -125,7 +127,7 @@ def row_in(content: Mapping[str, Any]) -> Row:
 def row_of_method(method: str) -> Row:
     """The row of a method about which nobody said more."""
     row = Row(name=method, label=_LABELS.get(method, method), method=method, role="baseline")
-    role = OURS if method == METHODS.best.name else "baseline" if row.is_learned else "heuristic"
+    role = OURS if method in _OUR_METHODS else "baseline" if row.is_learned else "heuristic"
     return Row(name=row.name, label=row.label, method=method, role=role)
 
 

@@ -106,6 +106,7 @@ def fit(
             options=replace(
                 options,
                 method=method.name,
+                preset=options.preset or method.default_preset,
                 settings={**options.settings, **method.settings},
             ),
         )

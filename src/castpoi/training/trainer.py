@@ -35,7 +35,7 @@ class TrainingOptions:
     method: str = "castpoi"
     """Name of the method to train; `fit` fills it in."""
     preset: str | None = None
-    """One of the method's presets; None: its default."""
+    """One of the method's presets; None: its default, which `fit` fills in."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Changes to the preset, by name, as a person writes them."""
     device: str = "cpu"
