@@ -15,7 +15,7 @@ from castpoi.cli.compare import as_json, show_comparison
 from castpoi.cli.console import Console, speaks
 from castpoi.cli.serve import serve
 from castpoi.errors import BadInput
-from castpoi.evaluation.compare import compare
+from castpoi.evaluation.compare import Comparison, compare
 from castpoi.evaluation.evaluate import evaluate
 from castpoi.evaluation.result import Result
 from castpoi.files import is_folder_of, write_json
@@ -76,12 +76,9 @@ def demo(
             "and serve the run of the demo with 'castpoi serve' afterwards"
         )
     began = time.perf_counter()
-    config = SynthesisConfig(users=users, places=max(4 * users, 200))
     _clear(out, overwrite=overwrite)
     with console.progress() as progress, progress.task("demo", total=3) as road:
-        checkins = synthesize(config, seed=seed, progress=progress)
-        source = write_checkins(checkins, out / "checkins.csv.gz", config=config, seed=seed)
-        prepared = prepare([source], out / "city", Preparation(), progress=progress)
+        city = _made_city(out, users, seed, progress)
         road.advance()
         run = train(
             out / "city",
@@ -93,14 +90,31 @@ def demo(
         )
         road.advance()
         epochs_of_others = epochs if train_all else None
-        results = _results(prepared.city, run, out, seed, epochs_of_others, progress)
+        comparison = compare(
+            _results(city, run, out, seed, epochs_of_others, progress), sort_by="MRR"
+        )
         road.advance()
-    comparison = compare(results, sort_by="MRR")
-    seconds = time.perf_counter() - began
-    manifest = prepared.city.manifest
+    _tell(console, city, run, comparison, seconds=time.perf_counter() - began)
+    if serves:
+        _serve_map(console, out / "run", port)
+
+
+def _made_city(out: Path, users: int, seed: int, progress: Progress) -> City:
+    """A synthetic city: its raw check-ins on disk, and what preparing makes of them."""
+    config = SynthesisConfig(users=users, places=max(4 * users, 200))
+    checkins = synthesize(config, seed=seed, progress=progress)
+    source = write_checkins(checkins, out / "checkins.csv.gz", config=config, seed=seed)
+    return prepare([source], out / "city", Preparation(), progress=progress).city
+
+
+def _tell(
+    console: Console, city: City, run: Run, comparison: Comparison, *, seconds: float
+) -> None:
+    """Show the table of all methods, and say what was made and what to try next."""
+    manifest, out = city.manifest, run.folder.parent
     console.say(
         f"A synthetic city of {manifest['users']:,} people, {manifest['places']:,} places and "
-        f"{manifest['checkins']:,} check-ins (seed {seed}). Where will each of "
+        f"{manifest['checkins']:,} check-ins (seed {run.seed}). Where will each of "
         f"{manifest['test']:,} people go next?"
     )
     show_comparison(console, comparison)
@@ -110,14 +124,17 @@ def demo(
             "out": str(out),
             "seconds": round(seconds, 3),
             "city": {key: manifest[key] for key in ("checkins", "users", "places", "test")},
-            "run": {"method": run.method, "folder": str(out / "run")},
+            "run": {"method": run.method, "folder": str(run.folder)},
             "comparison": as_json(comparison),
         }
     )
-    if serves:
-        console.say("\nOpen the address below in a browser: it is the map of the city.")
-        quiet = {"as_json": False, "quiet": console.quiet, "debug": False}
-        click.get_current_context().invoke(serve, run=out / "run", port=port, **quiet)
+
+
+def _serve_map(console: Console, run: Path, port: int) -> None:
+    """Serve the run until stopped, as `castpoi serve` does."""
+    console.say("\nOpen the address below in a browser: it is the map of the city.")
+    quiet = {"as_json": False, "quiet": console.quiet, "debug": False}
+    click.get_current_context().invoke(serve, run=run, port=port, **quiet)
 
 
 def _clear(out: Path, *, overwrite: bool) -> None:

@@ -1,13 +1,21 @@
 """`castpoi serve`: recommendations of a run behind an HTTP API."""
 
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from castpoi.cli.console import Console, speaks
 from castpoi.errors import BadInput
 from castpoi.files import read_manifest
-from castpoi.serving.settings import SERVED_EXACTLY_UP_TO
+from castpoi.serving.settings import SERVED_EXACTLY_UP_TO, Limits, ServiceSettings
+
+if TYPE_CHECKING:  # it needs an extra
+    from castpoi.serving.service import Service
 
 
 @click.command()
@@ -83,31 +91,20 @@ def serve(
     store: str | None,
     api_key_file: Path | None,
     origins: tuple[str, ...],
-    city: Path | None,
     import_city: bool,
     tiles: str | None,
-    exact_up_to: int,
     queue: int,
+    **reading: Any,
 ) -> None:
     """Serve the recommendations of a RUN over HTTP until stopped.
 
     The API is described at /docs of the service. A posted visit changes the next recommendation.
     SIGHUP, or POST /v1/model/reload, reads the RUN anew without dropping a request.
     """
-    try:
-        from castpoi.serving.city_import import CityImport
-        from castpoi.serving.listen import address_of, listening_socket, serve_until_stopped
+    with _the_extra():
+        from castpoi.serving.listen import listening_socket, serve_until_stopped
         from castpoi.serving.logs import logged_to_stderr
-        from castpoi.serving.recommender import load
         from castpoi.serving.security import read_api_keys
-        from castpoi.serving.served_run import ServedRun
-        from castpoi.serving.service import Service
-        from castpoi.serving.settings import Limits, ServiceSettings
-        from castpoi.serving.store import VisitStore
-    except ModuleNotFoundError as problem:
-        raise BadInput(
-            f"serving needs {problem.name}, which is not installed; pip install 'castpoi[serve]'"
-        ) from problem
     read_manifest(run, kind="run")  # a wrong folder is told before anything is opened
     settings = ServiceSettings(
         host=host,
@@ -117,35 +114,66 @@ def serve(
         tiles=tiles,
         limits=Limits(waiting=queue),
     )
-    url = store or f"sqlite:///{run.absolute()}.visits.sqlite"
-    listening = listening_socket(settings.host, settings.port)
-    with listening:
-        service = Service(
-            settings=settings,
-            run=ServedRun(lambda: load(run, city=city, exact_up_to=exact_up_to)),
-            store=VisitStore(url),
-            city=CityImport(folder=city, say=console.note) if import_city else None,
-        )
-
-        def tell() -> None:
-            users, visits = service.store.counts()
-            card = service.run.card
-            address = address_of(listening)
-            console.say(
-                f"{card['model']} answers at {address} (docs: {address}/docs/): "
-                f"{card['places']:,} places, {users:,} users with {visits:,} visits. "
-                "Stop with Ctrl-C."
-            )
-            console.result(
-                {
-                    "address": address,
-                    "model": card["model"],
-                    "places": card["places"],
-                    "users": users,
-                    "visits": visits,
-                    "needs_key": bool(settings.api_keys),
-                }
-            )
-
+    with listening_socket(host, port) as listening:
+        service = _service(console, run, settings, store, reading, import_city=import_city)
         with logged_to_stderr():
-            serve_until_stopped(service, listening, on_ready=tell)
+            ready = partial(_tell, console, service, listening)
+            serve_until_stopped(service, listening, on_ready=ready)
+
+
+@contextmanager
+def _the_extra() -> Iterator[None]:
+    """Import what only a service needs; where it is not installed, tell how to get it."""
+    try:
+        yield
+    except ModuleNotFoundError as problem:
+        raise BadInput(
+            f"serving needs {problem.name}, which is not installed; pip install 'castpoi[serve]'"
+        ) from problem
+
+
+def _service(
+    console: Console,
+    run: Path,
+    settings: ServiceSettings,
+    store: str | None,
+    reading: dict[str, Any],
+    *,
+    import_city: bool,
+) -> "Service":
+    """The service of a run, which it has yet to read, and of a store, which is open."""
+    from castpoi.serving.city_import import CityImport
+    from castpoi.serving.recommender import load
+    from castpoi.serving.served_run import ServedRun
+    from castpoi.serving.service import Service
+    from castpoi.serving.store import VisitStore
+
+    return Service(
+        settings=settings,
+        run=ServedRun(lambda: load(run, **reading)),
+        store=VisitStore(store or f"sqlite:///{run.absolute()}.visits.sqlite"),
+        city=CityImport(folder=reading["city"], say=console.note) if import_city else None,
+    )
+
+
+def _tell(console: Console, service: "Service", listening: socket.socket) -> None:
+    """Say that the service is ready: where it answers, with what, and how many it knows."""
+    from castpoi.serving.listen import address_of
+
+    users, visits = service.store.counts()
+    card, address = service.run.card, address_of(listening)
+    console.say(
+        f"{card['model']} answers at {address} (docs: {address}/docs/): "
+        f"{card['places']:,} places, {users:,} users with {visits:,} visits. "
+        "Stop with Ctrl-C."
+    )
+    console.result(
+        {
+            "address": address,
+            "model": card["model"],
+            "places": card["places"],
+            "users": users,
+            "visits": visits,
+            "needs_key": bool(service.settings.api_keys),
+        }
+    )

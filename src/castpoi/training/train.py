@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,35 +52,66 @@ def train(
         check_vacant(out, kind="run", overwrite=overwrite)
     work = Stopwatch()
     city = City.load(city_folder)
+    origin = _Origin(chosen, seed, part, knows, city, city_folder)
     with _workshop(out, world) if chosen.needs_training else nullcontext() as workshop:
         log = RunLog(workshop / LOG if workshop and world.is_first else None)
-        log.event(
-            "run started", method=method, seed=seed, commit=commit(), fingerprint=city.fingerprint
-        )
-        made_with = replace(options, workshop=workshop)
-        curves: Log = log
-        if tensorboard is not None and world.is_first:
-            curves = TensorBoardLog(log, tensorboard)
-        ranker = fit(
-            chosen, city, part=part, seed=seed, log=curves, progress=progress, options=made_with
+        ranker = origin.fitted(
+            log, _curves(log, tensorboard, world), progress, replace(options, workshop=workshop)
         )
         log.event("run finished", seconds=round(work.seconds, 3))
         with _place_for(out, world) as place:
             with new_folder(place, kind="run", overwrite=overwrite) as staging:
                 log.save(staging / LOG)
-                write_run(
-                    staging,
-                    ranker,
-                    method=method,
-                    seed=seed,
-                    part=part,
-                    knows=knows,
-                    city=city_folder,
-                    fingerprint=city.fingerprint,
-                    places=places_of(city, knows),
-                    work=work,
-                )
+                origin.write(staging, ranker, work)
             return replace(load_run(place), folder=out)
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """What a run is made from, and how to make it."""
+
+    method: Method
+    seed: int
+    part: str
+    knows: tuple[str, ...]
+    city: City
+    city_folder: Path
+
+    def fitted(
+        self, log: RunLog, curves: Log, progress: Progress | None, options: TrainingOptions
+    ) -> SavableRanker[Any]:
+        """The ranker of the run; its log begins with where it comes from."""
+        log.event(
+            "run started",
+            method=self.method.name,
+            seed=self.seed,
+            commit=commit(),
+            fingerprint=self.city.fingerprint,
+        )
+        return fit(
+            self.method,
+            self.city,
+            part=self.part,
+            seed=self.seed,
+            log=curves,
+            progress=progress,
+            options=options,
+        )
+
+    def write(self, folder: Path, ranker: SavableRanker[Any], work: Stopwatch) -> None:
+        """Write all files of the run but its log."""
+        write_run(
+            folder,
+            ranker,
+            method=self.method.name,
+            seed=self.seed,
+            part=self.part,
+            knows=self.knows,
+            city=self.city_folder,
+            fingerprint=self.city.fingerprint,
+            places=places_of(self.city, self.knows),
+            work=work,
+        )
 
 
 def fit(
@@ -142,6 +173,13 @@ def _check_options(method: Method, options: TrainingOptions) -> None:
             f"{method.name} is defined by {fixed[0]}={method.settings[fixed[0]]}, which cannot be "
             f"changed; leave out {fixed[0]}, or train castpoi with it"
         )
+
+
+def _curves(log: RunLog, tensorboard: Path | None, world: World) -> Log:
+    """Who hears of the training: the log of the run, and TensorBoard where it is asked for."""
+    if tensorboard is None or not world.is_first:
+        return log
+    return TensorBoardLog(log, tensorboard)
 
 
 @contextmanager
