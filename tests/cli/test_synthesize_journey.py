@@ -120,6 +120,23 @@ def test_what_is_not_a_synthetic_city_is_never_touched(
     assert file.read_text() == "dear"
 
 
+@pytest.mark.parametrize("name", ["town.xlsx", "town.csv.zip", "town.json"])
+def test_an_ending_that_cannot_be_written_is_refused(
+    castpoi: CommandLine, tmp_path: Path, name: str
+) -> None:
+    out = tmp_path / name
+    ended = castpoi("data", "synthesize", *BIG, "--out", out)
+    assert ended.code == 1
+    assert f"{out} ends in {out.suffix}, which cannot be written; a table ends in" in ended.err
+    assert "the name of a folder has no ending" in ended.err
+    assert not out.exists()
+
+
+def test_a_number_behind_a_dot_is_no_ending(castpoi: CommandLine, tmp_path: Path) -> None:
+    assert castpoi("data", "synthesize", *SMALL, "--out", tmp_path / "town-1.2").code == 0
+    assert (tmp_path / "town-1.2" / "synthesis.json").is_file()
+
+
 def test_an_empty_folder_is_free(castpoi: CommandLine, tmp_path: Path) -> None:
     assert castpoi("data", "synthesize", *SMALL, "--out", tmp_path).code == 0
     assert (tmp_path / "synthesis.json").is_file()

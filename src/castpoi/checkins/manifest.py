@@ -62,6 +62,7 @@ def history_of(
         "recipe": options.pop("recipe"),
         "options": options,
         "dropped_rows": dict(dropped),
+        "remarks": list(raw.remarks),
         "steps": [asdict(step) for step in steps],
     }
 

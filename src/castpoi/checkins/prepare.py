@@ -58,6 +58,8 @@ class Prepared:
     dropped: Mapping[str, int]
     """Rule -> rows that were left out because they break it."""
     rhythm: Rhythm
+    remarks: tuple[str, ...]
+    """What the reader had to decide, in a sentence each."""
 
 
 def prepare(
@@ -133,7 +135,13 @@ def _prepare(
             city.write_into(staging)
             _write_dropped(raw, staging, out)
         task.advance()
-    return Prepared(city=city, steps=[*read, *steps], dropped=dropped, rhythm=rhythm)
+    return Prepared(
+        city=city,
+        steps=[*read, *steps],
+        dropped=dropped,
+        rhythm=rhythm,
+        remarks=raw.remarks,
+    )
 
 
 def dropped_path(out: Path) -> Path:

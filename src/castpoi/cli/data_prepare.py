@@ -158,6 +158,8 @@ def prepare(
         prepared = prepare_city(
             list(sources), out, preparation, overwrite=overwrite, progress=progress
         )
+    for remark in prepared.remarks:
+        console.note(f"Note: {remark}.")
     show_preparation(console, prepared, out)
     console.result({**summary(prepared), "out": str(out)})
 
@@ -202,6 +204,7 @@ def summary(prepared: Prepared) -> dict[str, Any]:
         "revisit_share": manifest["revisit_share"],
         "fingerprint": manifest["fingerprint"],
         "dropped_rows": manifest["dropped_rows"],
+        "remarks": manifest["remarks"],
         "steps": manifest["steps"],
         "rhythm": manifest["rhythm"],
         "zone_rule": manifest["zone_rule"],

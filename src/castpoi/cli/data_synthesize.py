@@ -25,7 +25,7 @@ from castpoi.cli.console import Console, speaks
     "--out",
     type=click.Path(path_type=Path),
     required=True,
-    help="A table (.parquet, .csv, .csv.gz, .tsv, .tsv.gz); any other name is a folder.",
+    help="A table (.parquet, .csv, .csv.gz, .tsv, .tsv.gz); a name without an ending is a folder.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace a former synthetic city.")
 @speaks

@@ -57,7 +57,8 @@ def _from_table(text: str, path: Path) -> tuple[Visit, ...]:
     if table[place].has_nulls() or table[at].has_nulls():
         row = (table[place].is_null() | table[at].is_null()).arg_max()
         raise BadInput(f"{path}, row {(row or 0) + 2}: the place or the time is missing")
-    return tuple(Visit(*pair) for pair in zip(table[place], table[at], strict=True))
+    places = table[place].str.strip_chars()  # as `castpoi data prepare` reads ids
+    return tuple(Visit(*pair) for pair in zip(places, table[at], strict=True))
 
 
 def _column(columns: Sequence[str], word: Word, path: Path) -> str:

@@ -10,11 +10,11 @@ from typing import Final
 import polars as pl
 
 from castpoi.checkins import record
-from castpoi.checkins.reading import sthgcn, times
+from castpoi.checkins.reading import ids, sthgcn, times
 from castpoi.checkins.reading.layout import NaiveTimes, naive_times_by_column
 from castpoi.checkins.reading.rules import CODE, OK, broken_rule
 from castpoi.checkins.reading.source import Source, explained
-from castpoi.checkins.reading.words import Word, recognise
+from castpoi.checkins.reading.words import Word, recognise, rivals
 from castpoi.errors import BadInput
 from castpoi.progress import SILENCE, Progress
 
@@ -40,6 +40,8 @@ class RawCheckins:
     """What naive clocks mean here: utc, local, or a mixture over the sources."""
     padding_rows: int
     """Rows of padding that the STHGCN files of TKY and CA carry."""
+    remarks: tuple[str, ...]
+    """What the reader had to decide, in a sentence each."""
 
 
 def good_rows(raw: RawCheckins) -> pl.DataFrame:
@@ -59,10 +61,9 @@ class _Dictionary:
         """The code of each text."""
         return pl.col(column).cast(pl.String).cast(pl.Categorical(self.categories[word]))
 
-    def blank(self, word: Word) -> list[int]:
-        """Codes of texts with nothing to read in them."""
-        texts = self.categories[word].to_series()
-        return (texts.str.strip_chars() == "").arg_true().to_list()
+    def missing(self, word: Word) -> list[int]:
+        """Codes of texts that are no ids."""
+        return ids.missing(self.categories[word].to_series())
 
 
 def read_checkins(
@@ -98,14 +99,30 @@ def read_checkins(
     texts: dict[str, pl.Series] = {}
     for word, kept in dictionary.categories.items():
         texts[word] = kept.to_series()
+    rows = rows.with_columns(pl.col(pl.Categorical).to_physical())
+    rows, texts, on_ids = ids.trimmed(rows, texts)
     return RawCheckins(
-        rows=rows.with_columns(pl.col(pl.Categorical).to_physical()),
+        rows=rows,
         texts=texts,
         sources=tuple(sources),
         meanings=tuple(meanings),
         naive_times=meant.pop() if len(meant) == 1 else "mixed",
         padding_rows=padding,
+        remarks=(*_remarks_on_columns(sources, meanings, columns), *on_ids),
     )
+
+
+def _remarks_on_columns(
+    sources: list[Source], meanings: list[dict[Word, str]], given: Mapping[str, str]
+) -> list[str]:
+    """Which of several columns that could mean the same is read; published layouts leave none."""
+    return [
+        f"{source.path.name}: the {word} is read from '{meaning[word]}', not from "
+        f"'{others[0]}'; --columns {word}={others[0]} would change that"
+        for source, meaning in zip(sources, meanings, strict=True)
+        if not source.layout.columns
+        for word, others in rivals(source.columns, meaning, given).items()
+    ]
 
 
 def _meaning(source: Source, given: Mapping[str, str]) -> dict[Word, str]:
@@ -154,7 +171,7 @@ class _Reading:
         rows = self._without_blank_lines(rows)
         if rows.is_empty():
             raise BadInput(f"{self.source.path} has a header but no rows; export it again")
-        rows, padding = self._without_padding(self._without_blank_ids(rows))
+        rows, padding = self._without_padding(self._with_missing_ids(rows))
         return rows, padding, means
 
     def _without_blank_lines(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -166,15 +183,15 @@ class _Reading:
         blank = lines.select(record.ROW).collect()
         return rows.join(blank, on=record.ROW, how="anti", maintain_order="left")
 
-    def _without_blank_ids(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows whose user or place is blank marked as such; few texts are looked at, not rows."""
+    def _with_missing_ids(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows whose user or place is blank, or a word for nothing, marked as such."""
         words: tuple[Word, ...] = ("place", "user")
         for word in words:
-            if blank := self.dictionary.blank(word):
-                is_blank = pl.col(word).to_physical().is_in(blank)
+            if missing := self.dictionary.missing(word):
+                is_missing = pl.col(word).to_physical().is_in(missing)
                 code = pl.lit(CODE[f"no {word}"], dtype=pl.UInt8)
                 rows = rows.with_columns(
-                    pl.when(is_blank).then(code).otherwise(BROKEN).alias(BROKEN)
+                    pl.when(is_missing).then(code).otherwise(BROKEN).alias(BROKEN)
                 )
         return rows
 

@@ -70,6 +70,23 @@ def recognise(columns: Sequence[str], given: Mapping[str, str], *, where: str) -
     return meaning
 
 
+def rivals(
+    columns: Sequence[str], meaning: Mapping[Word, str], given: Mapping[str, str]
+) -> dict[Word, list[str]]:
+    """Word -> columns with one of its usual names that are not read, best first.
+
+    Only of words that a check-in needs, and whose column nobody has given by hand.
+    """
+    by_name = {plain(column): column for column in reversed(columns)}
+    found: dict[Word, list[str]] = {}
+    for word in NEEDED:
+        usual = [by_name[name] for name in USUAL_NAMES[word] if name in by_name]
+        others = [column for column in usual if column not in meaning.values()]
+        if word not in given and others:
+            found[word] = others
+    return found
+
+
 def parse_columns(text: str) -> dict[str, str]:
     """Read `user=who,place=where` as given by hand."""
     given: dict[str, str] = {}

@@ -18,6 +18,8 @@ from castpoi.files import write_json
 
 TABLE: Final = "checkins.parquet"
 PARAMETERS: Final = "synthesis.json"
+ENDINGS: Final = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
+"""What the name of a table may end in."""
 _TIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -27,8 +29,14 @@ def is_table(out: Path) -> bool:
 
 
 def check_free(out: Path, *, overwrite: bool) -> None:
-    """Refuse a path that is taken, before any work is done."""
+    """Refuse a path that is taken or that we cannot write, before any work is done."""
     if not out.exists():
+        # .2 of town-1.2 is no ending; a letter begins one
+        if out.suffix[1:2].isalpha() and not is_table(out):
+            raise BadInput(
+                f"{out} ends in {out.suffix}, which cannot be written; a table ends in "
+                f"{', '.join(ENDINGS)}, and the name of a folder has no ending"
+            )
         ground = next(folder for folder in out.absolute().parents if folder.exists())
         if not ground.is_dir():
             raise BadInput(f"{ground} is a file, so {out} cannot be made; choose another --out")
@@ -38,7 +46,7 @@ def check_free(out: Path, *, overwrite: bool) -> None:
     if not is_table(out) and not out.is_dir():
         raise BadInput(
             f"{out} is a file, and its name is not that of a table "
-            "(.parquet, .csv, .csv.gz, .tsv, .tsv.gz); choose another --out"
+            f"({', '.join(ENDINGS)}); choose another --out"
         )
     if out.is_dir() and not any(out.iterdir()):
         return
