@@ -1,5 +1,6 @@
 """castpoi: where will a person go next, from the places they have been?"""
 
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +12,16 @@ __version__ = "0.1.0"
 
 
 def load(
-    run: str | Path, *, city: str | Path | None = None, exact_up_to: int | None = None
+    run: str | Path,
+    *,
+    city: str | Path | None = None,
+    exact_up_to: int | None = None,
+    private_categories: Iterable[str] | None = None,
 ) -> "Recommender":
     """A recommender from the folder of a run; see `castpoi.serving.recommender.load`."""
     # named, not imported: every module of castpoi imports this one, which must stay quick
     serving = import_module("castpoi.serving.recommender")
-    recommender: Recommender = serving.load(run, city=city, exact_up_to=exact_up_to)
+    recommender: Recommender = serving.load(
+        run, city=city, exact_up_to=exact_up_to, private_categories=private_categories
+    )
     return recommender

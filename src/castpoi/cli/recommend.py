@@ -1,12 +1,13 @@
 """`castpoi recommend`: where next, and why, for a user or a history."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import castpoi
 from castpoi.cli.console import Console, speaks
+from castpoi.cli.private_places import keeps_private_places
 
 if TYPE_CHECKING:  # imported when the verb runs, so that --help stays quick
     from castpoi.serving.recommendation import Recommendation, Recommendations, VisitReason
@@ -59,6 +60,7 @@ class Point(click.ParamType[tuple[float, float]]):
 @click.option(
     "--city", type=click.Path(path_type=Path), help="Where the run's city is now, if it has moved."
 )
+@keeps_private_places
 @speaks
 def recommend(
     console: Console,
@@ -74,7 +76,7 @@ def recommend(
     exclude_visited: bool,
     new_only: bool,
     at: str | None,
-    city: Path | None,
+    **reading: Any,
 ) -> None:
     """Recommend the likeliest next places with a RUN.
 
@@ -98,7 +100,7 @@ def recommend(
         new_only=new_only,
         explain=explain,
     )
-    (answer,) = castpoi.load(run, city=city).recommend_many([request])
+    (answer,) = castpoi.load(run, **reading).recommend_many([request])
     for remark in answer.remarks:
         console.note(f"Note: {remark}.")
     show(console, answer)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from castpoi.cli.console import Console, speaks
+from castpoi.cli.private_places import keeps_private_places
 from castpoi.errors import BadInput
 from castpoi.files import read_manifest
 from castpoi.serving.settings import SERVED_EXACTLY_UP_TO, Limits, ServiceSettings
@@ -81,6 +82,7 @@ if TYPE_CHECKING:  # it needs an extra
     show_default=True,
     help="Most requests that may wait; one more gets 503.",
 )
+@keeps_private_places
 @speaks
 def serve(
     console: Console,

@@ -125,6 +125,9 @@ class ModelCard(_Answer):
     fingerprint: str
     model_sha256: str
     places: int
+    private_categories: list[str]
+    private_places: int
+    """Places of these categories: recommended only to those who have been there."""
     settings: dict[str, object]
     trained_utc: str | None
     versions: dict[str, str]

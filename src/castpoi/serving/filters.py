@@ -38,10 +38,32 @@ class Candidates:
 
 
 def allowed_places(
-    request: Request, places: PlaceBook, history: History, origin: Point | None
+    request: Request,
+    places: PlaceBook,
+    history: History,
+    origin: Point | None,
+    is_private: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
-    """Which places may be recommended; raises NoCandidateLeft if there are none. [P]"""
+    """Which places may be recommended; raises NoCandidateLeft if there are none. -> [P]
+
+    Private places are for those who have been there, whatever is asked for. is_private: [P]
+    """
     candidates = Candidates(len(places))
+    _keep_what_is_asked_for(candidates, request, places, origin)
+    _keep_unvisited(candidates, request, places, history)
+    candidates.keep(
+        ~is_private | _is_among(history.place, places),
+        which="is public or known to the history (private places)",
+        way_out="ask for places of other categories",
+    )
+    if request.near is not None and request.within_km is None and not len(history):
+        _keep_nearest(candidates, places, request.near, max(NEARBY, request.k))
+    return candidates.is_allowed
+
+
+def _keep_what_is_asked_for(
+    candidates: Candidates, request: Request, places: PlaceBook, origin: Point | None
+) -> None:
     if request.candidates is not None:
         candidates.keep(
             _is_listed(request.candidates, places),
@@ -56,6 +78,11 @@ def allowed_places(
         )
     if request.within_km is not None:
         _keep_within(candidates, request.within_km, request, places, origin)
+
+
+def _keep_unvisited(
+    candidates: Candidates, request: Request, places: PlaceBook, history: History
+) -> None:
     if request.exclude_visited:
         candidates.keep(
             ~_is_among(history.place, places),
@@ -68,9 +95,6 @@ def allowed_places(
             which=f"is new, that is not among the last {REVISIT_WINDOW} visits (new_only)",
             way_out="widen the other filters or allow places visited before",
         )
-    if request.near is not None and request.within_km is None and not len(history):
-        _keep_nearest(candidates, places, request.near, max(NEARBY, request.k))
-    return candidates.is_allowed
 
 
 def _keep_within(

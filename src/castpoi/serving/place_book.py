@@ -87,13 +87,19 @@ class PlaceBook:
 
     def is_of_category(self, wanted: Sequence[str]) -> NDArray[np.bool_]:
         """Whether each place has one of the categories; letters' case does not matter. [P]"""
-        folded, number = self._folded_categories
-        unknown = [name for name in wanted if name.casefold() not in folded]
+        known, _ = self._folded_categories
+        unknown = [name for name in wanted if name.casefold() not in known]
         if unknown:
             raise BadInput(
                 f"no place has the category '{unknown[0]}'; {self._other_categories(unknown[0])}"
             )
-        return np.isin(number, [folded.index(name.casefold()) for name in wanted])
+        return self.is_of_any(wanted)
+
+    def is_of_any(self, categories: Sequence[str]) -> NDArray[np.bool_]:
+        """The same, where it is no matter that no place has a category. [P]"""
+        known, number = self._folded_categories
+        wanted = {name.casefold() for name in categories}
+        return np.isin(number, [each for each, name in enumerate(known) if name in wanted])
 
     def find(self, *, text: str = "", box: Box | None = None, limit: int = 100) -> list[int]:
         """Places in a box whose name, category or id holds a text; most check-ins first."""

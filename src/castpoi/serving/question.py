@@ -32,8 +32,18 @@ class Question:
     remarks: tuple[str, ...]
 
 
-def put(request: Request, places: PlaceBook, users: UserVisits | None) -> Question:
-    """The question of a request, or an error that tells what is wrong with it."""
+def put(
+    request: Request,
+    places: PlaceBook,
+    users: UserVisits | None,
+    is_private: NDArray[np.bool_] | None = None,
+) -> Question:
+    """The question of a request, or an error that tells what is wrong with it.
+
+    `is_private` tells places that are recommended only to those who have been there. [P]
+    """
+    if is_private is None:
+        is_private = np.zeros(len(places), dtype=np.bool_)
     remarks: list[str] = []
     history = _history(request, places, users, remarks)
     at_us = int(history.at_us[-1]) if len(history) else 0
@@ -41,6 +51,7 @@ def put(request: Request, places: PlaceBook, users: UserVisits | None) -> Questi
         at_us = instant_us(request.at, what="at")
         history = _until(history, at_us, remarks)
     _remark_on_candidates(request, places, remarks)
+    _remark_on_private(request, places, history, is_private, remarks)
     origin = request.near
     if origin is None and len(history):
         origin = places.point(int(history.place[-1]))
@@ -51,7 +62,7 @@ def put(request: Request, places: PlaceBook, users: UserVisits | None) -> Questi
         at_us=at_us,
         near=request.near,
         origin=origin,
-        is_allowed=allowed_places(request, places, history, origin),
+        is_allowed=allowed_places(request, places, history, origin, is_private),
         k=request.k,
         explain=request.explain,
         remarks=tuple(remarks),
@@ -85,6 +96,20 @@ def _remark_on_candidates(request: Request, places: PlaceBook, remarks: list[str
     if unknown:
         what = "candidate was" if unknown == 1 else "candidates were"
         remarks.append(f"{unknown:,} {what} skipped: not among the places of the run")
+
+
+def _remark_on_private(
+    request: Request,
+    places: PlaceBook,
+    history: History,
+    is_private: NDArray[np.bool_],
+    remarks: list[str],
+) -> None:
+    named = {places.number_of.get(place, -1) for place in request.candidates or ()} - {-1}
+    left_out = sum(bool(is_private[place]) for place in named - set(history.place.tolist()))
+    if left_out:
+        what = "candidate was" if left_out == 1 else "candidates were"
+        remarks.append(f"{left_out:,} {what} left out: private, and not known to the history")
 
 
 def _what_an_empty_history_gets(request: Request) -> str:

@@ -23,6 +23,7 @@ from castpoi.serving.question import Question, put
 from castpoi.serving.recommendation import Recommendations
 from castpoi.serving.request import DEFAULT_K, Request, Visit
 from castpoi.serving.scores import PlaceScorer
+from castpoi.serving.settings import PRIVATE_CATEGORIES
 from castpoi.serving.user_visits import UserVisits
 
 if TYPE_CHECKING:  # it needs torch, which counted methods do without
@@ -42,10 +43,13 @@ class Recommender:
         *,
         users: UserVisits | None = None,
         exact_up_to: int = EXACT_UP_TO,
+        private_categories: Iterable[str] = PRIVATE_CATEGORIES,
     ) -> None:
         self.run = run
         self.places = places
         self.users = users
+        self.private_categories = tuple(private_categories)
+        self.is_private = places.is_of_any(self.private_categories)  # [P]
         method = METHODS.named(run.method)
         scorer, reasoner = _scorer_and_reasoner(run, method, places, exact_up_to)
         self._answerer = Answerer(scorer, reasoner, places, model=self.model, method=method)
@@ -101,7 +105,7 @@ class Recommender:
 
         Cheap, without the model. Raises BadInput, UnknownUser or NoCandidateLeft.
         """
-        return put(request, self.places, self.users)
+        return put(request, self.places, self.users, self.is_private)
 
     def answer(
         self, questions: Sequence[Question], *, work: Stopwatch | None = None
@@ -111,13 +115,18 @@ class Recommender:
 
 
 def load(
-    run: str | Path, *, city: str | Path | None = None, exact_up_to: int | None = None
+    run: str | Path,
+    *,
+    city: str | Path | None = None,
+    exact_up_to: int | None = None,
+    private_categories: Iterable[str] | None = None,
 ) -> Recommender:
     """A recommender from the folder of a run.
 
     `city` says where the run's city is now, if it has moved; it is needed only for `user=...`
     and for runs that do not carry their places. Vocabularies of more than `exact_up_to` places
-    (20,000) are scored by a shortlist, if the method has one.
+    (20,000) are scored by a shortlist, if the method has one. Places of `private_categories`
+    ("Home (private)") are recommended only to those who have been there; if empty, to everybody.
     """
     loaded = load_run(Path(run))
     now = None if city is None else Path(city)
@@ -126,6 +135,7 @@ def load(
         PlaceBook.of(read_places(loaded, now)),
         users=UserVisits(loaded, now),
         exact_up_to=EXACT_UP_TO if exact_up_to is None else exact_up_to,
+        private_categories=PRIVATE_CATEGORIES if private_categories is None else private_categories,
     )
 
 

@@ -65,6 +65,8 @@ def model_card(recommender: Recommender) -> dict[str, Any]:
         "fingerprint": run.fingerprint,
         "model_sha256": manifest["model_sha256"],
         "places": len(recommender.places),
+        "private_categories": list(recommender.private_categories),
+        "private_places": int(recommender.is_private.sum()),
         "settings": run.ranker.config,
         "trained_utc": manifest.get("ended_utc"),
         "versions": manifest.get("versions", {}),

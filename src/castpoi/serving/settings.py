@@ -31,6 +31,9 @@ MOST_USERS: Final = 1000
 SERVED_EXACTLY_UP_TO: Final = 20_000
 """Larger vocabularies are served by a shortlist, which may miss what only the reader lifts."""
 
+PRIVATE_CATEGORIES: Final = ("Home (private)",)
+"""Categories of places that are nobody's business but of those who have been there (Foursquare)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
