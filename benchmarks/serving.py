@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import httpx
@@ -29,9 +30,11 @@ from castpoi.model.config import ModelConfig
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.provenance import Stopwatch
 from castpoi.run import KNOWN_CHECKINS, PLACE_SCHEMA, city_of, load_run, write_run
+from castpoi.serving.measured_shortlist import with_measured_shortlist
 from castpoi.serving.recommender import Recommender, load
 from castpoi.serving.request import Request
-from castpoi.serving.settings import SERVED_EXACTLY_UP_TO
+from castpoi.serving.shortlist_choice import ALL, AUTO
+from castpoi.serving.store import VisitStore
 from castpoi.training.train import train
 from castpoi.training.trainer import TrainingOptions
 
@@ -81,9 +84,11 @@ def measure_service(folder: Path, size: Size) -> dict[str, Any]:
 def _of_vocabulary(run: Path, places: int, size: Size) -> dict[str, dict[str, float]]:
     """The numbers of one vocabulary: bare calls, then the service under growing load."""
     bodies = histories(places)
-    bare = _milliseconds(load(run, exact_up_to=SERVED_EXACTLY_UP_TO), bodies, size.seconds)
-    exact = _milliseconds(load(run, exact_up_to=places), bodies, size.seconds)
+    exact = _milliseconds(load(run, shortlist=ALL), bodies, size.seconds)
     with serving(run) as server:
+        shortlist = _shortlist_of(server.port)
+        as_served = load(run, exact_up_to=0, shortlist=shortlist or ALL)
+        bare = _milliseconds(as_served, bodies, size.seconds)
         recommend = Order(port=server.port, path="/v1/recommend", clients=1, bodies=bodies)
         nothing = Order(port=server.port, path="/healthz", clients=1, seconds=size.seconds / 2)
         noop = ask(nothing)
@@ -95,7 +100,12 @@ def _of_vocabulary(run: Path, places: int, size: Size) -> dict[str, dict[str, fl
         )
         memory = _memory(server, replace(recommend, clients=16), size.steady_requests)
     return {
-        "bare": {"as_served_ms": bare, "exact_ms": exact, "times_faster": exact / bare},
+        "bare": {
+            "shortlist": shortlist or places,
+            "as_served_ms": bare,
+            "exact_ms": exact,
+            "times_faster": exact / bare,
+        },
         "noop": {"p50_ms": noop.p50_ms, "p99_ms": noop.p99_ms},
         "1_client": _row(one),
         "16_clients": _row(some),
@@ -226,6 +236,12 @@ def serving(run: Path) -> Iterator[Server]:
             process.terminate()
 
 
+def _shortlist_of(port: int) -> int | None:
+    """Which shortlist the service has chosen for itself; None: all places."""
+    size: int | None = httpx.get(f"http://127.0.0.1:{port}/v1/model").json()["shortlist"]["size"]
+    return size
+
+
 def _stored(port: int, bodies: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Put every history into the store, and ask for its user instead."""
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
@@ -265,16 +281,24 @@ def _trained_run(folder: Path) -> Path:
 
 
 def shortlist_agreement(run: Path, *, people: int) -> dict[str, float]:
-    """How much of the exact top ten a shortlist finds, for people of the run's city."""
+    """How much of the exact top ten the shortlist of a service finds, for people of the city.
+
+    It is chosen on some of them, as a service does, and judged on all.
+    """
     users = city_of(load_run(run)).users[record.USER_ID].to_list()
     asked = users[:: max(1, len(users) // people)][:people]
-    exact, short = load(run, exact_up_to=sys.maxsize), load(run, exact_up_to=0)
+    exact = load(run, shortlist=ALL)
+    with TemporaryDirectory() as folder:
+        store = VisitStore(f"sqlite:///{folder}/empty.sqlite")
+        short = with_measured_shortlist(load(run, exact_up_to=0, shortlist=AUTO), store)
+        store.close()
     found = {
         "anywhere": _compare(exact, short, lambda user: Request(user=user, k=TOP), asked),
         "new": _compare(exact, short, lambda user: Request(user=user, k=TOP, new_only=True), asked),
     }
     return {
         "places": len(exact.places),
+        "shortlist": short.shortlist.size or len(exact.places),
         "people": len(asked),
         **{f"{name}_{what}": share for name, row in found.items() for what, share in row.items()},
     }

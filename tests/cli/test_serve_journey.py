@@ -159,8 +159,10 @@ def test_a_damaged_run_is_told_and_nothing_is_served(
     ("words", "scorer"),
     [
         ([], PlaceScorer),
-        (["--exact-up-to", 5], PlaceScorer),
-        (["--exact-up-to", 4], ShortlistScorer),
+        (["--exact-up-to", 5, "--shortlist", 3], PlaceScorer),
+        (["--exact-up-to", 4, "--shortlist", 3], ShortlistScorer),
+        (["--exact-up-to", 4, "--shortlist", "all"], PlaceScorer),
+        (["--exact-up-to", 4, "--shortlist", "auto"], PlaceScorer),  # until it has begun
     ],
 )
 def test_a_vocabulary_above_the_limit_is_served_by_a_shortlist(
@@ -179,6 +181,15 @@ def test_a_vocabulary_above_the_limit_is_served_by_a_shortlist(
     ended = castpoi("serve", small_run(tmp_path), "--port", 0, *words)
     assert ended.code == 0, ended.err
     assert [type(each) for each in chosen] == [scorer]
+
+
+@pytest.mark.parametrize("size", ["0", "-3", "few"])
+def test_a_shortlist_that_is_no_size_is_wrong_usage(
+    castpoi: CommandLine, run: Path, size: str
+) -> None:
+    ended = castpoi("serve", run, "--shortlist", size)
+    assert ended.code == 2
+    assert f"'{size}' is neither a number of places nor all nor auto" in ended.err
 
 
 @pytest.mark.parametrize(

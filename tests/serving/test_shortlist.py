@@ -51,6 +51,22 @@ def test_no_fewer_than_asked_for_are_on_the_shortlist_whoever_else_asks() -> Non
     np.testing.assert_array_equal(together.is_eligible[0], alone.is_eligible[0])
 
 
+def test_where_no_visited_place_may_come_the_shortlist_has_another_size() -> None:
+    ranker, book = small_ranker(odd_city()), small_book()
+    short = ShortlistScorer(ranker, book, 1, 2)
+    day = histories()[0]
+    new = np.ones(5, dtype=np.bool_)
+    new[day.place] = False
+    morning = history_of(DAY[:1], book)[0]
+    elsewhere = np.arange(5) != morning.place[0]
+    scores = short.score([day, day, morning], [ALL, new, elsewhere], [1, 1, 1])
+    assert scores.is_eligible.sum(axis=1).tolist() == [1, 1, 2]  # the day leaves one new place
+    everywhere = ShortlistScorer(ranker, book, 1, 5).score([morning], [elsewhere], [1])
+    exact = PlaceScorer(ranker, book).score([morning], [elsewhere], [1])
+    np.testing.assert_allclose(everywhere.score, exact.score, atol=1e-5)
+    np.testing.assert_array_equal(everywhere.is_eligible, exact.is_eligible)
+
+
 def test_the_rest_under_the_softmax_is_estimated_with_the_usual_term_of_the_reader() -> None:
     one = histories()[:1]
     exact, short = (each.score(one, [ALL], [1]) for each in scorers(1))

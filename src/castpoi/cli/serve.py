@@ -14,9 +14,28 @@ from castpoi.cli.private_places import keeps_private_places
 from castpoi.errors import BadInput
 from castpoi.files import read_manifest
 from castpoi.serving.settings import SERVED_EXACTLY_UP_TO, Limits, ServiceSettings
+from castpoi.serving.shortlist_choice import ALL, AUTO, Setting
 
 if TYPE_CHECKING:  # it needs an extra
     from castpoi.serving.service import Service
+
+
+class ShortlistSize(click.ParamType[Setting]):
+    """A number of places, `all` or `auto`."""
+
+    name = "N|all|auto"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Setting:
+        """One of the two words, or a whole number above 0."""
+        words: dict[str, Setting] = {ALL: ALL, AUTO: AUTO}
+        text = str(value)
+        if text in words:
+            return words[text]
+        if not text.isdecimal() or int(text) < 1:
+            self.fail(f"'{text}' is neither a number of places nor all nor auto.", param, ctx)
+        return int(text)
 
 
 @click.command()
@@ -72,8 +91,15 @@ if TYPE_CHECKING:  # it needs an extra
     type=click.IntRange(min=0),
     default=SERVED_EXACTLY_UP_TO,
     show_default=True,
-    help="Score every place of so many exactly; above, CaST-POI reads for the 256 best only, "
-    "which is faster and may miss some. 0: always so.",
+    help="Score every place of so many exactly; only above is there a shortlist.",
+)
+@click.option(
+    "--shortlist",
+    type=ShortlistSize(),
+    default=AUTO,
+    show_default=True,
+    help="For how many places CaST-POI's reader reads: a number, all, or auto: the least that is "
+    "measured to find 99 % of the exact ten best.",
 )
 @click.option(
     "--queue",

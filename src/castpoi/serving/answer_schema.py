@@ -116,6 +116,21 @@ class PlacesAnswer(_Answer):
     places: list[Place]
 
 
+class ShortlistCard(_Answer):
+    """For how many places the reader reads, and how well that agrees with reading for all."""
+
+    size: int | None
+    """None: for all."""
+    size_new: int | None
+    """The same where no visited place may be recommended."""
+    why: str
+    agreement: dict[str, float]
+    """Size -> share of the exact ten best places that it finds."""
+    agreement_new: dict[str, float]
+    histories: int
+    of: str | None
+
+
 class ModelCard(_Answer):
     """Which model answers, and where it comes from."""
 
@@ -128,6 +143,7 @@ class ModelCard(_Answer):
     private_categories: list[str]
     private_places: int
     """Places of these categories: recommended only to those who have been there."""
+    shortlist: ShortlistCard
     settings: dict[str, object]
     trained_utc: str | None
     versions: dict[str, str]

@@ -24,6 +24,7 @@ from castpoi.serving.recommendation import Recommendations
 from castpoi.serving.request import DEFAULT_K, Request, Visit
 from castpoi.serving.scores import PlaceScorer
 from castpoi.serving.settings import PRIVATE_CATEGORIES
+from castpoi.serving.shortlist_choice import EXACT, Setting, Shortlist, decided
 from castpoi.serving.user_visits import UserVisits
 
 if TYPE_CHECKING:  # it needs torch, which counted methods do without
@@ -31,6 +32,8 @@ if TYPE_CHECKING:  # it needs torch, which counted methods do without
 
 EXACT_UP_TO: Final = 20_000
 """Vocabularies of at most so many places are scored exactly, all others by a shortlist."""
+SHORTLIST: Final = 256
+"""Places of that shortlist."""
 
 
 class Recommender:
@@ -42,7 +45,7 @@ class Recommender:
         places: PlaceBook,
         *,
         users: UserVisits | None = None,
-        exact_up_to: int = EXACT_UP_TO,
+        shortlist: Shortlist = EXACT,
         private_categories: Iterable[str] = PRIVATE_CATEGORIES,
     ) -> None:
         self.run = run
@@ -51,13 +54,24 @@ class Recommender:
         self.private_categories = tuple(private_categories)
         self.is_private = places.is_of_any(self.private_categories)  # [P]
         method = METHODS.named(run.method)
-        scorer, reasoner = _scorer_and_reasoner(run, method, places, exact_up_to)
+        self.shortlist = shortlist if _has_reader(run, method) else EXACT
+        scorer, reasoner = _scorer_and_reasoner(run, method, places, self.shortlist)
         self._answerer = Answerer(scorer, reasoner, places, model=self.model, method=method)
 
     @property
     def model(self) -> str:
         """Which model answers: its method and the beginning of its SHA-256."""
         return f"{self.run.method} {self.run.manifest['model_sha256'][:12]}"
+
+    def with_shortlist(self, shortlist: Shortlist) -> "Recommender":
+        """The same run, which reads for a shortlist of another size."""
+        return Recommender(
+            self.run,
+            self.places,
+            users=self.users,
+            shortlist=shortlist,
+            private_categories=self.private_categories,
+        )
 
     def recommend(
         self,
@@ -118,29 +132,41 @@ def load(
     run: str | Path,
     *,
     city: str | Path | None = None,
-    exact_up_to: int | None = None,
+    exact_up_to: int = EXACT_UP_TO,
+    shortlist: Setting = SHORTLIST,
     private_categories: Iterable[str] | None = None,
 ) -> Recommender:
     """A recommender from the folder of a run.
 
     `city` says where the run's city is now, if it has moved; it is needed only for `user=...`
-    and for runs that do not carry their places. Vocabularies of more than `exact_up_to` places
-    (20,000) are scored by a shortlist, if the method has one. Places of `private_categories`
+    and for runs that do not carry their places. In vocabularies of more than `exact_up_to` places
+    CaST-POI reads only for a `shortlist` of so many; "all" reads for all, and "auto" does so until
+    a service has measured which size will do. Places of `private_categories`
     ("Home (private)") are recommended only to those who have been there; if empty, to everybody.
     """
     loaded = load_run(Path(run))
     now = None if city is None else Path(city)
+    places = PlaceBook.of(read_places(loaded, now))
     return Recommender(
         loaded,
-        PlaceBook.of(read_places(loaded, now)),
+        places,
         users=UserVisits(loaded, now),
-        exact_up_to=EXACT_UP_TO if exact_up_to is None else exact_up_to,
+        shortlist=decided(shortlist, places=len(places), exact_up_to=exact_up_to),
         private_categories=PRIVATE_CATEGORIES if private_categories is None else private_categories,
     )
 
 
+def _has_reader(run: Run, method: Method) -> bool:
+    """Whether scores have a dear term that a shortlist could save."""
+    if not method.needs_training:
+        return False
+    from castpoi.model.ranker import CastPoiRanker
+
+    return isinstance(run.ranker, CastPoiRanker) and run.ranker.scorer.reader is not None
+
+
 def _scorer_and_reasoner(
-    run: Run, method: Method, places: PlaceBook, exact_up_to: int
+    run: Run, method: Method, places: PlaceBook, shortlist: Shortlist
 ) -> "tuple[PlaceScorer, Reasoner | None]":
     """Who scores and who explains; only the scores of CaST-POI have terms and a shortlist."""
     if method.needs_training:
@@ -149,7 +175,9 @@ def _scorer_and_reasoner(
         from castpoi.serving.shortlist import ShortlistScorer
 
         if isinstance(run.ranker, CastPoiRanker):
-            is_exact = len(places) <= exact_up_to
-            scorer = PlaceScorer if is_exact else ShortlistScorer
-            return scorer(run.ranker, places), Reasoner(run.ranker, places)
+            reasoner = Reasoner(run.ranker, places)
+            if shortlist.is_exact:
+                return PlaceScorer(run.ranker, places), reasoner
+            sizes = (size or len(places) for size in (shortlist.size, shortlist.size_new))
+            return ShortlistScorer(run.ranker, places, *sizes), reasoner
     return PlaceScorer(run.ranker, places), None

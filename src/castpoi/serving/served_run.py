@@ -36,15 +36,15 @@ class ServedRun:
         """Which model answers at this moment, and where it comes from."""
         return self._ready()[1]
 
-    def load(self, before: Callable[[Recommender], None] | None = None) -> Recommender:
+    def load(self, finish: Callable[[Recommender], Recommender] | None = None) -> Recommender:
         """Read the run anew and let it answer from now on; if that fails the former one stays.
 
-        `before` is done with the new recommender before anybody is answered by it.
+        What `finish` makes of the new recommender is what answers.
         """
         with self._loading:
             recommender = self._load()
-            if before is not None:
-                before(recommender)
+            if finish is not None:
+                recommender = finish(recommender)
             _ = recommender.places.number_of  # built before the first request, not within it
             self._current = recommender, model_card(recommender)
         return recommender
@@ -67,6 +67,7 @@ def model_card(recommender: Recommender) -> dict[str, Any]:
         "places": len(recommender.places),
         "private_categories": list(recommender.private_categories),
         "private_places": int(recommender.is_private.sum()),
+        "shortlist": recommender.shortlist.to_dict(),
         "settings": run.ranker.config,
         "trained_utc": manifest.get("ended_utc"),
         "versions": manifest.get("versions", {}),

@@ -9,6 +9,7 @@ from castpoi.errors import BrokenStore, CastPoiError
 from castpoi.serving.batcher import Batcher
 from castpoi.serving.city_import import CityImport
 from castpoi.serving.logs import log_event, log_failure
+from castpoi.serving.measured_shortlist import with_measured_shortlist
 from castpoi.serving.metrics import Metrics
 from castpoi.serving.recommendation import Recommendations
 from castpoi.serving.recommender import Recommender
@@ -45,16 +46,16 @@ class Service:
 
     async def begin(self) -> None:
         """Fill the store if it is new, load the run and be ready."""
-        await self._load(before=self._import_city)
+        await self._load(self._first_made_ready)
 
     async def reload(self) -> None:
         """Load the run anew beside the work that goes on; raises what is wrong with it."""
-        await self._load(before=None)
+        await self._load(self._made_ready)
 
-    async def _load(self, before: Callable[[Recommender], None] | None) -> None:
+    async def _load(self, finish: Callable[[Recommender], Recommender]) -> None:
         began = perf_counter()
         try:
-            recommender = await asyncio.to_thread(self.run.load, before)
+            recommender = await asyncio.to_thread(self.run.load, finish)
         except Exception as problem:
             self.metrics.reloads.labels("failed").inc()
             # what we say of a run names folders, never people
@@ -65,9 +66,13 @@ class Service:
         seconds = round(perf_counter() - began, 3)
         log_event("run loaded", model=recommender.model.replace(" ", ":"), seconds=seconds)
 
-    def _import_city(self, recommender: Recommender) -> None:
+    def _first_made_ready(self, recommender: Recommender) -> Recommender:
         if self.city is not None:
             self.city.fill(self.store, recommender.run)
+        return self._made_ready(recommender)
+
+    def _made_ready(self, recommender: Recommender) -> Recommender:
+        return with_measured_shortlist(recommender, self.store)
 
     async def close(self) -> None:
         """Finish what was begun and let go of the store."""

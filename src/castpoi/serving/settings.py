@@ -28,8 +28,8 @@ MOST_PLACES: Final = 20_000
 MOST_USERS: Final = 1000
 """Users listed at once."""
 
-SERVED_EXACTLY_UP_TO: Final = 20_000
-"""Larger vocabularies are served by a shortlist, which may miss what only the reader lifts."""
+SERVED_EXACTLY_UP_TO: Final = 2_000
+"""So few places are scored exactly in no time; above, a service looks for a shortlist."""
 
 PRIVATE_CATEGORIES: Final = ("Home (private)",)
 """Categories of places that are nobody's business but of those who have been there (Foursquare)."""

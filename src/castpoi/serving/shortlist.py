@@ -15,7 +15,6 @@ import torch
 from numpy.typing import NDArray
 
 from castpoi.model.ranker import CastPoiRanker
-from castpoi.model.scoring import SHORTLIST
 from castpoi.serving.history import History, end_to_end
 from castpoi.serving.place_book import PlaceBook
 from castpoi.serving.scores import PlaceScorer, Scores, log_sum_exp
@@ -26,10 +25,14 @@ _EVENLY_SPREAD: Final = 64
 class ShortlistScorer(PlaceScorer):
     """Scores a shortlist exactly and everything else roughly."""
 
-    def __init__(self, ranker: CastPoiRanker, places: PlaceBook, *, size: int = SHORTLIST) -> None:
+    def __init__(
+        self, ranker: CastPoiRanker, places: PlaceBook, size: int, size_new: int | None = None
+    ) -> None:
         super().__init__(ranker, places)
         self.castpoi = ranker
         self.size = size
+        # where no visited place may come, the reader decides more, and more has to be read for
+        self.size_new = size if size_new is None else size_new
         spread = np.linspace(0, len(places) - 1, min(_EVENLY_SPREAD, len(places)))
         self.evenly = np.unique(spread.astype(np.int64))  # [E]
 
@@ -39,13 +42,21 @@ class ShortlistScorer(PlaceScorer):
         """Score a shortlist exactly for each history, of at least k places. B, [B, P], [B]"""
         score = np.empty(is_allowed.shape, dtype=np.float32)
         is_eligible = np.zeros_like(is_allowed)
-        sizes = np.minimum(np.maximum(self.size, k), len(self.places))
+        asks_new = [
+            not allowed[history.place].any()
+            for history, allowed in zip(histories, is_allowed, strict=True)
+        ]
+        wanted = np.where(asks_new, self.size_new, self.size)  # [B]
+        sizes = np.minimum(np.maximum(wanted, k), len(self.places))
         # one size at a time, so that a large request changes nothing for those it is batched with
         for size in np.unique(sizes).tolist():
             group = np.flatnonzero(sizes == size)
-            score[group], is_eligible[group] = self._read_for(
-                [histories[each] for each in group.tolist()], is_allowed[group], size
-            )
+            own = [histories[each] for each in group.tolist()]
+            if size == len(self.places):
+                exact = super().read(own, is_allowed[group], k[group])
+                score[group], is_eligible[group] = exact.score, exact.is_eligible
+            else:
+                score[group], is_eligible[group] = self._read_for(own, is_allowed[group], size)
         return Scores(score=score, is_eligible=is_eligible, log_total=log_sum_exp(score))
 
     def _read_for(

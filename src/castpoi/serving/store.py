@@ -149,6 +149,15 @@ class VisitStore:
         with self._problems_told(), self._engine.connect() as connection:
             return [(row.user_id, row.visits) for row in connection.execute(statement)]
 
+    def some_users(self, most: int) -> list[str]:
+        """So many users at most, spread over the order in which they came."""
+        with self._problems_told(), self._engine.connect() as connection:
+            last = connection.execute(sa.select(sa.func.max(_USERS.c.number))).scalar() or 0
+            step = max(1, last // most)
+            statement = sa.select(_USERS.c.user_id).where(_USERS.c.number % step == 0)
+            ordered = statement.order_by(_USERS.c.number).limit(most)
+            return [row.user_id for row in connection.execute(ordered)]
+
     def counts(self) -> tuple[int, int]:
         """Number of users and of visits."""
         with self._problems_told(), self._engine.connect() as connection:

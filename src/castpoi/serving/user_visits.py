@@ -1,5 +1,6 @@
 """The visits of people the run's city knows, read from the city when first asked for."""
 
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -28,6 +29,15 @@ class UserVisits:
                 "this user has no check-ins in the run's city; give a history instead, or the id "
                 "as it stands in the city's users.parquet"
             )
+        return self._history(number)
+
+    def some(self, most: int) -> Iterator[History]:
+        """The histories of so many users at most, spread over all of them."""
+        count = self._city.users.height
+        for number in range(0, count, max(1, -(-count // most))):
+            yield self._history(number)
+
+    def _history(self, number: int) -> History:
         users = self._city.checkins[record.USER]
         start, end = (users.search_sorted(number, side=side) for side in ("left", "right"))
         own = self._city.checkins[start:end].select(pl.all().to_physical().cast(pl.Int64))
