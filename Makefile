@@ -3,7 +3,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do command 
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help install demo test lint bench format clean
+.PHONY: help install demo test lint audit bench format clean
 
 help:            ## Show this help
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -31,11 +31,17 @@ demo: install    ## The whole road on a synthetic city: prepare, train, evaluate
 test: .venv/.dev ## The fast test suite
 	@$(BIN)/python -m pytest -n auto -q
 
-lint: .venv/.dev ## ruff, mypy strict, import layers
+lint: .venv/.dev ## ruff, mypy strict, import layers, pinned dependencies
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python tools/check_pins.py
+	@$(BIN)/python -m pip --disable-pip-version-check check
+
+audit:           ## Known holes in what constraints.txt pins; asks an advisory service
+	@test -x .audit/bin/pip-audit || { $(PYTHON) -m venv .audit && .audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit==2.10.1; }
+	@.audit/bin/pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
 
 format: .venv/.dev ## Format the code and mend what ruff can mend
 	@$(BIN)/ruff check --fix .
@@ -45,4 +51,4 @@ bench: .venv/.bench ## Speed and memory, as ratios inside one run
 	@$(BIN)/python -m benchmarks
 
 clean:           ## Remove what make has built
-	@rm -rf .venv castpoi-demo
+	@rm -rf .venv .audit castpoi-demo
