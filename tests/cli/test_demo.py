@@ -4,7 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from castpoi.baselines.sequence_models import model_class
+from castpoi.cli.demo import _brief_training
 from castpoi.methods import METHODS
+from castpoi.training.sequence_config import SequenceTrainingConfig
+from castpoi.training.settings import changed, configs_of
 from tests.conftest import CommandLine
 
 
@@ -13,21 +17,58 @@ def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("demo") / "demo"
 
 
-def test_the_demo_leaves_a_city_a_run_and_a_result_of_what_needs_no_training(
-    castpoi: CommandLine, demo_folder: Path
+@pytest.fixture
+def few_methods(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """One method of each kind, as if castpoi knew no others."""
+    names = [METHODS.best.name, "sasrec", "srgnn", "popularity", "recent"]
+    monkeypatch.setattr(METHODS, "_by_name", {name: METHODS.named(name) for name in names})
+    return names
+
+
+def test_the_demo_leaves_a_city_a_run_of_the_best_and_a_result_of_every_method(
+    castpoi: CommandLine, demo_folder: Path, few_methods: list[str]
 ) -> None:
-    ended = castpoi("demo", "--out", demo_folder, "--users", 60, "--epochs", 1, "--json")
+    ended = castpoi("demo", "--out", demo_folder, "--users", 25, "--epochs", 1, "--json")
     assert ended.code == 0, ended.err
     methods = {row["method"] for row in ended.json["comparison"]["rows"]}
-    counted = {method.name for method in METHODS if not method.needs_training}
-    assert methods == {METHODS.best.name, *counted}
-    assert ended.json["run"]["method"] == METHODS.best.name
+    assert methods == set(few_methods)
+    assert ended.json["run"] == {"method": METHODS.best.name, "folder": str(demo_folder / "run")}
     for made in ("checkins.csv.gz", "city/manifest.json", "run/model.safetensors"):
         assert (demo_folder / made).is_file()
     again = castpoi("compare", demo_folder / "results", "--json")
     assert [(row["method"], row["metrics"]) for row in again.json["rows"]] == [
         (row["method"], row["metrics"]) for row in ended.json["comparison"]["rows"]
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "epochs", "passes"),
+    [
+        ("castpoi", 3, "3"),
+        ("target-attention", 3, "1"),
+        ("target-attention", 1, "1"),
+        ("srgnn", 3, "2"),
+        ("core", 3, "3"),
+    ],
+)
+def test_dear_methods_get_fewer_passes_but_never_none(name: str, epochs: int, passes: str) -> None:
+    training = _brief_training(METHODS.named(name), epochs)
+    assert training is not None
+    assert training.settings["epochs"] == passes
+
+
+def test_every_setting_of_the_demo_is_one_of_its_method() -> None:
+    for method in METHODS:
+        training = _brief_training(method, 3)
+        assert (training is None) == (not method.needs_training)
+        if training is None:
+            continue
+        assert not training.settings.keys() & method.settings.keys()
+        if training.preset is None:
+            configs_of(None, training.settings)  # raises for a name it does not know
+            continue
+        shape = model_class(method.name).config_class.preset(training.preset)
+        changed(shape, SequenceTrainingConfig.preset(training.preset), training.settings)
 
 
 def test_a_second_demo_needs_overwrite(castpoi: CommandLine, demo_folder: Path) -> None:
@@ -42,15 +83,3 @@ def test_the_demo_never_replaces_something_else(castpoi: CommandLine, tmp_path: 
     assert ended.code == 1
     assert "is not a demo; choose another --out" in ended.err
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
-
-
-def test_with_all_the_learned_baselines_are_trained_too(
-    castpoi: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    few = {name: METHODS.named(name) for name in ("sasrec", "popularity", "esasrec")}
-    monkeypatch.setattr(METHODS, "_by_name", few)
-    words = ("--out", tmp_path / "demo", "--users", 25, "--epochs", 1, "--all", "--json")
-    ended = castpoi("demo", *words)
-    assert ended.code == 0, ended.err
-    assert {row["method"] for row in ended.json["comparison"]["rows"]} == set(few)
-    assert (tmp_path / "demo" / "results" / "esasrec" / "manifest.json").is_file()
