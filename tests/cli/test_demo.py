@@ -45,6 +45,7 @@ def test_the_demo_leaves_a_city_a_run_of_the_best_and_a_result_of_every_method(
     ("name", "epochs", "passes"),
     [
         ("castpoi", 3, "3"),
+        ("castpoi-next", 3, "2"),
         ("target-attention", 3, "1"),
         ("target-attention", 1, "1"),
         ("srgnn", 3, "2"),
@@ -65,7 +66,7 @@ def test_every_setting_of_the_demo_is_one_of_its_method() -> None:
             continue
         assert not training.settings.keys() & method.settings.keys()
         if training.preset is None:
-            configs_of(None, training.settings)  # raises for a name it does not know
+            configs_of(method.default_preset, training.settings)  # raises for a name it lacks
             continue
         shape = model_class(method.name).config_class.preset(training.preset)
         changed(shape, SequenceTrainingConfig.preset(training.preset), training.settings)
