@@ -155,7 +155,7 @@ def test_damaged_weights_are_refused(town: City) -> None:
         CastPoiRanker.restore(ranker.config, {**arrays, "extra": np.zeros(1)})
     with pytest.raises(ValueError, match=r"weight popularity has shape \(3,\), not"):
         CastPoiRanker.restore(ranker.config, {**arrays, "popularity": np.zeros(3)})
-    with pytest.raises(KeyError, match="popularity"):
+    with pytest.raises(ValueError, match=r"it lacks popularity; is it of an earlier castpoi\?"):
         CastPoiRanker.restore(
             ranker.config, {name: each for name, each in arrays.items() if name != "popularity"}
         )

@@ -89,6 +89,9 @@ class CastPoiRanker:
         unknown = sorted(arrays.keys() - weights.keys() - {_LAT, _LON})
         if unknown:
             raise ValueError(f"the model has no weight {', '.join(unknown)}")
+        missing = sorted(weights.keys() - arrays.keys())
+        if missing:
+            raise ValueError(f"it lacks {', '.join(missing)}; is it of an earlier castpoi?")
         with torch.no_grad():
             for name, weight in weights.items():
                 if weight.shape != arrays[name].shape:
