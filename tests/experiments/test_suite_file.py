@@ -66,7 +66,7 @@ def test_all_has_both_tables_and_castpoi_only_once() -> None:
     ]  # fmt: skip
 
 
-def test_next_is_compared_with_castpoi_and_sasrec_and_loses_its_parts_one_by_one() -> None:
+def test_next_is_compared_with_castpoi_and_sasrec_and_its_parts_change_one_by_one() -> None:
     (table,) = read_suite("next").tables
     assert {row.preset for row in table.rows if row.method == "castpoi-next"} == {"next"}
     taken = {row.name: dict(row.settings) for row in table.rows if row.role == "ablation"}
@@ -76,7 +76,7 @@ def test_next_is_compared_with_castpoi_and_sasrec_and_loses_its_parts_one_by_one
     assert [taken[name] for name in drop.against] == [
         {"distance_gate": "false"},
         {"revisit_features": "paper"},
-        {"candidate_conditioning": "false"},
+        {"candidate_conditioning": "true"},
     ]
 
 

@@ -18,14 +18,14 @@ def test_the_default_is_the_fast_preset() -> None:
     assert ModelConfig() == ModelConfig.preset("fast")
 
 
-def test_next_is_fast_with_a_distance_gate_and_rich_features() -> None:
+def test_next_is_fast_with_a_distance_gate_and_rich_features_instead_of_the_reader() -> None:
     ours, fast = PRESETS["next"].to_dict(), PRESETS["fast"].to_dict()
     assert {name: ours[name] for name in ours if ours[name] != fast[name]} == {
+        "candidate_conditioning": False,
         "distance_gate": True,
         "revisit_features": "rich",
     }
     assert ours["distance_anchors"] == ["last", "home"]
-    assert ours["candidate_conditioning"]
 
 
 def test_the_four_terms_of_the_paper_are_there_whatever_is_switched_off() -> None:

@@ -12,8 +12,8 @@ the reader learns from the first step:
     spatial_start  paper: the bias of every distance starts at 0
                    fast:  it falls evenly from 1 (near) to -1 (far)
 
-`next` is ours: `fast` with a distance gate and a revisit gate that is told more (docs/decisions,
-12). All start from a reader that contributes nothing.
+`next` is ours: `fast` with a distance gate and a revisit gate that is told more instead of the
+reader (docs/decisions, 12). `paper` and `fast` start from a reader that contributes nothing.
 """
 
 import math
@@ -233,7 +233,10 @@ PRESETS: Final[Mapping[str, ModelConfig]] = {
     ),
     "fast": ModelConfig(),
     "next": ModelConfig(
-        revisit_features="rich", distance_gate=True, distance_anchors=("last", "home")
+        candidate_conditioning=False,
+        revisit_features="rich",
+        distance_gate=True,
+        distance_anchors=("last", "home"),
     ),
 }
 """The presets of the one model."""
