@@ -45,7 +45,7 @@ def test_the_demo_leaves_a_city_a_run_of_the_best_and_a_result_of_every_method(
     ("name", "epochs", "passes"),
     [
         ("castpoi", 3, "3"),
-        ("castpoi-next", 3, "2"),
+        ("castpoi-next", 3, "3"),
         ("target-attention", 3, "1"),
         ("target-attention", 1, "1"),
         ("srgnn", 3, "2"),

@@ -30,7 +30,7 @@ class TrainingConfig:
     windows_a_step: int = 2
     """Windows a step of the fast objective; each has up to `window` targets."""
     hard_candidates: int = 16
-    """Fast objective: candidates of a target that are the hardest by the other three terms."""
+    """Fast objective: candidates of a target that are the hardest by the other terms."""
     drawn_candidates: int = 20
     """Fast objective: candidates of a target drawn from all others, for which they stand."""
 

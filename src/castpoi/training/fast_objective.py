@@ -50,7 +50,7 @@ class FastConfig:
     windows_a_step: int = 2
     """Windows in a batch; each has up to 50 targets."""
     hard_candidates: int = 16
-    """Hardest places by the other three terms among a target's candidates."""
+    """Hardest places by the other terms among a target's candidates."""
     drawn_candidates: int = 20
     """Candidates drawn from all other places; they stand for all of these."""
     explore_weight: float = 1.5
