@@ -57,9 +57,22 @@ def test_reasons_show_the_term_of_a_distance_gate(
     assert sum(terms) == pytest.approx(score, abs=0.005)
 
 
+def test_reasons_without_a_reader_show_what_the_score_owes_to_visits(
+    castpoi: CommandLine, tmp_path: Path, day: Path
+) -> None:
+    run = small_run(tmp_path, candidate_conditioning=False)
+    ended = castpoi("recommend", run, "--history", day, "--explain")
+    assert "read of" not in ended.out
+    assert re.search(r"\d% owed to Park, here, .*; score without it -?\d", ended.out)
+    assert ended.out.endswith(
+        "Owed to a visit: its share of what the score would lose without one of the last 50 "
+        "visits.\n"
+    )
+
+
 def test_a_script_reads_the_words_of_the_api(castpoi: CommandLine, run: Path, day: Path) -> None:
     ended = castpoi("recommend", run, "--history", day, "--explain", "--json", "--k", 3)
-    assert ended.json.keys() == {"recommendations", "model", "seconds", "remarks"}
+    assert ended.json.keys() == {*("recommendations", "model", "seconds", "remarks", "visits_by")}
     assert len(ended.json["recommendations"]) == 3
     for each in ended.json["recommendations"]:
         assert sum(each["terms"].values()) == pytest.approx(each["score"], abs=1e-5)

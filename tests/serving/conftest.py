@@ -31,5 +31,12 @@ def near_sighted(tmp_path_factory: pytest.TempPathFactory) -> Recommender:
 
 
 @pytest.fixture(scope="session")
+def unread(tmp_path_factory: pytest.TempPathFactory) -> Recommender:
+    """The same without a reader, as castpoi-next is."""
+    parts = OUR_PARTS | {"candidate_conditioning": False}
+    return load(small_run(tmp_path_factory.mktemp("unread"), **parts))
+
+
+@pytest.fixture(scope="session")
 def recommender(run_folder: Path) -> Recommender:
     return load(run_folder)

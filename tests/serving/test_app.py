@@ -37,7 +37,7 @@ def places(answer: dict[str, Any]) -> list[str]:
 def test_the_service_says_what_the_recommender_says(live: Live, recommender: Recommender) -> None:
     answer = live.recommend(history=MORNING, k=3, explain=True)
     wanted = recommender.recommend(MORNING, k=3, explain=True).to_dict()
-    assert answer.keys() == {"recommendations", "model", "seconds", "remarks"}
+    assert answer.keys() == {"recommendations", "model", "seconds", "remarks", "visits_by"}
     assert answer["recommendations"] == wanted["recommendations"]
     assert answer["model"] == wanted["model"]
     first = answer["recommendations"][0]
@@ -147,6 +147,7 @@ def test_the_card_says_which_model_answers(live: Live, recommender: Recommender)
     assert card["method"] == "castpoi"
     assert card["fingerprint"] == recommender.run.fingerprint
     assert (card["seed"], card["places"], card["metrics"]) == (3, 5, None)
+    assert card["visits_by"] == "attention"
     assert card["model"] == live.recommend(history=[])["model"]
 
 

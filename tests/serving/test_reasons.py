@@ -4,16 +4,23 @@ import numpy as np
 import pytest
 import torch
 
+from castpoi.checkins.trajectory import Histories
+from castpoi.model.castpoi import Encoded
 from castpoi.model.config import PAPER_TERMS
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.serving.history import end_to_end, history_of
 from castpoi.serving.reasons import Reasoner
 from castpoi.serving.recommender import Recommender, load
+from castpoi.serving.request import Request, Visit
 from tests.contract import odd_city
 from tests.serving.small_run import DAY, OUR_PARTS, small_book, small_ranker, small_run
 
 ASKED = "2012-04-04T09:00:00-04:00"
 ALL = np.arange(5)
+MONTHS = [
+    Visit(each.place, f"2012-{1 + day // 28:02}-{1 + day % 28:02}T{str(each.at)[11:]}")
+    for day, each in enumerate(DAY * 18)
+][:120]
 Explained = tuple[Recommender, CastPoiRanker, tuple[str, ...]]
 
 
@@ -143,11 +150,93 @@ def test_time_ago_is_counted_from_the_last_visit_unless_told(recommender: Recomm
     assert each.sentence.startswith("You were here 2 times, last 9 hours ago; within 450 m of")
 
 
-def test_a_model_without_a_reader_has_terms_but_looks_at_no_visit(tmp_path: Path) -> None:
-    blind = load(small_run(tmp_path, candidate_conditioning=False))
-    for each in blind.recommend(DAY, explain=True):
+def test_a_model_without_a_reader_names_the_visits_without_which_the_score_falls_most(
+    unread: Recommender,
+) -> None:
+    for each in unread.recommend(DAY, explain=True, at=ASKED):
+        falls = {}
+        for left_out in DAY:
+            fewer = [visit for visit in DAY if visit != left_out]
+            (again,) = unread.recommend(fewer, candidates=[each.place], at=ASKED)
+            falls[left_out.at] = each.score - again.score
+        lost = {at: fall for at, fall in falls.items() if fall > 0}
+        worst = sorted(lost, key=lambda at: -lost[at])[:5]
+        visits = each.visits or ()
+        assert [visit.at.isoformat() for visit in visits] == worst
+        assert [visit.weight for visit in visits] == pytest.approx(
+            [lost[at] / sum(lost.values()) for at in worst], abs=1e-4
+        )
+        assert [visit.score_without for visit in visits] == pytest.approx(
+            [each.score - lost[at] for at in worst], abs=1e-5
+        )
         assert each.terms is not None
-        assert (each.terms.reader, each.visits) == (0.0, ())
+        assert each.terms.reader == 0.0
+
+
+def test_some_visits_speak_for_a_place_and_some_against_it(unread: Recommender) -> None:
+    # else the tests of missed visits would show little
+    named = [each.visits or () for each in unread.recommend(DAY, explain=True)]
+    assert all(0 < len(visits) <= 5 for visits in named)
+    assert any(len(visits) < 5 for visits in named)
+    assert len({visits[0].at for visits in named}) > 1
+
+
+def test_an_only_visit_is_named_where_the_score_is_above_the_popularity_of_the_place(
+    unread: Recommender,
+) -> None:
+    told = list(unread.recommend(DAY[:1], explain=True))
+    alone = {each.place: each.score for each in unread.recommend([])}
+    assert {each.score > alone[each.place] for each in told} == {True, False}
+    for each in told:
+        named = [(visit.weight, visit.score_without) for visit in each.visits or ()]
+        wanted = [(1.0, alone[each.place])] if each.score > alone[each.place] else []
+        assert named == wanted
+
+
+def test_without_a_history_there_is_no_visit_to_miss(unread: Recommender) -> None:
+    assert [each.visits for each in unread.recommend([], explain=True)] == [()] * 5
+
+
+def test_many_at_a_time_miss_the_same_visits_as_each_alone(unread: Recommender) -> None:
+    requests = [
+        Request.of(history=DAY, explain=True, new_only=True, k=1),
+        Request.of(history=[], explain=True),
+        Request.of(history=DAY[:3], explain=True, candidates=["cafe", "park"]),
+    ]
+    for request, together in zip(requests, unread.recommend_many(requests), strict=True):
+        (alone,) = unread.recommend_many([request])
+        for one, other in zip(alone, together, strict=True):
+            assert [visit.at for visit in one.visits or ()] == [
+                visit.at for visit in other.visits or ()
+            ]
+            assert [visit.weight for visit in one.visits or ()] == pytest.approx(
+                [visit.weight for visit in other.visits or ()], abs=1e-4
+            )
+
+
+def test_of_a_long_history_the_last_fifty_visits_are_left_out_by_turns() -> None:
+    ranker = small_ranker(odd_city(), candidate_conditioning=False)
+    (history, _), read = history_of(MONTHS, small_book()), []
+    encode = ranker.encode
+
+    def counted(histories: Histories) -> Encoded:
+        read.append(len(histories))
+        return encode(histories)
+
+    ranker.encode = counted  # type: ignore[method-assign]
+    score = ranker.score(encode(end_to_end([history])), ALL)[0]
+    (reasons,) = Reasoner(ranker, small_book(), shown=100).reasons([history], [ALL], [score])
+    assert read == [1, 50]  # the history itself, and once for all five places
+    assert all(visit.visit >= 70 for reason in reasons for visit in reason.visits)
+
+
+def test_an_answer_tells_what_the_weight_of_a_visit_is(
+    recommender: Recommender, unread: Recommender
+) -> None:
+    for each, word in ((recommender, "attention"), (unread, "counterfactual")):
+        assert each.visits_by == word
+        assert each.recommend(DAY, explain=True).to_dict()["visits_by"] == word
+        assert each.recommend(DAY).visits_by is None
 
 
 def test_many_visits_are_left_out_in_several_goes(monkeypatch: pytest.MonkeyPatch) -> None:

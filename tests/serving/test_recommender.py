@@ -184,7 +184,7 @@ def test_a_bad_request_is_told_before_any_is_answered(recommender: Recommender) 
 
 def test_an_answer_speaks_the_words_of_the_api(recommender: Recommender) -> None:
     answer = json.loads(json.dumps(recommender.recommend(DAY, explain=True).to_dict()))
-    assert answer.keys() == {"recommendations", "model", "seconds", "remarks"}
+    assert answer.keys() == {"recommendations", "model", "seconds", "remarks", "visits_by"}
     first = answer["recommendations"][0]
     assert list(first) == [
         *("place", "name", "category", "lat", "lon", "score", "probability"),

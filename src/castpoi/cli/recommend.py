@@ -109,15 +109,23 @@ def recommend(
 
 def show(console: Console, answer: "Recommendations") -> None:
     """Print recommendations as a table, and below it the reason for each."""
+    from castpoi.serving.missed_visits import LEFT_OUT
+
     console.table(
         ["", "place", "category", "km", "%", "score"],
         [_row(rank, each) for rank, each in enumerate(answer, start=1)],
         title=f"Where next ({answer.model})",
         left=3,
     )
+    is_read = answer.visits_by == "attention"
     for rank, each in enumerate(answer, start=1):
         console.say(f"{rank}. {_label(each)}: {each.sentence}")
-        _show_reasons(console, each)
+        _show_reasons(console, each, "read of" if is_read else "owed to")
+    if not is_read and any(each.visits for each in answer):
+        console.say(
+            f"Owed to a visit: its share of what the score would lose without one of the last "
+            f"{LEFT_OUT} visits."
+        )
 
 
 def _row(rank: int, each: "Recommendation") -> list[str]:
@@ -126,7 +134,7 @@ def _row(rank: int, each: "Recommendation") -> list[str]:
     return [str(rank), each.name or each.place, each.category or "-", km, percent, score]
 
 
-def _show_reasons(console: Console, each: "Recommendation") -> None:
+def _show_reasons(console: Console, each: "Recommendation", weighed: str) -> None:
     from castpoi.serving.sentence import ago_words, distance_words
 
     if each.terms is None:
@@ -136,7 +144,7 @@ def _show_reasons(console: Console, each: "Recommendation") -> None:
     for visit in each.visits or ():
         where = "here" if visit.place == each.place else f"{distance_words(visit.distance_km)} away"
         console.say(
-            f"   {visit.weight:6.1%} read of {_label(visit)}, {where}, "
+            f"   {visit.weight:6.1%} {weighed} {_label(visit)}, {where}, "
             f"{ago_words(60 * visit.hours_ago)}; score without it {visit.score_without:.3f}"
         )
     console.say()

@@ -2,6 +2,8 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from castpoi.serving.recommendation import VisitsBy
+
 
 class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -18,7 +20,7 @@ class Terms(_Answer):
 
 
 class ReasonVisit(_Answer):
-    """A past visit that the reader looked at for a candidate."""
+    """A past visit that is named as a reason for a candidate."""
 
     place: str
     name: str | None
@@ -54,6 +56,8 @@ class RecommendAnswer(_Answer):
     model: str
     seconds: float
     remarks: list[str]
+    visits_by: VisitsBy | None
+    """What the weights of visits are; None unless visits are asked for and can be told."""
 
 
 class VisitsReceipt(_Answer):
@@ -144,6 +148,8 @@ class ModelCard(_Answer):
     private_places: int
     """Places of these categories: recommended only to those who have been there."""
     shortlist: ShortlistCard
+    visits_by: VisitsBy | None
+    """What the weights of visits are; None if the method cannot tell visits."""
     settings: dict[str, object]
     trained_utc: str | None
     versions: dict[str, str]

@@ -17,12 +17,13 @@ from castpoi.serving.recommendation import (
     Recommendations,
     TermValues,
     VisitReason,
+    VisitsBy,
 )
 from castpoi.serving.scores import PlaceScorer, Scores
 from castpoi.serving.sentence import sentence_of
 
 if TYPE_CHECKING:  # it needs torch, which counted methods do without
-    from castpoi.serving.reasons import Attended, Reason, Reasoner
+    from castpoi.serving.reasons import Reason, Reasoner, Witness
 
 _HOUR_US: Final = 3_600_000_000
 
@@ -45,6 +46,11 @@ class Answerer:
         self.model = model
         self.method = method
 
+    @property
+    def visits_by(self) -> VisitsBy | None:
+        """What the weights of visits mean; None for methods that cannot tell visits."""
+        return None if self.reasoner is None else self.reasoner.visits_by
+
     def answer(self, questions: Sequence[Question], work: Stopwatch) -> list[Recommendations]:
         """One answer a question, as it would be alone."""
         if not questions:
@@ -66,6 +72,7 @@ class Answerer:
                 model=self.model,
                 seconds=work.seconds,
                 remarks=(*question.remarks, *self._remarks(question)),
+                visits_by=self.visits_by if question.explain else None,
             )
             for question, found in zip(questions, answers, strict=True)
         ]
@@ -143,7 +150,7 @@ class Answerer:
         if reason is None:
             return None, None
         return reason.terms, tuple(
-            self._visit(question, place, attended) for attended in reason.visits
+            self._visit(question, place, witness) for witness in reason.visits
         )
 
     def _popularity_alone(self, score: float) -> TermValues:
@@ -151,8 +158,8 @@ class Answerer:
         names = PAPER_TERMS if self.reasoner is None else self.reasoner.term_names
         return TermValues(**dict.fromkeys(names, 0.0) | {"popularity": score})
 
-    def _visit(self, question: Question, place: int, attended: "Attended") -> VisitReason:
-        history, visit = question.history, attended.visit
+    def _visit(self, question: Question, place: int, witness: "Witness") -> VisitReason:
+        history, visit = question.history, witness.visit
         visited, at_us = int(history.place[visit]), int(history.at_us[visit])
         km = self.places.km_from(self.places.point(place), np.array([visited]))
         return VisitReason(
@@ -161,7 +168,7 @@ class Answerer:
             category=self.places.categories[visited],
             at=local_datetime(at_us, int(history.offset_minutes[visit])),
             hours_ago=(question.at_us - at_us) / _HOUR_US,
-            weight=attended.weight,
+            weight=witness.weight,
             distance_km=float(km[0]),
-            score_without=attended.score_without,
+            score_without=witness.score_without,
         )

@@ -1,13 +1,14 @@
-"""Reasons: the terms of a score, where the reader looked, and what if it had not.
+"""Reasons: the terms of a score, the visits that speak for it, and what if they were not.
 
 The weight of a visit is the reader's attention, mean over heads and layers. A weight says where
 the reader looked, not what came of it; the *counterfactual* does: the score of the candidate
-after the same history without the visit, encoded and scored anew.
+after the same history without the visit, encoded and scored anew. Where a model has no reader, the
+weight is made of counterfactuals: the visit's share of what the score would lose.
 
 Shapes: B histories, C candidates, T slots of the reader's window.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,18 +19,22 @@ from numpy.typing import NDArray
 from castpoi.model.castpoi import Terms
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.serving.history import History, end_to_end
+from castpoi.serving.missed_visits import left_out, most_missed
 from castpoi.serving.place_book import PlaceBook
-from castpoi.serving.recommendation import TermValues
+from castpoi.serving.recommendation import TermValues, VisitsBy
 
 VISITS_SHOWN: Final = 5
 """Visits that explain one recommendation at most."""
 
 _AT_ONCE: Final = 64  # histories without one of their visits; bounds memory
 
+_Named = list[list[tuple[int, float]]]  # visits and weights for every candidate, heaviest first
+_Without = list[dict[int, list[float]]]  # of every history: visit -> score of every candidate
+
 
 @dataclass(frozen=True, kw_only=True)
-class Attended:
-    """A visit the reader looked at for a candidate."""
+class Witness:
+    """A visit that is named as a reason for a candidate."""
 
     visit: int
     """Which visit of the history, oldest 0."""
@@ -42,7 +47,7 @@ class Reason:
     """Why a candidate has its score."""
 
     terms: TermValues
-    visits: tuple[Attended, ...]
+    visits: tuple[Witness, ...]
     """Heaviest first."""
 
 
@@ -69,6 +74,11 @@ class Reasoner:
         """The terms that every score of its model has."""
         return self.ranker.model.config.terms
 
+    @property
+    def visits_by(self) -> VisitsBy:
+        """How visits are found and weighed: where the reader looks, or by what is missed."""
+        return "counterfactual" if self.ranker.scorer.reader is None else "attention"
+
     def reasons(
         self,
         histories: Sequence[History],
@@ -77,19 +87,24 @@ class Reasoner:
     ) -> list[list[Reason]]:
         """Why each history's chosen places, at least one each, have their scores. B, B of [C]"""
         terms = self._terms(histories, chosen)
-        looked = list(self._looked(terms, histories, chosen))
-        without = self._without(histories, chosen, looked)
+        if self.visits_by == "attention":
+            named = list(self._looked(terms, histories, chosen))
+            without = self._without(histories, chosen, [_visits_of(each) for each in named])
+        else:
+            by_turns = [left_out(len(history)) for history in histories]
+            without = self._without(histories, chosen, by_turns)
+            named = list(self._missed(scores, without))
         return [
             [
                 Reason(
                     terms=self._values(terms, each, column, float(scores[each][column])),
                     visits=tuple(
-                        Attended(
+                        Witness(
                             visit=visit,
                             weight=weight,
-                            score_without=without[_Pair(each, visit)][column],
+                            score_without=without[each][visit][column],
                         )
-                        for visit, weight in looked[each][column]
+                        for visit, weight in named[each][column]
                     ),
                 )
                 for column in range(len(chosen[each]))
@@ -111,12 +126,11 @@ class Reasoner:
 
     def _looked(
         self, terms: Terms, histories: Sequence[History], chosen: Sequence[NDArray[np.int64]]
-    ) -> Iterator[list[list[tuple[int, float]]]]:
-        """Visits and weights for every candidate of every history, heaviest first."""
+    ) -> Iterator[_Named]:
+        """The visits that the reader looked at most, for the candidates of each history."""
         attention = terms.attention_by_visit.cpu().numpy()  # [B, C, T]
-        has_reader = len(terms.attention) > 0
         for each, history in enumerate(histories):
-            seen = min(len(history), attention.shape[2]) if has_reader else 0
+            seen = min(len(history), attention.shape[2])
             weights = attention[each, :, attention.shape[2] - seen :]  # [C, seen]
             first = len(history) - seen
             by_candidate = []
@@ -125,24 +139,31 @@ class Reasoner:
                 by_candidate.append([(first + int(v), float(weight[v])) for v in order])
             yield by_candidate
 
+    def _missed(self, scores: Sequence[NDArray[np.float32]], without: _Without) -> Iterator[_Named]:
+        """The visits whose absence lowers the score most, for the candidates of each history."""
+        for own, by_visit in zip(scores, without, strict=True):
+            yield [
+                most_missed(
+                    score, {visit: lower[column] for visit, lower in by_visit.items()}, self.shown
+                )
+                for column, score in enumerate(own.tolist())
+            ]
+
     def _without(
         self,
         histories: Sequence[History],
         chosen: Sequence[NDArray[np.int64]],
-        looked: Sequence[Sequence[Sequence[tuple[int, float]]]],
-    ) -> dict[_Pair, list[float]]:
-        """The scores of all chosen places after every history without every visit looked at."""
-        pairs = [
-            _Pair(each, visit)
-            for each, by_candidate in enumerate(looked)
-            for visit in sorted({visit for visits in by_candidate for visit, _ in visits})
-        ]
-        found: dict[_Pair, list[float]] = {}
+        visits: Sequence[Iterable[int]],
+    ) -> _Without:
+        """The scores of all chosen places after every history without each of these visits."""
+        pairs = [_Pair(each, visit) for each, own in enumerate(visits) for visit in own]
+        found: _Without = [{} for _ in histories]
         for start in range(0, len(pairs), _AT_ONCE):
             part = pairs[start : start + _AT_ONCE]
             fewer = [histories[pair.history].without(pair.visit) for pair in part]
             places = [chosen[pair.history] for pair in part]
-            found.update(zip(part, self._rescore(fewer, places), strict=True))
+            for pair, scores in zip(part, self._rescore(fewer, places), strict=True):
+                found[pair.history][pair.visit] = scores
         return found
 
     def _rescore(
@@ -154,6 +175,11 @@ class Reasoner:
             # as everywhere in serving, nothing left to read leaves the popularity of the place
             kept = score[: len(own)] if len(history) else self.places.log_popularity[own]
             yield kept.astype(np.float64).tolist()
+
+
+def _visits_of(named: _Named) -> list[int]:
+    """The visits named for any candidate of a history, oldest first."""
+    return sorted({visit for visits in named for visit, _ in visits})
 
 
 def _beside(places: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:

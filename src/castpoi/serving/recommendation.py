@@ -3,7 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
+
+VisitsBy = Literal["attention", "counterfactual"]
+"""What a visit's weight is: the reader's attention, or a share of what a score would lose."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +36,7 @@ class TermValues:
 
 @dataclass(frozen=True, kw_only=True)
 class VisitReason:
-    """A past visit that the reader looked at for a candidate."""
+    """A past visit that is named as a reason for a candidate."""
 
     place: str
     """Id of the visited place."""
@@ -44,7 +47,8 @@ class VisitReason:
     hours_ago: float
     """Hours from the visit to the moment of asking."""
     weight: float
-    """Share of the reader's attention, mean over heads and layers; all visits sum to 1."""
+    """Share of the reader's attention, mean over heads and layers; without a reader, of what the
+    score would lose without one of the last visits. All visits sum to 1, those named to less."""
     distance_km: float
     """From the visited place to the candidate."""
     score_without: float
@@ -89,7 +93,7 @@ class Recommendation:
     terms: TermValues | None = None
     """None unless asked for, and for methods whose score has no terms."""
     visits: tuple[VisitReason, ...] | None = None
-    """The visits the reader looked at most, heaviest first; None as the terms."""
+    """The visits that speak for it most, heaviest first; None as the terms."""
 
     def to_dict(self) -> dict[str, Any]:
         """The recommendation in the words of the API."""
@@ -117,6 +121,8 @@ class Recommendations:
     """Wall time of the answer, and of all that were given with it."""
     remarks: tuple[str, ...] = ()
     """What was left out or assumed, in sentences."""
+    visits_by: VisitsBy | None = None
+    """What the weights of visits mean; None where no visits are asked for or can be told."""
 
     def __iter__(self) -> Iterator[Recommendation]:
         return iter(self.recommendations)
@@ -131,4 +137,5 @@ class Recommendations:
             "model": self.model,
             "seconds": self.seconds,
             "remarks": list(self.remarks),
+            "visits_by": self.visits_by,
         }

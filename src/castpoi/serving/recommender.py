@@ -20,7 +20,7 @@ from castpoi.run import Run, load_run, read_places
 from castpoi.serving.answering import Answerer
 from castpoi.serving.place_book import PlaceBook
 from castpoi.serving.question import Question, put
-from castpoi.serving.recommendation import Recommendations
+from castpoi.serving.recommendation import Recommendations, VisitsBy
 from castpoi.serving.request import DEFAULT_K, Request, Visit
 from castpoi.serving.scores import PlaceScorer
 from castpoi.serving.settings import PRIVATE_CATEGORIES
@@ -62,6 +62,11 @@ class Recommender:
     def model(self) -> str:
         """Which model answers: its method and the beginning of its SHA-256."""
         return f"{self.run.method} {self.run.manifest['model_sha256'][:12]}"
+
+    @property
+    def visits_by(self) -> VisitsBy | None:
+        """What the weights of visits in reasons mean; None if the method cannot tell visits."""
+        return self._answerer.visits_by
 
     def with_shortlist(self, shortlist: Shortlist) -> "Recommender":
         """The same run, which reads for a shortlist of another size."""

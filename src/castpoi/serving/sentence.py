@@ -4,7 +4,7 @@
     New to you; 2.3 km from your last visit
 
 It tells what is true of the place and the history; which part of it moved the model, the terms
-and the attended visits tell. It holds no coordinate.
+and the visits of the reasons tell. It holds no coordinate.
 """
 
 from typing import Final

@@ -68,6 +68,7 @@ def model_card(recommender: Recommender) -> dict[str, Any]:
         "private_categories": list(recommender.private_categories),
         "private_places": int(recommender.is_private.sum()),
         "shortlist": recommender.shortlist.to_dict(),
+        "visits_by": recommender.visits_by,
         "settings": run.ranker.config,
         "trained_utc": manifest.get("ended_utc"),
         "versions": manifest.get("versions", {}),
