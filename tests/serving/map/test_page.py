@@ -142,6 +142,22 @@ def test_a_clicked_recommendation_tells_its_reasons_and_draws_lines_to_visits(
     until(page, "castpoi.atlas.map.queryRenderedFeatures({layers: ['reasons']}).length > 0")
 
 
+def test_without_a_reader_the_lines_lead_to_the_visits_that_would_be_missed(
+    unread: Recommender, tmp_path: Path, open_page: Callable[..., Page]
+) -> None:
+    with living(service_of(unread, tmp_path)) as ours:
+        remember(ours, "ann")
+        first = ours.recommend(user="ann", explain=True)["recommendations"][0]
+        page = open_page(ours, has_webgl=True)
+        choose(page, "ann")
+        page.locator(".row-button").first.click()
+        expect(page.locator(".reasons h3").last).to_have_text(
+            "The visits it would miss most, by share of what the score would lose"
+        )
+        assert page.locator(".witnesses li").count() == len(first["visits"]) > 0
+        until(page, "castpoi.atlas.map.queryRenderedFeatures({layers: ['reasons']}).length > 0")
+
+
 def test_the_bars_of_the_terms_go_on_with_that_of_the_distance_gate(
     near_sighted: Recommender, tmp_path: Path, open_page: Callable[..., Page]
 ) -> None:

@@ -91,8 +91,8 @@ class Atlas {
     this.pins.show(recommendations, onChoose);
   }
 
-  /** Draws lines from a candidate to the visits that explain it, thick by attention. */
-  showReasons(candidate, visits) {
+  /** Draws lines from a candidate to the visits that explain it, thick by weight: a share `of` something. */
+  showReasons(candidate, visits, of = "") {
     this.pins.choose(candidate?.place ?? null);
     this.#fade(candidate !== null);
     const heaviest = Math.max(...visits.map((visit) => visit.weight), 1e-9);
@@ -106,7 +106,7 @@ class Atlas {
         point(visit, {
           title: titleOf(visit),
           at: visit.at,
-          told: `${percent(visit.weight)} of the attention, ${kilometres(visit.distance_km)} away`,
+          told: `${percent(visit.weight)} ${of}, ${kilometres(visit.distance_km)} away`,
         }),
       ),
     );

@@ -15,7 +15,7 @@ import { hint, invite, showProblem, showRemarks, toast } from "./notice.js";
 import { FAMILIES, familyOf, paletteOf } from "./palette.js";
 import { Past } from "./past.js";
 import { openRow, showRanking, showWaiting } from "./ranking.js";
-import { reasonsFor } from "./reasons.js";
+import { reasonsFor, shareWords } from "./reasons.js";
 import { explain, findPlaces, modelCard, recommend, useKey } from "./service.js";
 import { setSheet, startSheet } from "./sheet.js";
 import { followTheme, isDark } from "./theme.js";
@@ -148,12 +148,12 @@ async function choose(place) {
   const { k: _, ...filters } = chosenFilters();
   const question = { ...past.question, ...filters, k: 1, candidates: [place] };
   try {
-    const { recommendations } = await explain(question, underWay.signal);
+    const { recommendations, visits_by: visitsBy } = await explain(question, underWay.signal);
     if (chosen !== place) return;
     const [told] = recommendations;
-    openRow(place, reasonsFor(told, places));
+    openRow(place, reasonsFor(told, places, visitsBy));
     const witnesses = located(told.visits ?? []);
-    atlas.showReasons(told, witnesses);
+    atlas.showReasons(told, witnesses, shareWords(visitsBy));
     const around = witnesses.length ? witnesses : located(past.all.slice(-1));
     atlas.fit([told, ...around], { closest: 14.5 });
   } catch (problem) {

@@ -11,13 +11,25 @@ const TERMS = [
   ["distance", "Distance", "What it counts to be near the places this person starts from"],
 ];
 
+// What the weight of a visit is, by the service's word for it.
+const WEIGHED = {
+  attention: { heading: "The visits it looked at most", share: "of the attention" },
+  counterfactual: {
+    heading: "The visits it would miss most, by share of what the score would lose",
+    share: "of what the score would lose",
+  },
+};
+
+/** What a visit has a share of: `of the attention`. */
+export const shareWords = (visitsBy) => WEIGHED[visitsBy]?.share ?? "";
+
 /** The reasons for a recommendation as an element; `places` knows names and kinds by id. */
-export function reasonsFor(recommendation, places) {
+export function reasonsFor(recommendation, places, visitsBy) {
   const { sentence, terms, visits, score } = recommendation;
   const parts = [element("p", { className: "sentence", textContent: sentence })];
   if (terms) parts.push(heading("The score and what it is made of"), waterfall(terms, score));
   if (visits?.length) {
-    parts.push(heading("The visits it looked at most"), witnesses(recommendation, places));
+    parts.push(heading(WEIGHED[visitsBy].heading), witnesses(recommendation, places));
   }
   if (!terms && !visits) {
     parts.push(element("p", { textContent: "This method counts; its score has no terms to show." }));
