@@ -1,4 +1,4 @@
-"""Reasons: the terms of a score, the visits that speak for it, and what if they were not.
+"""Reasons: the terms of a score, the visits named for it, and what if they were not.
 
 The weight of a visit is the reader's attention, mean over heads and layers. A weight says where
 the reader looked, not what came of it; the *counterfactual* does: the score of the candidate

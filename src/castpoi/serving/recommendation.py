@@ -93,7 +93,7 @@ class Recommendation:
     terms: TermValues | None = None
     """None unless asked for, and for methods whose score has no terms."""
     visits: tuple[VisitReason, ...] | None = None
-    """The visits that speak for it most, heaviest first; None as the terms."""
+    """The visits named as reasons, heaviest first; None as the terms."""
 
     def to_dict(self) -> dict[str, Any]:
         """The recommendation in the words of the API."""

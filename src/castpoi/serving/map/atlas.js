@@ -91,7 +91,7 @@ class Atlas {
     this.pins.show(recommendations, onChoose);
   }
 
-  /** Draws lines from a candidate to the visits that explain it, thick by weight: a share `of` something. */
+  /** Draws lines from a candidate to the visits that explain it; their weight is a share `of` what. */
   showReasons(candidate, visits, of = "") {
     this.pins.choose(candidate?.place ?? null);
     this.#fade(candidate !== null);
