@@ -1,4 +1,8 @@
-"""The map in a real browser: headless Chromium, driven over the real service."""
+"""The map in a real browser: headless Chromium, driven over the real service.
+
+The browser is closed after each module: while it is open, its event loop runs in this thread, and
+other tests could not run theirs.
+"""
 
 import os
 import shutil
@@ -21,7 +25,7 @@ FLAGS: Final = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("the map is tested in Chromium: apt-get install chromium")
@@ -33,7 +37,7 @@ def browser() -> Iterator[Browser]:
         chromium.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def live(recommender: Recommender, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """A service that knows Ann; who changes visits uses somebody else."""
     with living(service_of(recommender, tmp_path_factory.mktemp("store"))) as service:
