@@ -24,6 +24,7 @@ import polars as pl
 from benchmarks.clients import Order, Told, ask
 from benchmarks.learning import city_of_new_yorks_size
 from castpoi.checkins import record
+from castpoi.methods import METHODS
 from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import new_model
 from castpoi.model.config import ModelConfig
@@ -50,12 +51,17 @@ TOP: Final = 10
 class Size:
     """How long and how much is measured."""
 
-    vocabularies: tuple[int, ...] = (5_000, 100_000)
+    runs: tuple[tuple[str, int], ...] = (
+        ("castpoi", 5_000),
+        ("castpoi-next", 5_000),
+        ("castpoi-next", 100_000),
+    )
+    """Method and number of places."""
     seconds: float = 10
     """Of 1 and of 16 clients, and of each other measurement."""
     crowd_seconds: float = 60
     """Of 64 clients."""
-    steady_requests: int = 5_000
+    steady_requests: int = 2_000
     """Over which memory is watched."""
     people: int = 500
     """Of the run whose shortlist is compared with exact scores."""
@@ -72,17 +78,17 @@ def service_for_long(folder: Path, checkins: int) -> dict[str, Any]:
 
 
 def measure_service(folder: Path, size: Size) -> dict[str, Any]:
-    """All numbers of the service: a group a vocabulary, and the agreement of the shortlist."""
+    """All numbers of the service: a group a run, and the agreement of the shortlist."""
     rows: dict[str, Any] = {}
-    for places in size.vocabularies:
-        run = untrained_run(folder / f"untrained-{places}", places)
-        for name, row in _of_vocabulary(run, places, size).items():
-            rows[f"{places}_{name}"] = row
+    for method, places in size.runs:
+        run = untrained_run(folder / f"untrained-{method}-{places}", method, places)
+        for name, row in _of_run(run, places, size).items():
+            rows[f"{method}_{places}_{name}"] = row
     return {**rows, "agreement": shortlist_agreement(_trained_run(folder), people=size.people)}
 
 
-def _of_vocabulary(run: Path, places: int, size: Size) -> dict[str, dict[str, float]]:
-    """The numbers of one vocabulary: bare calls, then the service under growing load."""
+def _of_run(run: Path, places: int, size: Size) -> dict[str, dict[str, float]]:
+    """The numbers of one run: bare calls, then the service under growing load."""
     bodies = histories(places)
     exact = _milliseconds(load(run, shortlist=ALL), bodies, size.seconds)
     with serving(run) as server:
@@ -131,7 +137,7 @@ def _row(told: Told) -> dict[str, float]:
     }
 
 
-def untrained_run(folder: Path, places: int) -> Path:
+def untrained_run(folder: Path, method: str, places: int) -> Path:
     """A run whose model knows nothing, over so many made-up places; made once."""
     if folder.exists():
         return folder
@@ -150,14 +156,14 @@ def untrained_run(folder: Path, places: int) -> Path:
         },
         schema=PLACE_SCHEMA,
     )
-    config = ModelConfig.preset("fast")
+    config = ModelConfig.preset(METHODS.named(method).default_preset or "fast")
     model = new_model(config=config, lat=lat, lon=lon, seed=7)
     ranker = CastPoiRanker(model, BatchBuilder(config=config, lat=lat, lon=lon))
     folder.mkdir(parents=True)
     write_run(
         folder,
         ranker,
-        method="castpoi",
+        method=method,
         seed=7,
         part=record.TEST,
         knows=[record.TRAIN],
