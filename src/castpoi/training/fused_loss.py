@@ -5,7 +5,7 @@ For a target y among V places with scores s (paper, section "Optimization"):
     CE_eps  = (sum q) logsumexp(s) - (1 - eps) s_y - eps/(V-1) sum s
     margin  = lambda/k sum over the k best others of [m - (s_y - s_c)]+
 
-A training step has some 400 targets and thousands of places. Autograd would write and read the
+A training step has some hundred targets and thousands of places. Autograd would write and read the
 matrix of scores about ten times; here it is written once, turned in place into its own gradient,
 and multiplied back onto states, places and gate while it is warm.
 
