@@ -13,7 +13,7 @@ from castpoi.experiments.estimate import (
     remaining,
 )
 from castpoi.experiments.experiment import CityFolder, Experiment
-from castpoi.experiments.suite import Row
+from castpoi.outline import Row
 
 ROW = Row(name="mine", label="Mine", method="castpoi", role="ours", preset="fast")
 

@@ -7,7 +7,7 @@ import pytest
 from castpoi.experiments import key as module
 from castpoi.experiments.experiment import CityFolder, Experiment
 from castpoi.experiments.key import key_of
-from castpoi.experiments.suite import Row
+from castpoi.outline import Row
 
 ROW = Row(name="mine", label="Mine", method="castpoi", role="ours", preset="fast",
           settings={"width": "64", "heads": "2"})  # fmt: skip

@@ -16,8 +16,9 @@ from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.lock import alone_in
 from castpoi.experiments.plan import plan_of
 from castpoi.experiments.runner import Failure, Pace, run_suite
-from castpoi.experiments.suite import Row, Suite, Table
+from castpoi.experiments.suite import Suite
 from castpoi.files import read_json
+from castpoi.outline import Row, TableOutline
 from castpoi.progress import SILENCE
 from castpoi.training.train import workshop_of
 
@@ -36,7 +37,9 @@ class Bench:
 
     def __init__(self, village: CityFolder, rows: Sequence[Row], root: Path) -> None:
         self.suite = Suite(
-            name="own", tables=(Table(name="own", title="Own", rows=tuple(rows)),), seeds=(1, 2)
+            name="own",
+            tables=(TableOutline(name="own", title="Own", rows=tuple(rows)),),
+            seeds=(1, 2),
         )
         self.village = village
         self.folder = SuiteFolder(root)

@@ -3,7 +3,8 @@
 import pytest
 
 from castpoi.errors import BrokenFolder
-from castpoi.reports.outline import HEADLINE, Row, outlines_in, outlines_of, row_of_method
+from castpoi.outline import STRONGEST, Row
+from castpoi.reports.outline import HEADLINE, outlines_in, outlines_of, row_of_method
 from tests.reports.result_folders import TABLES
 
 
@@ -11,10 +12,10 @@ def test_tables_rows_and_families_are_those_of_the_suite() -> None:
     ablation, main = outlines_in({"tables": TABLES}, path="suite.json")
     assert (ablation.is_ablation, main.is_ablation) == (True, False)
     assert [row.name for row in main.rows] == ["sasrec", "revisit", "castpoi"]
-    assert main.families[0].against is None
-    assert main.families[0].over_all
+    assert main.families[0].against == STRONGEST
+    assert main.families[0].together == "table"
     assert ablation.families[0].against == ("no-spatial-bias",)
-    assert not ablation.families[0].over_all
+    assert ablation.families[0].together == "cell"
     assert (main.label("castpoi"), ablation.label("castpoi")) == ("CaST-POI", "Full model")
 
 
@@ -40,7 +41,7 @@ def test_methods_without_a_suite_stand_in_a_main_table_that_tests_ours() -> None
     (table,) = outlines_of([row_of_method(name) for name in ("castpoi", "revisit")])
     assert [row.name for row in table.rows] == ["revisit", "castpoi"]
     (family,) = table.families
-    assert (family.row, family.against, family.metrics) == ("castpoi", None, HEADLINE)
+    assert (family.row, family.against, family.metrics) == ("castpoi", STRONGEST, HEADLINE)
 
 
 def test_variants_without_a_suite_stand_in_an_ablation_beside_ours() -> None:

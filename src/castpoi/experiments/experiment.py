@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Final
 
 from castpoi.errors import BadInput, BrokenFolder
-from castpoi.experiments.suite import Row, Suite
+from castpoi.experiments.suite import Suite
 from castpoi.files import read_manifest
 from castpoi.methods import METHODS
+from castpoi.outline import Row
 
 COUNTED_SEED: Final = 0
 """The one seed of a method that only counts; another would give the same ranks."""

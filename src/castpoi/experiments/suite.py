@@ -1,76 +1,13 @@
-"""A suite: tables of rows, and which significance tests belong together.
+"""A suite: tables that are made together, and the seeds and cities to make them with."""
 
-A row is a method with its preset and settings; its name is that of a folder. Rows of one name are
-one row, in whatever table they stand, so two tables share the runs they have in common.
-"""
-
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal
+from dataclasses import dataclass
+from typing import Final
 
 from castpoi.errors import BadInput
-
-Role = Literal["ours", "baseline", "heuristic", "ablation"]
-Together = Literal["cell", "table"]
-
-Against = tuple[str, ...] | Literal["strongest baseline"]
-
-STRONGEST: Final[Literal["strongest baseline"]] = "strongest baseline"
-"""Instead of rows to test against: the baseline with the highest mean of each column."""
+from castpoi.outline import Row, TableOutline
 
 DEFAULT_SEEDS: Final = (42, 43, 44)
 """The seeds of the paper."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """One line of a table: a method with its preset and settings."""
-
-    name: str
-    """Name of its folder."""
-    label: str
-    """What tables call it."""
-    method: str
-    role: Role
-    preset: str | None = None
-    """The preset of a learned method; None for a counted one."""
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """Changes to the preset, as on the command line."""
-
-    @property
-    def recipe(self) -> tuple[str, str | None, dict[str, str]]:
-        """All that a run depends on: two rows with the same recipe give the same numbers."""
-        return self.method, self.preset, dict(self.settings)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Family:
-    """Significance tests whose p-values are corrected together."""
-
-    name: str
-    row: str
-    """The row that is tested."""
-    against: Against
-    """The rows it is tested against, or the strongest baseline of each column."""
-    metrics: tuple[str, ...]
-    together: Together
-    """`cell`: a family for each city and metric; `table`: one for all of them."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """Rows that stand side by side."""
-
-    name: str
-    title: str
-    rows: tuple[Row, ...]
-    families: tuple[Family, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """The table in JSON's words."""
-        content = asdict(self)
-        del content["name"]
-        return content
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +15,7 @@ class Suite:
     """Tables that are made together, and the seeds and cities to make them with."""
 
     name: str
-    tables: tuple[Table, ...]
+    tables: tuple[TableOutline, ...]
     seeds: tuple[int, ...] = DEFAULT_SEEDS
     cities: tuple[str, ...] = ()
     """Folders of cities, for a command that names none."""

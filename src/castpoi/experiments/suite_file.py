@@ -12,18 +12,9 @@ from typing import Any, Final, cast, get_args
 from castpoi.errors import BadInput, UnknownMethod
 from castpoi.evaluation.metrics import METRICS
 from castpoi.experiments.section import Section
-from castpoi.experiments.suite import (
-    DEFAULT_SEEDS,
-    STRONGEST,
-    Against,
-    Family,
-    Role,
-    Row,
-    Suite,
-    Table,
-    Together,
-)
+from castpoi.experiments.suite import DEFAULT_SEEDS, Suite
 from castpoi.methods import METHODS, Method
+from castpoi.outline import STRONGEST, Against, Family, Role, Row, TableOutline, Together
 
 _BUILT_IN: Final = Path(__file__).with_name("suites")
 _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -76,9 +67,9 @@ def _read(file: Path, *, above: tuple[Path, ...]) -> Suite:
     )
 
 
-def _each_once(file: Path, tables: list[Table]) -> tuple[Table, ...]:
+def _each_once(file: Path, tables: list[TableOutline]) -> tuple[TableOutline, ...]:
     """The tables without repetitions; two different ones of a name are refused."""
-    by_name: dict[str, Table] = {}
+    by_name: dict[str, TableOutline] = {}
     for table in tables:
         if by_name.setdefault(table.name, table) != table:
             raise BadInput(f"{file} has two tables named {table.name}; rename one of the files")
@@ -94,10 +85,10 @@ def _toml(file: Path) -> dict[str, Any]:
         raise BadInput(f"{file} is not valid TOML: {problem}") from problem
 
 
-def _table(file: Path, content: Section) -> Table:
+def _table(file: Path, content: Section) -> TableOutline:
     rows = tuple(_row(name, row) for name, row in content.sections("rows", keys=_ROW_KEYS).items())
     families = content.sections("families", keys=_FAMILY_KEYS)
-    return Table(
+    return TableOutline(
         name=file.stem,
         title=content.text("title"),
         rows=rows,

@@ -3,9 +3,9 @@
 from statistics import stdev
 from typing import Final
 
+from castpoi.outline import OURS as OUR_ROLE
+from castpoi.outline import TableOutline
 from castpoi.reports.evidence import CityEvidence, mean_of
-from castpoi.reports.outline import OURS as OUR_ROLE
-from castpoi.reports.outline import TableOutline
 from castpoi.reports.picture import INK, LINE, OURS, RIVAL, SOFT, Picture, look, new_figure, only
 
 _METRICS: Final = ("HR@10", "MRR")

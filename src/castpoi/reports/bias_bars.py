@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Final
 
+from castpoi.outline import Row
 from castpoi.reports.evidence import CityEvidence
 from castpoi.reports.learned_biases import LearnedBias, biases_of
-from castpoi.reports.outline import Row
 from castpoi.reports.picture import INK, OURS, SOFT, Picture, look, new_figure, only
 
 _TITLES: Final = {"spatial": "visit to candidate", "temporal": "age of the visit"}

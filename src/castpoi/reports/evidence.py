@@ -17,17 +17,8 @@ from castpoi.errors import BadInput, BrokenFolder
 from castpoi.evaluation.contender import Contender
 from castpoi.evaluation.result import Result
 from castpoi.files import is_folder_of, read_json
-from castpoi.reports.outline import (
-    ABLATION,
-    OURS,
-    RIVALS,
-    Row,
-    TableOutline,
-    outlines_in,
-    outlines_of,
-    row_in,
-    row_of_method,
-)
+from castpoi.outline import ABLATION, OURS, RIVALS, Row, TableOutline, row_from_dict
+from castpoi.reports.outline import outlines_in, outlines_of, row_of_method
 
 _SUITE: Final = "suite.json"
 _NOT_RESULTS: Final = ("runs", "logs")
@@ -238,7 +229,7 @@ def _find(path: Path, rows: dict[str, Row]) -> Finding:
     result = Result.load(path)
     experiment = _read_if_there(path / "experiment.json")
     if experiment:
-        row = row_in(experiment["row"])
+        row = row_from_dict(experiment["row"])
         row = rows.get(row.name, row)
     else:
         row = rows.get(path.parent.name) or row_of_method(result.method)

@@ -1,7 +1,7 @@
 """In which order rows are drawn: ours, the strongest other, the rest from best to worst."""
 
+from castpoi.outline import Row
 from castpoi.reports.evidence import CityEvidence, Evidence, mean_of
-from castpoi.reports.outline import Row
 
 
 def first_ours_then_strongest(evidence: Evidence, city: CityEvidence, metric: str) -> list[Row]:

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from statistics import stdev
 
 from castpoi.evaluation.significance import Verdict
+from castpoi.outline import OURS, Row, TableOutline
 from castpoi.reports.evidence import CityEvidence, Evidence, mean_of
-from castpoi.reports.outline import HEADLINE, OURS, Row, TableOutline
+from castpoi.reports.outline import HEADLINE
 from castpoi.reports.paper_values import (
     PaperCity,
     paper_city,

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from castpoi.outline import RIVALS, Row
 from castpoi.reports.beyond_table import results_with_top
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.learned_biases import biases_of
-from castpoi.reports.outline import RIVALS, Row
 
 _NAMED = 6
 

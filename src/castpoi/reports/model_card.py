@@ -9,10 +9,10 @@ from castpoi.evaluation.calibration import calibration
 from castpoi.evaluation.compare import compare
 from castpoi.evaluation.metrics import METRICS
 from castpoi.methods import METHODS
+from castpoi.outline import Row
 from castpoi.reports.beyond_table import results_with_top
 from castpoi.reports.evidence import CityEvidence, Evidence, Finding
 from castpoi.reports.learning_log import epochs_of, parameters_of
-from castpoi.reports.outline import Row
 from castpoi.reports.table import Cell, Group, Table, count, word
 from castpoi.reports.table_files import markdown
 

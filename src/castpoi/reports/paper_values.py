@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from castpoi.reports.outline import TableOutline
+from castpoi.outline import TableOutline
 
 _FOLDER: Final = "paper"
 _MAIN: Final = "main.csv"

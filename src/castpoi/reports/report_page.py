@@ -12,11 +12,11 @@ from typing import Final
 
 from castpoi import __version__
 from castpoi.checkins.city import REVISIT_WINDOW
+from castpoi.outline import Row
 from castpoi.reports.evidence import CityEvidence, Evidence, mean_of
 from castpoi.reports.html_table import html_table
 from castpoi.reports.line_order import first_ours_then_strongest
 from castpoi.reports.metric_table import p_words
-from castpoi.reports.outline import Row
 from castpoi.reports.quantities import gap_words
 from castpoi.reports.report import Chapter, Report
 from castpoi.reports.svg import Markup, element, joined

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from castpoi.evaluation.strata import TOO_SMALL, Stratum, strata
+from castpoi.outline import Row
 from castpoi.reports.evidence import CityEvidence, Evidence
-from castpoi.reports.outline import Row
 from castpoi.reports.table import NOTHING, Cell, Group, Table, count, word
 
 METRIC: Final = "HR@10"

@@ -6,9 +6,9 @@ from typing import Final
 
 from castpoi.evaluation.bootstrap import DRAWS
 from castpoi.evaluation.significance import PairedTest, Verdict, judge, paired_test
+from castpoi.outline import RIVALS, STRONGEST, Family, TableOutline
 from castpoi.progress import SILENCE, Progress
 from castpoi.reports.evidence import CityEvidence, Evidence, mean_of
-from castpoi.reports.outline import RIVALS, Family, TableOutline
 
 BOOTSTRAP_SEED: Final = 42
 
@@ -25,7 +25,7 @@ class Judged:
     @property
     def is_against_strongest(self) -> bool:
         """Whether it was made against the strongest baseline, not against a named row."""
-        return self.family.against is None
+        return self.family.against == STRONGEST
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +105,7 @@ def _planned(table: TableOutline, evidence: Evidence) -> Iterator[_Planned]:
 
 
 def _opponents(table: TableOutline, family: Family, city: CityEvidence, metric: str) -> list[str]:
-    if family.against is None:
+    if family.against == STRONGEST:
         strongest = strongest_baseline(table, city, metric)
         return [] if strongest is None else [strongest]
     return [name for name in family.against if name in city.contenders and name != family.row]
@@ -113,4 +113,8 @@ def _opponents(table: TableOutline, family: Family, city: CityEvidence, metric: 
 
 def _family_words(planned: _Planned) -> str:
     words = f"{planned.table.title}, {planned.family.name}"
-    return words if planned.family.over_all else f"{words}, {planned.city.name}, {planned.metric}"
+    return (
+        words
+        if planned.family.together == "table"
+        else f"{words}, {planned.city.name}, {planned.metric}"
+    )
