@@ -239,7 +239,8 @@ def test_gradients_reach_every_parameter(preset: str) -> None:
     model = trained_model(config)
     visits = [walk(25, seed=seed) for seed in range(12)]
     model(batch_of(config, *visits), ALL_ROWS).square().sum().backward()
-    for name, parameter in model.named_parameters():
+    of_the_score = (each for each in model.named_parameters() if "forecast." not in each[0])
+    for name, parameter in of_the_score:
         assert parameter.grad is not None, name
         assert torch.isfinite(parameter.grad).all(), name
         assert parameter.grad.any(), name

@@ -100,14 +100,14 @@ def test_a_shortlist_of_all_places_finds_the_exact_best_in_order() -> None:
     assert ShortlistScorer(exact, size=PLACES).agreement(encoded, 3) == 1.0
 
 
-def test_a_shortlist_misses_what_only_the_reader_would_lift() -> None:
+def test_a_shortlist_misses_what_the_reader_lifts_against_its_forecast() -> None:
     model = trained_model(small_config())
     assert model.refinement is not None
     with torch.no_grad():
         model.refinement.gamma.fill_(100.0)
     encoded = encode(model)
     exact = ExactScorer(model)
-    lifted = exact.score(encoded).argmax(dim=1) != exact.quick(encoded, ALL_ROWS).argmax(dim=1)
+    lifted = exact.score(encoded).argmax(dim=1) != exact.foretold(encoded).argmax(dim=1)
     assert lifted.any()
     found = ShortlistScorer(exact, size=1).agreement(encoded, 1)
     assert found == pytest.approx(1 - float(lifted.float().mean()))

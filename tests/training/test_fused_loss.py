@@ -84,8 +84,7 @@ def test_without_a_reader_value_and_gradients_are_those_of_autograd(
     parts: dict[str, Tensor],
 ) -> None:
     fused, plain = learned(parts), learned(parts)
-    nothing = torch.zeros(0, 0, dtype=torch.float64)
-    loss = fused_loss(*fused, nothing, lesson_of(fused, parts, None))
+    loss = fused_loss(*fused, None, lesson_of(fused, parts, None))
     scores = dense(plain, parts)
     expected = plain_loss(scores, parts["target"], parts["weight"], scores.logsumexp(dim=1))
     torch.testing.assert_close(loss, expected)
@@ -108,7 +107,7 @@ def test_gains_by_distance_have_the_value_and_gradients_of_autograd(
     scores = dense(plain, parts) + theirs.gather(1, cell)
     torch.testing.assert_close(quick, scores.detach())
     lesson = replace(lesson_of(fused, parts, None), scores=quick, cell=cell)
-    loss = fused_loss(*fused, torch.zeros(0, 0, dtype=torch.float64), lesson, ours)
+    loss = fused_loss(*fused, None, lesson, ours)
     expected = plain_loss(scores, parts["target"], parts["weight"], scores.logsumexp(dim=1))
     torch.testing.assert_close(loss, expected)
     loss.backward()

@@ -106,9 +106,7 @@ def test_the_fused_loss_is_the_same_loss() -> None:
         target=target,
         weight=torch.where(is_new, 1.5, 1.0) / len(target),
         known=known,
-        reading=None,
         constants=LossConstants(),
     )
-    nothing_read = torch.zeros(0, 0)
-    fused = fused_loss(state, place, popularity, gain, nothing_read, lesson)
+    fused = fused_loss(state, place, popularity, gain, None, lesson)
     assert float(fused) == pytest.approx(float(plain), rel=1e-5)

@@ -77,7 +77,7 @@ class HistoryBatch:
     windows: Windows
     revisits: Revisits
     anchors: Tensor
-    """Rows of the places from which the distance gate measures; 0 for none. [B, A]"""
+    """Rows of the places from which distances are measured; 0 for none. [B, A]"""
 
     def __len__(self) -> int:
         return len(self.windows)
@@ -123,11 +123,10 @@ class BatchBuilder:
         window = self.config.revisit_window
         counted = histories.tail(window)
         pairs = known_pairs(counted, window)
-        anchors = self.config.distance_anchors if self.config.distance_gate else ()
         return HistoryBatch(
             windows=windows_of(self.facts(recent), visits, is_real),
             revisits=revisits_of_pairs(counted, pairs, window, self.config.revisit_features),
-            anchors=torch.from_numpy(anchors_of(counted, pairs, anchors)),
+            anchors=torch.from_numpy(anchors_of(counted, pairs, self.config.anchors)),
         )
 
     def facts(self, histories: Histories) -> VisitFacts:

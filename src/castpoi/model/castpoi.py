@@ -9,6 +9,8 @@
     tokens ──▶ backbone ──▶ states ──▶ h_u, the last one ──▶ base, revisit, distance
                               └──────▶ the last `window` ──▶ reader ──▶ head
 
+A forecast of the reader (`forecast.py`) may stand beside them; the score does not know it.
+
 Candidates are given as rows of the place table (number + 1; row 0 is padding).
 
 Shapes: B histories, T slots, C candidates, P places, D width, H heads, N reader layers,
@@ -29,6 +31,7 @@ from castpoi.model.biases import SpatialBias, TemporalBias
 from castpoi.model.config import ModelConfig
 from castpoi.model.distance_buckets import DistanceBuckets
 from castpoi.model.distance_gate import DistanceGate
+from castpoi.model.forecast import ReaderForecast
 from castpoi.model.head import RefinementHead
 from castpoi.model.reader import CandidateReader, Memory
 from castpoi.model.revisit_gate import RevisitGate
@@ -55,7 +58,7 @@ class Encoded:
     revisits: Revisits
     """Counts for the revisit gate."""
     anchors: Tensor
-    """Rows of the places from which the distance gate measures; 0 for none. [B, A]"""
+    """Rows of the places from which distances are measured; 0 for none. [B, A]"""
 
     def __len__(self) -> int:
         return len(self.state)
@@ -102,7 +105,7 @@ class CastPoi(nn.Module):
         *,
         config: ModelConfig,
         distances: DistanceBuckets,
-        gate_distances: DistanceBuckets | None = None,
+        anchor_distances: DistanceBuckets | None = None,
     ) -> None:
         super().__init__()
         self.config = config
@@ -125,11 +128,12 @@ class CastPoi(nn.Module):
             else None
         )
         # after all of the paper's parts, whose first weights are thus the same with and without
-        self.distance_gate = (
-            None
-            if gate_distances is None
-            else DistanceGate(config=config, distances=gate_distances)
-        )
+        self.distance_gate: DistanceGate | None = None
+        self.forecast: ReaderForecast | None = None
+        if anchor_distances is not None and config.distance_gate:
+            self.distance_gate = DistanceGate(config=config, distances=anchor_distances)
+        if anchor_distances is not None and config.has_forecast:
+            self.forecast = ReaderForecast(config=config, distances=anchor_distances)
 
     def forward(self, batch: HistoryBatch, candidates: Tensor) -> Tensor:
         """Score candidates, shared or each history's own. batch, [C] or [B, C] -> [B, C]"""
@@ -188,6 +192,21 @@ class CastPoi(nn.Module):
             return encoded.state.new_zeros(len(encoded), count)
         term: Tensor = self.distance_gate(encoded.state, encoded.anchors, candidates)
         return term
+
+    def foretell(
+        self, state: Tensor, anchors: Tensor, is_known: Tensor, candidates: Tensor | None = None
+    ) -> Tensor:
+        """A guess at the reader's term of every place, or of places; zero without a forecast.
+
+        [B, D], [B, A], [B, P], [B, C] numbers of places -> [B, P] or [B, C]
+        """
+        if self.forecast is None:
+            return torch.zeros_like(
+                is_known if candidates is None else is_known.gather(1, candidates)
+            )
+        place = self.place.weight[1:].detach()  # it learns from the reader, no place from it
+        guess: Tensor = self.forecast(state, anchors, is_known, place, candidates)
+        return guess
 
     def _no_attention(self, encoded: Encoded, candidates: Tensor) -> Tensor:
         return encoded.state.new_zeros(
@@ -255,11 +274,11 @@ def new_model(
 ) -> CastPoi:
     """An untrained model for the places at these coordinates; the same seed, the same weights."""
     distances = DistanceBuckets(lat=lat, lon=lon, edges_km=config.spatial_edges_km)
-    gate_distances = (
+    anchor_distances = (
         DistanceBuckets(lat=lat, lon=lon, edges_km=config.distance_gate_edges_km)
-        if config.distance_gate
+        if config.anchors
         else None
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return CastPoi(config=config, distances=distances, gate_distances=gate_distances)
+        return CastPoi(config=config, distances=distances, anchor_distances=anchor_distances)

@@ -12,6 +12,8 @@ the reader learns from the first step:
     spatial_start  paper: the bias of every distance starts at 0
                    fast:  it falls evenly from 1 (near) to -1 (far)
 
+Beside it stands a forecast of the reader, which is no part of the score (`forecast.py`).
+
 `next` is ours: `fast` with a distance gate and a revisit gate that is told more instead of the
 reader (docs/decisions, 12). `paper` and `fast` start from a reader that contributes nothing.
 """
@@ -99,12 +101,14 @@ class ModelConfig:
     revisit_gate: bool = True
     """Ablation: without it past visits to the candidate are not counted."""
 
+    reader_forecast: bool = True
+    """A cheap guess at what the reader says, for training and shortlists; never in the score."""
     revisit_features: RevisitFeatures = "paper"
     """What the revisit gate is told: the paper's three features, or nine; `revisit_features.py`."""
     distance_gate: bool = False
     """Beyond the paper: nearness to the user's anchors counts for every place."""
     distance_anchors: tuple[Anchor, ...] = ("last", "home")
-    """From where the distance gate measures: the last visit, the one before, the most visited."""
+    """From where distances are measured: the last visit, the one before, the most visited."""
     distance_gate_edges_km: tuple[float, ...] = DISTANCE_GATE_EDGES_KM
     """Bucket edges of the distance between an anchor and a candidate."""
 
@@ -128,6 +132,16 @@ class ModelConfig:
     def terms(self) -> tuple[str, ...]:
         """Names of the terms of the score: always the paper's four, then those of our parts."""
         return (*PAPER_TERMS, "distance") if self.distance_gate else PAPER_TERMS
+
+    @property
+    def has_forecast(self) -> bool:
+        """Whether there is a forecast: without a reader there is nothing to foretell."""
+        return self.reader_forecast and self.candidate_conditioning
+
+    @property
+    def anchors(self) -> tuple[Anchor, ...]:
+        """The anchors that some part of the model measures distances from."""
+        return self.distance_anchors if self.distance_gate or self.has_forecast else ()
 
     @property
     def distance_cells(self) -> int:
@@ -229,7 +243,11 @@ def _are_edges(value: Any) -> bool:
 
 PRESETS: Final[Mapping[str, ModelConfig]] = {
     "paper": ModelConfig(
-        positions="absolute", gamma_start="zero", spatial_start="zero", dropout=0.1
+        positions="absolute",
+        gamma_start="zero",
+        spatial_start="zero",
+        reader_forecast=False,
+        dropout=0.1,
     ),
     "fast": ModelConfig(),
     "next": ModelConfig(

@@ -112,12 +112,23 @@ class ExactScorer:
             scores.add_(model.distance(encoded, candidates))
         return scores
 
+    @torch.inference_mode()
+    def foretold(self, encoded: Encoded) -> Tensor:
+        """The score of every place with the forecast in the reader's place. -> [B, P]"""
+        state, known = encoded.state, encoded.revisits
+        rows = torch.arange(1, self.model.place_count + 1, device=state.device)
+        is_known = state.new_zeros(len(encoded), len(rows))
+        is_known[known.owner, known.row - 1] = 1.0
+        guess = self.model.foretell(state, encoded.anchors, is_known)
+        return self.quick(encoded, rows).add_(guess)
+
 
 class ShortlistScorer:
     """Finds the best places with the reader on a shortlist only.
 
-    The shortlist are the best places by the other terms. A place that only the reader
-    would lift may be missed; `agreement` says how often. Evaluation uses the exact scorer.
+    The shortlist are the best places by the other terms and the forecast of the reader. A place
+    that it lifts against its forecast may be missed; `agreement` says how often. Evaluation uses
+    the exact scorer.
     """
 
     def __init__(self, exact: ExactScorer, *, size: int = SHORTLIST) -> None:
@@ -128,9 +139,8 @@ class ShortlistScorer:
     def best(self, encoded: Encoded, count: int) -> tuple[Tensor, Tensor]:
         """Rows and scores of the best places, best first. -> [B, count], [B, count]"""
         places = self.exact.model.place_count
-        rows = torch.arange(1, places + 1, device=encoded.state.device)
         size = min(max(self.size, count), places)
-        shortlist = self.exact.quick(encoded, rows).topk(size, sorted=False).indices + 1
+        shortlist = self.exact.foretold(encoded).topk(size, sorted=False).indices + 1
         shortlist = shortlist.sort().values  # equal scores keep the order of places
         scores, order = self.exact.score(encoded, shortlist).sort(descending=True, stable=True)
         return shortlist.gather(1, order)[:, :count], scores[:, :count]

@@ -71,8 +71,7 @@ def needed_sizes(
     """For each history, the shortest shortlists that find its exact best places, any and new."""
     encoded = ranker.encode(end_to_end(histories))
     exact = ranker.score(encoded)  # [B, P]
-    rows = torch.arange(1, ranker.places + 1, device=encoded.state.device)
-    cheap = ranker.scorer.quick(encoded, rows).float().cpu().numpy()  # [B, P]
+    cheap = ranker.scorer.foretold(encoded).float().cpu().numpy()  # [B, P]
     everywhere = np.arange(ranker.places)
     found = []
     for each, history in enumerate(histories):

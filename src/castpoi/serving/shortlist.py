@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from castpoi.model.ranker import CastPoiRanker
@@ -63,9 +62,8 @@ class ShortlistScorer(PlaceScorer):
         self, histories: Sequence[History], is_allowed: NDArray[np.bool_], size: int
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         encoded = self.castpoi.encode(end_to_end(histories))
-        rows = torch.arange(1, len(self.places) + 1, device=encoded.state.device)
-        quick = self.castpoi.scorer.quick(encoded, rows.expand(len(histories), -1))  # [B, P]
-        cheap: NDArray[np.float32] = quick.float().cpu().numpy()
+        foretold = self.castpoi.scorer.foretold(encoded)  # [B, P]
+        cheap: NDArray[np.float32] = foretold.float().cpu().numpy()
         wanted = np.where(is_allowed, -cheap, np.inf)
         shortlist = np.argpartition(wanted, size - 1, axis=1)[:, :size]  # [B, S]
         evenly = np.broadcast_to(self.evenly, (len(histories), len(self.evenly)))  # [B, E]

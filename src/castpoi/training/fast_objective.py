@@ -10,6 +10,7 @@ V places.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -41,6 +42,9 @@ from castpoi.training.windows import (
 )
 
 _LAST_VISITS: Final = 5  # from which nearby candidates are drawn
+_FORECASTING: Final = (
+    0.1  # weight of what the forecast learns; little, as all gradients share a clip
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +94,7 @@ class FastObjective:
         self.user_begin = np.repeat(histories.bounds[:-1], histories.lengths)  # [N]
         self.known = known_places(histories, model.revisit_window, model.revisit_features)
         self.is_new_after = _is_new_after(histories.place, self.known)
-        anchors = model.distance_anchors if model.distance_gate else ()
-        self.anchors = anchors_after(histories, self.known, anchors)  # [N, A]
+        self.anchors = anchors_after(histories, self.known, model.anchors)  # [N, A]
         self.windows: list[TrainWindow] = cut_windows(histories, model.window)
 
     def batches(self, epoch: int) -> Sequence[FastBatch]:
@@ -119,28 +122,55 @@ class FastObjective:
         states = model.states(layout.windows)  # [B, T, D]
         state = states[layout.learns]  # [R, D]
         place, popularity = model.place.weight[1:], model.popularity[1:]
-        known, gain = self._gate(model, state, layout.visit)
+        known, revisits = self._known(layout.visit, device)
+        gain = None if model.revisit_gate is None else model.revisit_gate(state, revisits)
         target = torch.from_numpy(self.place[layout.visit + 1]).to(device)
         is_new = torch.from_numpy(self.is_new_after[layout.visit]).to(device)
-        weight = torch.where(is_new, self.config.explore_weight, 1.0) / len(target)
-        cell, by_cell = self._by_distance(model, state, layout.visit)
-        scores = quick_scores(state, place, popularity, known, gain, cell, by_cell)
-        reading, refinement = None, state.new_zeros(0, 0)
-        if model.refinement is not None:
-            rng = np.random.default_rng(batch.seed)
-            nearest = model.distances.nearest(self._last_rows(layout.visit).to(device))
-            reading = self._choose(scores, target, nearest, rng)
-            refinement = self._read(model, states, layout, reading.candidates)
+        anchors = torch.from_numpy(self.anchors[layout.visit]).to(device)  # [R, A]
+        cell, by_cell = _by_distance(model, state, anchors)
         lesson = Lesson(
-            scores=scores,
+            scores=quick_scores(state, place, popularity, known, gain, cell, by_cell),
             target=target,
-            weight=weight,
+            weight=torch.where(is_new, self.config.explore_weight, 1.0) / len(target),
             known=known,
-            reading=reading,
-            constants=self.constants,
             cell=cell,
+            constants=self.constants,
         )
-        return fused_loss(state, place, popularity, gain, refinement, lesson, by_cell)
+        if model.refinement is None:
+            return fused_loss(state, place, popularity, gain, None, lesson, by_cell)
+        lesson, refinement, forecasting = self._read_some(
+            model, states, layout, anchors, lesson, np.random.default_rng(batch.seed)
+        )
+        loss = fused_loss(state, place, popularity, gain, refinement, lesson, by_cell)
+        # the forecast learns on the side: the loss that is told is the model's
+        return loss + _FORECASTING * (forecasting - forecasting.detach())
+
+    def _read_some(
+        self,
+        model: CastPoi,
+        states: Tensor,
+        layout: "_Layout",
+        anchors: Tensor,
+        lesson: Lesson,
+        rng: np.random.Generator,
+    ) -> tuple[Lesson, Tensor, Tensor]:
+        """Read a few candidates of every target, in place of the forecast that stands for all.
+
+        The lesson with the forecast in its scores; what the reader says beyond its forecast [R, C];
+        and how wrong the forecast was.
+        """
+        scores = lesson.scores  # [R, V]
+        is_known = torch.zeros_like(scores)
+        is_known.view(-1)[lesson.known] = 1.0
+        guess = partial(model.foretell, states[layout.learns].detach(), anchors, is_known)
+        with torch.no_grad():
+            scores.add_(guess())
+        nearest = model.distances.nearest(self._last_rows(layout.visit).to(scores.device))
+        reading = self._choose(scores, lesson.target, nearest, rng)
+        said = self._read(model, states, layout, reading.candidates)  # [R, C]
+        foretold = guess(reading.candidates)
+        wrong = (said.detach() - foretold).var(dim=1, correction=0).mean()
+        return replace(lesson, reading=reading), said - foretold.detach(), wrong
 
     def _layout(self, windows: list[TrainWindow]) -> "_Layout":
         """Left-padded windows, and which of their slots learn."""
@@ -157,12 +187,8 @@ class FastObjective:
             visit=visits[learns],
         )
 
-    def _gate(
-        self, model: CastPoi, state: Tensor, visit: NDArray[np.int64]
-    ) -> tuple[Tensor, Tensor]:
-        """Where the revisit gate raises a score, and by how much. -> [E], [E]"""
-        if model.revisit_gate is None:
-            return torch.zeros(0, dtype=torch.long, device=state.device), state.new_zeros(0)
+    def _known(self, visit: NDArray[np.int64], device: torch.device) -> tuple[Tensor, Revisits]:
+        """Which places each history knows, as row * V + place [E], and how well."""
         known = self.known
         begins, ends = known.bounds[visit], known.bounds[visit + 1]
         lengths = ends - begins
@@ -174,18 +200,8 @@ class FastObjective:
             owner=torch.from_numpy(owner),
             row=torch.from_numpy(place + 1),
             features=torch.from_numpy(known.features[pairs]),
-        ).to(state.device)
-        raised = torch.from_numpy(owner * self.places + place).to(state.device)
-        return raised, model.revisit_gate(state, revisits)
-
-    def _by_distance(
-        self, model: CastPoi, state: Tensor, visit: NDArray[np.int64]
-    ) -> tuple[Tensor | None, Tensor | None]:
-        """Cells of the distance gate of every place, and what each gains. -> [R, V], [R, M]"""
-        if model.distance_gate is None:
-            return None, None
-        anchors = torch.from_numpy(self.anchors[visit]).to(state.device)  # [R, A]
-        return model.distance_gate.cells(anchors), model.distance_gate.by_cell(state, anchors)
+        )
+        return torch.from_numpy(owner * self.places + place).to(device), revisits.to(device)
 
     def _last_rows(self, visit: NDArray[np.int64]) -> Tensor:
         """Rows of the last places visited up to each visit. [R] -> [R, a few]"""
@@ -262,6 +278,15 @@ class _Layout:
             at_us=self.at_us.to(device),
             learns=self.learns.to(device),
         )
+
+
+def _by_distance(
+    model: CastPoi, state: Tensor, anchors: Tensor
+) -> tuple[Tensor | None, Tensor | None]:
+    """Cells of the distance gate of every place, and what each gains. -> [R, V], [R, M]"""
+    if model.distance_gate is None:
+        return None, None
+    return model.distance_gate.cells(anchors), model.distance_gate.by_cell(state, anchors)
 
 
 def _is_new_after(place: NDArray[np.int64], known: KnownPlaces) -> NDArray[np.bool_]:

@@ -21,6 +21,10 @@ all scores of a target are raised alike, r - m is added where the reader reads, 
 The rest counts in the smoothing and among the margin's rivals too: were it left out, the reader
 would push down, as one, the few places that it reads.
 
+The closer s is to the whole score, the better the hardest are chosen and the less is left to the
+draws. So a forecast of the reader (`model/forecast.py`) may stand in s for every place; r is then
+what the reader says beyond its forecast, and nothing else changes.
+
 Shapes: R targets, V places, D width, E known places, C candidates read, M cells.
 """
 
@@ -75,9 +79,10 @@ class Lesson:
     weight: Tensor
     """Weight of each target in the sum. [R]"""
     known: Tensor
-    """Where the revisit gate raised a score: row * V + place. [E]"""
-    reading: Reading | None
+    """Which places each target's history knows: row * V + place. [E]"""
     constants: LossConstants
+    reading: Reading | None = None
+    """None where nothing is read."""
     cell: Tensor | None = None
     """Cell of the distance gate in which each place lies. [R, V]"""
 
@@ -87,7 +92,7 @@ def quick_scores(
     place: Tensor,
     popularity: Tensor,
     known: Tensor,
-    gain: Tensor,
+    gain: Tensor | None,
     cell: Tensor | None = None,
     by_cell: Tensor | None = None,
 ) -> Tensor:
@@ -97,7 +102,8 @@ def quick_scores(
     """
     with torch.no_grad():
         scores = torch.addmm(popularity, state, place.mT)
-        scores.view(-1).index_add_(0, known, gain)
+        if gain is not None:
+            scores.view(-1).index_add_(0, known, gain)
         if cell is not None and by_cell is not None:
             scores.add_(by_cell.gather(1, cell))
     return scores
@@ -107,8 +113,8 @@ def fused_loss(
     state: Tensor,
     place: Tensor,
     popularity: Tensor,
-    gain: Tensor,
-    refinement: Tensor,
+    gain: Tensor | None,
+    refinement: Tensor | None,
     lesson: Lesson,
     by_cell: Tensor | None = None,
 ) -> Tensor:
@@ -128,8 +134,8 @@ class _FusedLoss(torch.autograd.Function):
         state: Tensor,
         place: Tensor,
         popularity: Tensor,
-        gain: Tensor,
-        refinement: Tensor,
+        gain: Tensor | None,
+        refinement: Tensor | None,
         by_cell: Tensor | None,
         lesson: Lesson,
     ) -> Tensor:
@@ -138,7 +144,7 @@ class _FusedLoss(torch.autograd.Function):
             slope @ place,
             slope.mT @ state,
             slope.sum(dim=0),
-            slope.view(-1)[lesson.known],
+            None if gain is None else slope.view(-1)[lesson.known],
             refinement_slope,
             _slope_by_cell(slope, by_cell, lesson.cell),
         )
@@ -158,14 +164,16 @@ def _slope_by_cell(slope: Tensor, by_cell: Tensor | None, cell: Tensor | None) -
     return sum_by_cell(slope, cell, by_cell.shape[1])
 
 
-def _loss_and_slope(refinement: Tensor, lesson: Lesson) -> tuple[Tensor, Tensor, Tensor]:
+def _loss_and_slope(
+    refinement: Tensor | None, lesson: Lesson
+) -> tuple[Tensor, Tensor, Tensor | None]:
     """(loss, its slope by every score [R, V], its slope by every refinement [R, C])."""
     scores, constants, reading = lesson.scores, lesson.constants, lesson.reading
     places = scores.shape[1]
     smooth = constants.label_smoothing / (places - 1)
     mass = 1 - constants.label_smoothing + places * smooth  # of the smoothed target
     target = lesson.target.unsqueeze(1)  # [R, 1]
-    if reading is not None:
+    if refinement is not None and reading is not None:
         _refine(scores, refinement, reading)
     target_score = scores.gather(1, target)
     rivals = scores.scatter(1, target, -torch.inf).topk(constants.hard_negatives, dim=1)  # [R, k]
@@ -197,10 +205,12 @@ def _refine(scores: Tensor, refinement: Tensor, reading: Reading) -> None:
     scores.scatter_add_(1, reading.exact, exact - elsewhere)
 
 
-def _refinement_slope(slope: Tensor, refinement: Tensor, reading: Reading | None) -> Tensor:
+def _refinement_slope(
+    slope: Tensor, refinement: Tensor | None, reading: Reading | None
+) -> Tensor | None:
     """The slope by what the reader says, from that by every score. [R, V] -> [R, C]"""
-    if reading is None:
-        return refinement.new_zeros(refinement.shape)
+    if refinement is None or reading is None:
+        return None
     exact = slope.gather(1, reading.exact)  # [R, C - draws]
     drawn = refinement[:, -reading.draws :] + reading.weight.log()
     # all slopes of a target sum to zero: what the exact do not have, the rest has

@@ -50,8 +50,7 @@ class ShortlistRanker:
         """Score every place for each history. [B, P]"""
         if candidates is not None:
             raise BadInput("a shortlist is drawn from all places; ask for all, not for candidates")
-        rows = torch.arange(1, self.places + 1, device=encoded.state.device)
-        scores = self.scorer.quick(encoded, rows)  # [B, P]
+        scores = self.scorer.foretold(encoded)  # [B, P]
         shortlist = scores.topk(self.size, dim=1, sorted=False).indices  # [B, M]
         exact = self.scorer.score(encoded, shortlist + 1)
         # only differences between places mean something, so scores with and without the reader

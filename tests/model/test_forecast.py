@@ -1,0 +1,105 @@
+"""The forecast: what it says, what it does not touch, and whom it helps."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from castpoi.model.castpoi import CastPoi, Encoded, new_model
+from castpoi.model.scoring import ExactScorer, ShortlistScorer
+from tests.model.small import (
+    ALL_ROWS,
+    LAT,
+    LON,
+    PLACES,
+    batch_of,
+    small_config,
+    trained_model,
+    walk,
+)
+
+HISTORIES = [walk(6, seed=1), walk(11, seed=2), []]
+
+
+def encode(model: CastPoi) -> Encoded:
+    with torch.inference_mode():
+        return model.encode(batch_of(model.config, *HISTORIES))
+
+
+def guess(model: CastPoi, candidates: Tensor | None = None) -> Tensor:
+    encoded = encode(model)
+    is_known = torch.zeros(len(encoded), PLACES)
+    is_known[encoded.revisits.owner, encoded.revisits.row - 1] = 1.0
+    with torch.inference_mode():
+        return model.foretell(encoded.state, encoded.anchors, is_known, candidates)
+
+
+def test_a_guess_is_lean_popularity_distance_and_whether_a_place_is_known() -> None:
+    model = trained_model(small_config())
+    encoded, found = encode(model), guess(model)
+    forecast = model.forecast
+    assert forecast is not None
+    for history, visits in enumerate(HISTORIES):
+        state = encoded.state[history]
+        lean = forecast.lean.weight @ state + forecast.lean.bias
+        known = float(forecast.known(state))
+        weights = forecast.distance.weights(state[None], encoded.anchors[history, None])[0]
+        for place in range(PLACES):
+            expected = lean @ model.place.weight[place + 1] + forecast.popularity[place]
+            expected = expected + known * (place in {visit[0] for visit in visits})
+            for anchor, row in enumerate(encoded.anchors[history]):
+                bucket = forecast.distance.distances(row[None, None], torch.tensor([[place + 1]]))
+                expected = expected + weights[anchor, int(bucket)]
+            assert float(found[history, place]) == pytest.approx(float(expected), abs=1e-5)
+
+
+def test_the_guess_for_candidates_is_that_for_every_place() -> None:
+    model = trained_model(small_config())
+    candidates = torch.tensor([[6, 0], [1, 1], [3, 2]])
+    torch.testing.assert_close(guess(model, candidates), guess(model).gather(1, candidates))
+
+
+def test_a_new_forecast_says_next_to_nothing() -> None:
+    model = new_model(config=small_config(), lat=LAT, lon=LON, seed=0).eval()
+    assert float(guess(model).abs().max()) < 0.1
+
+
+@pytest.mark.parametrize("changes", [{"reader_forecast": False}, {"candidate_conditioning": False}])
+def test_without_a_forecast_or_a_reader_nothing_is_foretold(changes: dict[str, bool]) -> None:
+    model = trained_model(small_config(**changes))
+    assert model.forecast is None
+    assert not guess(model).any()
+    encoded = encode(model)
+    exact = ExactScorer(model)
+    assert torch.equal(exact.foretold(encoded), exact.quick(encoded, ALL_ROWS))
+
+
+def test_the_score_does_not_know_the_forecast() -> None:
+    model = trained_model(small_config())
+    before = ExactScorer(model).score(encode(model))
+    assert model.forecast is not None
+    with torch.no_grad():
+        for weight in model.forecast.parameters():
+            weight.add_(1.0)
+    assert torch.equal(ExactScorer(model).score(encode(model)), before)
+
+
+def test_a_place_that_the_forecast_raises_comes_on_the_shortlist() -> None:
+    model = trained_model(small_config())
+    assert model.forecast is not None
+    scorer = ShortlistScorer(ExactScorer(model), size=1)
+    for place in range(PLACES):
+        with torch.no_grad():
+            model.forecast.popularity.zero_()
+            model.forecast.popularity[place] = 1000.0
+        rows, _ = scorer.best(encode(model), 1)
+        assert rows.tolist() == [[place + 1]] * len(HISTORIES)
+
+
+def test_presets_start_from_the_same_weights_with_and_without_a_forecast() -> None:
+    models = [
+        new_model(config=small_config(reader_forecast=has), lat=LAT, lon=LON, seed=3)
+        for has in (False, True)
+    ]
+    plain, foretold = (dict(model.named_parameters()) for model in models)
+    assert plain.keys() < foretold.keys()
+    assert all(torch.equal(weight, foretold[name]) for name, weight in plain.items())
