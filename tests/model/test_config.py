@@ -11,7 +11,10 @@ from castpoi.model.config import PRESETS, ModelConfig
 def test_the_presets_differ_only_where_the_letter_forbids_sharing_work() -> None:
     paper, fast = PRESETS["paper"].to_dict(), PRESETS["fast"].to_dict()
     differing = {name for name in paper if paper[name] != fast[name]}
-    assert differing == {"positions", "gamma_start", "spatial_start", "dropout"}
+    assert differing == {
+        *("positions", "gamma_start", "spatial_start", "dropout"),
+        "reader_forecast",
+    }
 
 
 def test_the_default_is_the_fast_preset() -> None:

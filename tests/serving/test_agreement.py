@@ -41,18 +41,14 @@ class Told:
     def scorer(self) -> "Told":
         return self
 
-    @property
-    def state(self) -> torch.Tensor:
-        return torch.zeros(1)
-
     def encode(self, _: Any) -> "Told":
         return self
 
     def score(self, _: Any) -> NDArray[np.float32]:
         return np.array([self.exact], dtype=np.float32)
 
-    def quick(self, _: Any, rows: torch.Tensor) -> torch.Tensor:
-        return torch.tensor([self.cheap])[:, rows - 1]
+    def foretold(self, _: Any) -> torch.Tensor:
+        return torch.tensor([self.cheap])
 
 
 def test_the_size_that_finds_a_place_is_its_rank_by_the_cheap_terms() -> None:

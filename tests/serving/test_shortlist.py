@@ -2,7 +2,6 @@ import math
 
 import numpy as np
 import pytest
-import torch
 
 from castpoi.serving.history import History, end_to_end, history_of
 from castpoi.serving.scores import PlaceScorer
@@ -71,14 +70,13 @@ def test_the_rest_under_the_softmax_is_estimated_with_the_usual_term_of_the_read
     one = histories()[:1]
     exact, short = (each.score(one, [ALL], [1]) for each in scorers(1))
     castpoi = scorers(1)[1].castpoi
-    rows = torch.arange(1, 6)
-    quick = castpoi.scorer.quick(castpoi.encode(end_to_end(one)), rows)[0].numpy()
+    cheap = castpoi.scorer.foretold(castpoi.encode(end_to_end(one)))[0].numpy()
     # every place of so small a city is among those spread evenly: the mean is that of all
-    usual = np.mean([math.exp(exact.score[0, place] - quick[place]) for place in range(5)])
+    usual = np.mean([math.exp(exact.score[0, place] - cheap[place]) for place in range(5)])
     total = sum(
         math.exp(exact.score[0, place])
         if short.is_eligible[0, place]
-        else math.exp(quick[place]) * usual
+        else math.exp(cheap[place]) * usual
         for place in range(5)
     )
     assert short.log_total[0] == pytest.approx(math.log(total), abs=1e-5)

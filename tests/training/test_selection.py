@@ -83,14 +83,13 @@ def test_places_off_the_shortlist_stand_below_it_in_their_own_order(town: City) 
     ranker = ShortlistRanker(model, builder, size=3)
     encoded = ranker.encode(town.trajectories.histories_before(town.targets("validation")))
     found = ranker.score(encoded)
-    rows = torch.arange(1, ranker.places + 1)
-    quick, exact = ranker.scorer.quick(encoded, rows).numpy(), ranker.scorer.score(encoded).numpy()
-    order = np.argsort(-quick, axis=1)
+    foretold, exact = ranker.scorer.foretold(encoded).numpy(), ranker.scorer.score(encoded).numpy()
+    order = np.argsort(-foretold, axis=1)
     best, others = order[:, :3], order[:, 3:]
     np.testing.assert_allclose(
         np.take_along_axis(found, best, axis=1), np.take_along_axis(exact, best, axis=1), atol=1e-5
     )
-    below = np.take_along_axis(found, others, axis=1)  # in the order of the quick scores
+    below = np.take_along_axis(found, others, axis=1)  # in the order of the scores foretold
     assert (np.diff(below, axis=1) <= 0).all()
     assert (below[:, 0] < np.take_along_axis(found, best, axis=1).min(axis=1)).all()
 
