@@ -52,7 +52,7 @@ def test_a_token_is_the_place_the_local_time_and_the_move_that_led_there(
     model = trained_model(config)
     windows = batch_of(config, *HISTORIES).windows
     with torch.inference_mode():
-        tokens = model.tokens(model.place(windows.row), windows)
+        tokens = model.tokens(model.table().of(windows.row), windows)
     reference = Reference(model)
     for history, visits in enumerate(HISTORIES):
         for back in range(1, min(len(visits), config.visits_read) + 1):

@@ -36,7 +36,9 @@ from castpoi.model.head import RefinementHead
 from castpoi.model.reader import CandidateReader, Memory
 from castpoi.model.revisit_gate import RevisitGate
 from castpoi.model.revisits import Revisits
+from castpoi.model.shared_vectors import PlaceTable, SharedVectors
 from castpoi.model.tokens import TokenEncoder
+from castpoi.model.traits import PlaceTraits
 
 _AT_ONCE: Final = 256  # windows; bounds the memory of the backbone's attention
 
@@ -59,6 +61,8 @@ class Encoded:
     """Counts for the revisit gate."""
     anchors: Tensor
     """Rows of the places from which distances are measured; 0 for none. [B, A]"""
+    places: PlaceTable
+    """The places as they were when the histories were read."""
 
     def __len__(self) -> int:
         return len(self.state)
@@ -106,6 +110,7 @@ class CastPoi(nn.Module):
         config: ModelConfig,
         distances: DistanceBuckets,
         anchor_distances: DistanceBuckets | None = None,
+        traits: PlaceTraits | None = None,
     ) -> None:
         super().__init__()
         self.config = config
@@ -134,23 +139,41 @@ class CastPoi(nn.Module):
             self.distance_gate = DistanceGate(config=config, distances=anchor_distances)
         if anchor_distances is not None and config.has_forecast:
             self.forecast = ReaderForecast(config=config, distances=anchor_distances)
+        self.shared = (
+            None
+            if traits is None
+            else SharedVectors(places=traits, width=config.width, forgotten=config.forgotten_places)
+        )
 
     def forward(self, batch: HistoryBatch, candidates: Tensor) -> Tensor:
         """Score candidates, shared or each history's own. batch, [C] or [B, C] -> [B, C]"""
         return self.terms(self.encode(batch), candidates).score
 
-    def states(self, windows: Windows) -> Tensor:
-        """The state after every visit, zero in empty slots. windows -> [B, T, D]"""
-        tokens: Tensor = self.tokens(self.place(windows.row), windows)
+    def table(self) -> PlaceTable:
+        """All places as they are now; once a step, and once a model that learns no more."""
+        own = PlaceTable(vectors=self.place.weight, popularity=self.popularity)
+        if self.shared is None:
+            return own
+        table: PlaceTable = self.shared(own)
+        return table
+
+    def states(self, windows: Windows, places: PlaceTable | None = None) -> Tensor:
+        """The state after every visit, zero in empty slots. windows -> [B, T, D]
+
+        `places` are those of `table`, where it has been asked for already.
+        """
+        places = places or self.table()
+        tokens: Tensor = self.tokens(places.of(windows.row), windows)
         if self.backbone is None:
             return tokens
         states: Tensor = self.backbone(tokens, windows.is_real)
         return states
 
-    def encode(self, batch: HistoryBatch) -> Encoded:
-        """Read a batch of histories once, before any place is scored."""
+    def encode(self, batch: HistoryBatch, places: PlaceTable | None = None) -> Encoded:
+        """Read a batch of histories once, before any place is scored; `places` as in `states`."""
+        places = places or self.table()
         windows, read = batch.windows, slice(-self.config.window, None)
-        visits = torch.cat([self.states(part)[:, read] for part in windows.split(_AT_ONCE)])
+        visits = torch.cat([self.states(part, places)[:, read] for part in windows.split(_AT_ONCE)])
         return Encoded(
             state=visits[:, -1],
             visits=visits,
@@ -159,12 +182,13 @@ class CastPoi(nn.Module):
             is_real=windows.is_real[:, read],
             revisits=batch.revisits,
             anchors=batch.anchors,
+            places=places,
         )
 
     def terms(self, encoded: Encoded, candidates: Tensor) -> Terms:
         """The terms for candidates, shared or each history's own. [C] or [B, C] -> terms"""
         candidates = candidates.expand(len(encoded), -1)  # [B, C]
-        vectors: Tensor = self.place(candidates)  # [B, C, D]
+        vectors = encoded.places.of(candidates)  # [B, C, D]
         base = (vectors @ encoded.state.unsqueeze(-1)).squeeze(-1)
         reader, attention = torch.zeros_like(base), self._no_attention(encoded, candidates)
         if self.refinement is not None:
@@ -172,7 +196,7 @@ class CastPoi(nn.Module):
             reader, attention = self.refinement(vectors, encoded, buckets)
         return Terms(
             base=base,
-            popularity=self.popularity[candidates],
+            popularity=encoded.places.popularity[candidates],
             reader=reader,
             revisit=self.revisit(encoded).gather(1, candidates),
             distance=self.distance(encoded, candidates),
@@ -194,7 +218,12 @@ class CastPoi(nn.Module):
         return term
 
     def foretell(
-        self, state: Tensor, anchors: Tensor, is_known: Tensor, candidates: Tensor | None = None
+        self,
+        places: PlaceTable,
+        state: Tensor,
+        anchors: Tensor,
+        is_known: Tensor,
+        candidates: Tensor | None = None,
     ) -> Tensor:
         """A guess at the reader's term of every place, or of places; zero without a forecast.
 
@@ -204,7 +233,7 @@ class CastPoi(nn.Module):
             return torch.zeros_like(
                 is_known if candidates is None else is_known.gather(1, candidates)
             )
-        place = self.place.weight[1:].detach()  # it learns from the reader, no place from it
+        place = places.vectors[1:].detach()  # it learns from the reader, no place from it
         guess: Tensor = self.forecast(state, anchors, is_known, place, candidates)
         return guess
 
@@ -270,9 +299,18 @@ class Refinement(nn.Module):
 
 
 def new_model(
-    *, config: ModelConfig, lat: NDArray[np.float64], lon: NDArray[np.float64], seed: int
+    *,
+    config: ModelConfig,
+    lat: NDArray[np.float64],
+    lon: NDArray[np.float64],
+    seed: int,
+    traits: PlaceTraits | None = None,
 ) -> CastPoi:
-    """An untrained model for the places at these coordinates; the same seed, the same weights."""
+    """An untrained model for the places at these coordinates; the same seed, the same weights.
+
+    `traits` say what the places have in common, which a model with shared vectors needs to know.
+    """
+    assert config.shared_vectors == (traits is not None)
     distances = DistanceBuckets(lat=lat, lon=lon, edges_km=config.spatial_edges_km)
     anchor_distances = (
         DistanceBuckets(lat=lat, lon=lon, edges_km=config.distance_gate_edges_km)
@@ -281,4 +319,6 @@ def new_model(
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return CastPoi(config=config, distances=distances, anchor_distances=anchor_distances)
+        return CastPoi(
+            config=config, distances=distances, anchor_distances=anchor_distances, traits=traits
+        )

@@ -111,6 +111,12 @@ class ModelConfig:
     """From where distances are measured: the last visit, the one before, the most visited."""
     distance_gate_edges_km: tuple[float, ...] = DISTANCE_GATE_EDGES_KM
     """Bucket edges of the distance between an anchor and a candidate."""
+    shared_vectors: bool = False
+    """Beyond the paper: a place is also its category and its neighbourhoods; `traits.py`."""
+    neighbourhoods_km: tuple[float, ...] = (1.0, 5.0)
+    """Sizes of the squares that are neighbourhoods."""
+    forgotten_places: float = 0.1
+    """Share of places that have only their shared vectors in a step of training."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -119,6 +125,10 @@ class ModelConfig:
             raise BadInput(f"heads={self.heads} must divide width={self.width}")
         if not 0 <= self.dropout < 1:
             raise BadInput(f"dropout={self.dropout} must be at least 0 and below 1")
+        if not 0 <= self.forgotten_places < 1:
+            raise BadInput(
+                f"forgotten_places={self.forgotten_places} must be at least 0 and below 1"
+            )
         _check_last_edge("spatial_edges_km", self.spatial_edges_km)
         _check_last_edge("distance_gate_edges_km", self.distance_gate_edges_km)
         if self.distance_cells > _MOST_CELLS:

@@ -19,9 +19,13 @@ from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import CastPoi, Encoded, new_model
 from castpoi.model.config import ModelConfig
 from castpoi.model.scoring import CHUNK, ExactScorer
+from castpoi.model.traits import PlaceTraits, Traits
 
 _LAT: Final = "places.lat"
 _LON: Final = "places.lon"
+_TRAITS: Final = "places.traits"
+_SQUARES: Final = "traits.squares"
+_CATEGORIES: Final = "categories"
 
 
 class CastPoiRanker:
@@ -49,7 +53,7 @@ class CastPoiRanker:
     def encode(self, histories: Histories) -> Encoded:
         """Read a batch of histories once, before any place is scored."""
         batch = self.builder.build(histories)
-        return self.model.encode(batch.to(self.model.popularity.device))
+        return self.model.encode(batch.to(self.model.popularity.device), self.scorer.places)
 
     def score(
         self, encoded: Encoded, candidates: NDArray[np.int64] | None = None
@@ -69,24 +73,33 @@ class CastPoiRanker:
     @property
     def config(self) -> dict[str, Any]:
         """The shape of its model and how it was trained, as JSON can hold them."""
-        return {"model": self.model.config.to_dict(), "training": self.training}
+        config = {"model": self.model.config.to_dict(), "training": self.training}
+        if self.model.shared is None:
+            return config
+        return config | {_CATEGORIES: list(self.model.shared.traits.categories)}
 
     @property
     def arrays(self) -> dict[str, NDArray[np.generic]]:
-        """Its weights, and where its places are."""
+        """Its weights, where its places are, and what they have in common."""
         weights: dict[str, NDArray[np.generic]] = {
             name: weight.detach().cpu().numpy() for name, weight in self.model.named_parameters()
         }
-        return weights | {_LAT: self.builder.lat, _LON: self.builder.lon}
+        arrays = weights | {_LAT: self.builder.lat, _LON: self.builder.lon}
+        shared = self.model.shared
+        if shared is None:
+            return arrays
+        rows = shared.rows[1:].cpu().numpy()  # [P, L]
+        return arrays | {_TRAITS: rows, _SQUARES: shared.traits.squares}
 
     @classmethod
     def restore(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The ranker that once had these settings and arrays; it scores the same."""
         model_config = ModelConfig.from_dict(config["model"])
         lat, lon = arrays[_LAT], arrays[_LON]
-        model = new_model(config=model_config, lat=lat, lon=lon, seed=0)
+        traits = _traits(config, arrays, model_config)
+        model = new_model(config=model_config, lat=lat, lon=lon, seed=0, traits=traits)
         weights = dict(model.named_parameters())
-        unknown = sorted(arrays.keys() - weights.keys() - {_LAT, _LON})
+        unknown = sorted(arrays.keys() - weights.keys() - {_LAT, _LON, _TRAITS, _SQUARES})
         if unknown:
             raise ValueError(f"the model has no weight {', '.join(unknown)}")
         missing = sorted(weights.keys() - arrays.keys())
@@ -106,3 +119,17 @@ class CastPoiRanker:
     def _as_numpy(scores: torch.Tensor) -> NDArray[np.float32]:
         array: NDArray[np.float32] = scores.float().cpu().numpy()
         return array
+
+
+def _traits(
+    config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], model: ModelConfig
+) -> PlaceTraits | None:
+    """What its places have in common, as it was saved."""
+    if not model.shared_vectors:
+        return None
+    traits = Traits(
+        categories=tuple(config[_CATEGORIES]),
+        squares=arrays[_SQUARES],
+        sizes_km=model.neighbourhoods_km,
+    )
+    return PlaceTraits(traits=traits, rows=arrays[_TRAITS])

@@ -26,6 +26,7 @@ from torch import Tensor
 
 from castpoi.model.castpoi import CastPoi, Encoded, Refinement
 from castpoi.model.reader import CandidateReader, ReaderBlock
+from castpoi.model.shared_vectors import PlaceTable
 from castpoi.model.workers import workers
 
 CHUNK: Final = 1024
@@ -80,7 +81,10 @@ class ExactScorer:
     def __init__(self, model: CastPoi, *, chunk: int = CHUNK) -> None:
         self.model = model
         self.chunk = chunk
-        self.reader = None if model.refinement is None else _PlaceReader(model, model.refinement)
+        with torch.no_grad():
+            self.places = model.table().detach()
+        refinement = model.refinement
+        self.reader = None if refinement is None else _PlaceReader(model, refinement, self.places)
 
     @torch.inference_mode()
     def score(self, encoded: Encoded, candidates: Tensor | None = None) -> Tensor:
@@ -99,14 +103,14 @@ class ExactScorer:
     @torch.inference_mode()
     def quick(self, encoded: Encoded, candidates: Tensor) -> Tensor:
         """The score without the reader: all other terms for the price of one. -> [B, C]"""
-        model = self.model
+        model, places = self.model, self.places
         if candidates.ndim == 1:
             scores = torch.addmm(
-                model.popularity[candidates], encoded.state, model.place.weight[candidates].mT
+                places.popularity[candidates], encoded.state, places.vectors[candidates].mT
             )
             scores.add_(model.revisit(encoded)[:, candidates])
         else:
-            everywhere = torch.addmm(model.popularity, encoded.state, model.place.weight.mT)
+            everywhere = torch.addmm(places.popularity, encoded.state, places.vectors.mT)
             scores = everywhere.add_(model.revisit(encoded)).gather(1, candidates)
         if model.distance_gate is not None:
             scores.add_(model.distance(encoded, candidates))
@@ -119,7 +123,7 @@ class ExactScorer:
         rows = torch.arange(1, self.model.place_count + 1, device=state.device)
         is_known = state.new_zeros(len(encoded), len(rows))
         is_known[known.owner, known.row - 1] = 1.0
-        guess = self.model.foretell(state, encoded.anchors, is_known)
+        guess = self.model.foretell(self.places, state, encoded.anchors, is_known)
         return self.quick(encoded, rows).add_(guess)
 
 
@@ -156,7 +160,7 @@ class _PlaceReader:
     """The reader's term for chunks of places."""
 
     @torch.inference_mode()
-    def __init__(self, model: CastPoi, refinement: Refinement) -> None:
+    def __init__(self, model: CastPoi, refinement: Refinement, places: PlaceTable) -> None:
         self.distances = model.distances
         self.refinement = refinement
         self.layers = [_Layer(block) for block in _blocks(refinement.reader)]
@@ -164,7 +168,7 @@ class _PlaceReader:
         self.of_reading, of_candidate, self.of_product = (
             part.mT.contiguous() for part in head.mix.weight.chunk(3, dim=1)
         )  # [D, D] each
-        self.vectors = model.place.weight.detach()  # [P + 1, D]
+        self.vectors = places.vectors  # [P + 1, D]
         self.shares = torch.addmm(head.mix.bias, self.vectors, of_candidate)  # [P + 1, D]
         self.queries = self.layers[0].ask(self.vectors).mT.contiguous()  # [P + 1, D]
 

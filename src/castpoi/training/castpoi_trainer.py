@@ -9,6 +9,7 @@ from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import new_model
 from castpoi.model.config import ModelConfig
 from castpoi.model.ranker import CastPoiRanker
+from castpoi.model.traits import PlaceTraits
 from castpoi.progress import Progress
 from castpoi.training.config import TrainingConfig
 from castpoi.training.course import Course, follow
@@ -38,11 +39,14 @@ def train_castpoi(
     _check(model_config, config)
     lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
     builder = BatchBuilder(config=model_config, lat=lat, lon=lon)
+    traits = traits_of(city, model_config)
     course = Course(
         method=options.method,
         shape=model_config.to_dict(),
         plan=config,
-        new_model=lambda: new_model(config=model_config, lat=lat, lon=lon, seed=seed),
+        new_model=lambda: new_model(
+            config=model_config, lat=lat, lon=lon, seed=seed, traits=traits
+        ),
         objective=lambda frame: objective_of(
             city, model_config, config, seed=seed, candidates_at_once=frame[_AT_ONCE]
         ),
@@ -53,6 +57,19 @@ def train_castpoi(
         course, city, part=part, seed=seed, log=log, progress=progress, options=options
     )
     return CastPoiRanker(model, builder, training=training)
+
+
+def traits_of(city: City, model: ModelConfig) -> PlaceTraits | None:
+    """What the places of a city have in common, if a model wants to know."""
+    if not model.shared_vectors:
+        return None
+    places = city.places
+    return PlaceTraits.of(
+        places[record.LAT].to_numpy(),
+        places[record.LON].to_numpy(),
+        places[record.CATEGORY].to_list(),
+        model.neighbourhoods_km,
+    )
 
 
 def _check(model: ModelConfig, config: TrainingConfig) -> None:

@@ -24,6 +24,7 @@ from castpoi.model.batch import BatchBuilder, Windows, windows_of
 from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import ModelConfig
 from castpoi.model.revisits import Revisits
+from castpoi.model.shared_vectors import PlaceTable
 from castpoi.training.anchors import anchors_after
 from castpoi.training.draws import draw_places
 from castpoi.training.fused_loss import (
@@ -119,9 +120,10 @@ class FastObjective:
         assert isinstance(model, CastPoi)
         device = model.popularity.device
         layout = self._layout([self.windows[each] for each in batch.windows]).to(device)
-        states = model.states(layout.windows)  # [B, T, D]
+        table = model.table()
+        states = model.states(layout.windows, table)  # [B, T, D]
         state = states[layout.learns]  # [R, D]
-        place, popularity = model.place.weight[1:], model.popularity[1:]
+        place, popularity = table.vectors[1:], table.popularity[1:]
         known, revisits = self._known(layout.visit, device)
         gain = None if model.revisit_gate is None else model.revisit_gate(state, revisits)
         target = torch.from_numpy(self.place[layout.visit + 1]).to(device)
@@ -139,7 +141,7 @@ class FastObjective:
         if model.refinement is None:
             return fused_loss(state, place, popularity, gain, None, lesson, by_cell)
         lesson, refinement, forecasting = self._read_some(
-            model, states, layout, anchors, lesson, np.random.default_rng(batch.seed)
+            model, table, states, layout, anchors, lesson, np.random.default_rng(batch.seed)
         )
         loss = fused_loss(state, place, popularity, gain, refinement, lesson, by_cell)
         # the forecast learns on the side: the loss that is told is the model's
@@ -148,6 +150,7 @@ class FastObjective:
     def _read_some(
         self,
         model: CastPoi,
+        table: PlaceTable,
         states: Tensor,
         layout: "_Layout",
         anchors: Tensor,
@@ -162,12 +165,12 @@ class FastObjective:
         scores = lesson.scores  # [R, V]
         is_known = torch.zeros_like(scores)
         is_known.view(-1)[lesson.known] = 1.0
-        guess = partial(model.foretell, states[layout.learns].detach(), anchors, is_known)
+        guess = partial(model.foretell, table, states[layout.learns].detach(), anchors, is_known)
         with torch.no_grad():
             scores.add_(guess())
         nearest = model.distances.nearest(self._last_rows(layout.visit).to(scores.device))
         reading = self._choose(scores, lesson.target, nearest, rng)
-        said = self._read(model, states, layout, reading.candidates)  # [R, C]
+        said = self._read(model, table, states, layout, reading.candidates)  # [R, C]
         foretold = guess(reading.candidates)
         wrong = (said.detach() - foretold).var(dim=1, correction=0).mean()
         return replace(lesson, reading=reading), said - foretold.detach(), wrong
@@ -221,19 +224,29 @@ class FastObjective:
         candidates = torch.cat([asked, hardest.indices, drawn], dim=1)  # [R, C]
         return Reading(candidates=candidates, weight=weight)
 
-    def _read(self, model: CastPoi, states: Tensor, layout: "_Layout", places: Tensor) -> Tensor:
+    def _read(
+        self, model: CastPoi, table: PlaceTable, states: Tensor, layout: "_Layout", places: Tensor
+    ) -> Tensor:
         """What the reader says of places of every target, window by window. [R, C] -> [R, C]"""
         asking = layout.learns.sum(dim=1).tolist()
         terms = [
-            self._read_window(model, states[window], layout, window, rows)
+            self._read_window(model, table.of(rows), states[window], layout, window, rows)
             for window, rows in enumerate(torch.split(places + 1, asking))
         ]
         return torch.cat(terms)
 
     def _read_window(
-        self, model: CastPoi, states: Tensor, layout: "_Layout", window: int, rows: Tensor
+        self,
+        model: CastPoi,
+        candidates: Tensor,
+        states: Tensor,
+        layout: "_Layout",
+        window: int,
+        rows: Tensor,
     ) -> Tensor:
-        """What the reader says of the candidates of one window's targets. [T, D], [Q, C] -> [Q, C]
+        """What the reader says of the candidates of one window's targets.
+
+        [Q, C, D], [T, D], [Q, C] -> [Q, C]
 
         Every target is read from the visits before it, the last `window` of them.
         """
@@ -246,7 +259,7 @@ class FastObjective:
         age_us = (at_us[:, -1:] - at_us).clamp(min=0)
         buckets = model.distances(visited, rows)  # [Q, C, L]
         term, _ = model.refinement.read(
-            model.place(rows),  # [Q, C, D]
+            candidates,
             model.refinement.reader.remember_prefixes(states, asking),
             model.refinement.bias(age_us, is_real, buckets),
         )

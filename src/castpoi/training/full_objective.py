@@ -98,7 +98,8 @@ def rows_with_history(trajectories: Trajectories) -> NDArray[np.int64]:
 def score_every_place(model: CastPoi, encoded: Encoded, candidates_at_once: int) -> Tensor:
     """The score of every place, with gradients and within bounded memory. -> [B, P]"""
     every_row = torch.arange(1, model.place_count + 1, device=encoded.state.device)
-    base = torch.addmm(model.popularity[1:], encoded.state, model.place(every_row).mT)
+    places = encoded.places
+    base = torch.addmm(places.popularity[1:], encoded.state, places.of(every_row).mT)
     scores = base + model.revisit(encoded)[:, 1:]
     if model.distance_gate is not None:
         scores = scores + model.distance(encoded)
@@ -118,6 +119,6 @@ def _read(model: CastPoi, refinement: Refinement, encoded: Encoded, rows: Tensor
     """The reader's term for candidates shared by all histories. [C] -> [B, C]"""
     candidates = rows.expand(len(encoded), -1)  # [B, C]
     buckets = model.distances(encoded.row, candidates)  # [B, C, T]
-    vectors = model.place(rows).expand(len(encoded), -1, -1)  # [B, C, D]
+    vectors = encoded.places.of(rows).expand(len(encoded), -1, -1)  # [B, C, D]
     term: Tensor = refinement(vectors, encoded, buckets)[0]
     return term

@@ -32,6 +32,7 @@ Validate = Callable[[Any], Metrics]
 """Metrics of a model on the validation part; empty where there is none."""
 
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")
+_PLACE_VECTORS = ("place.weight", "shared.vectors")  # which have a decay of their own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,11 +231,11 @@ class TrainingLoop:
 
 def _optimizer(model: nn.Module, config: Plan) -> torch.optim.AdamW:
     """AdamW, with a decay of its own for the vectors of places."""
-    places = model.get_parameter("place.weight")
-    others = [weight for weight in model.parameters() if weight is not places]
+    places = [weight for name, weight in model.named_parameters() if name in _PLACE_VECTORS]
+    others = [weight for name, weight in model.named_parameters() if name not in _PLACE_VECTORS]
     return torch.optim.AdamW(
         [
-            {"params": [places], "weight_decay": config.place_weight_decay},
+            {"params": places, "weight_decay": config.place_weight_decay},
             {"params": others, "weight_decay": config.weight_decay},
         ],
         lr=config.learning_rate,

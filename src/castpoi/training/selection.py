@@ -41,7 +41,7 @@ class ShortlistRanker:
     def encode(self, histories: Histories) -> Encoded:
         """Read a batch of histories once, before any place is scored."""
         batch = self.builder.build(histories)
-        return self.model.encode(batch.to(self.model.popularity.device))
+        return self.model.encode(batch.to(self.model.popularity.device), self.scorer.places)
 
     @torch.inference_mode()
     def score(
