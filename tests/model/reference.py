@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from castpoi.model.castpoi import CastPoi
-from tests.model.small import LAT, LON, Visit
+from tests.model.small import CATEGORIES, LAT, LON, Visit
 
 Vector = list[float]
 
@@ -25,12 +25,39 @@ class Reference:
             name: weight.double().tolist() for name, weight in model.state_dict().items()
         }
 
+    # Place: e_c and beta_c, its own and (ours) those of its category and its neighbourhoods
+
+    def vector(self, place: int) -> Vector:
+        vector: Vector = self.weights["place.weight"][place + 1]
+        for row in self.traits(place):
+            vector = added(vector, self.weights["shared.vectors"][row])
+        return vector
+
+    def popularity(self, place: int) -> float:
+        shared = sum(self.weights["shared.popularity"][row] for row in self.traits(place))
+        own: float = self.weights["popularity"][place + 1]
+        return own + shared
+
+    def traits(self, place: int) -> list[int]:
+        """Rows of the shared vectors: 1 for no category, categories by name, then squares."""
+        if not self.config.shared_vectors:
+            return []
+        names = sorted({name for name in CATEGORIES if name})
+        category = CATEGORIES[place]
+        rows = [1 if category is None else 2 + names.index(category)]
+        before = 2 + len(names)
+        for size_km in self.config.neighbourhoods_km:
+            squares = [square_of(each, size_km) for each in range(len(LAT))]
+            rows.append(before + sorted(set(squares)).index(squares[place]))
+            before += len(set(squares))
+        return rows
+
     # Token: x_i = W_in [e_p ; e_time ; e_geo] + e_pos
 
     def token(self, visits: list[Visit], number: int) -> Vector:
         place, at_us, offset = visits[number]
         before = visits[max(number - 1, 0)][0]
-        vector = self.weights["place.weight"][place + 1]
+        vector = self.vector(place)
         parts = [*vector, *self.time(at_us, offset), *self.move(before, place)]
         token = self.linear("tokens.mix", parts)
         if self.config.positions == "absolute":
@@ -114,7 +141,7 @@ class Reference:
         window = visits[-self.config.window :]
         states = self.placed(self.states(visits)[-self.config.window :])
         bias = [self.bias(window, number, candidate) for number in range(len(window))]
-        reading: Vector = self.weights["place.weight"][candidate + 1]
+        reading = self.vector(candidate)
         attentions = []
         for layer in range(self.config.reader_layers):
             block = f"refinement.reader.blocks.{layer}"
@@ -129,7 +156,7 @@ class Reference:
     # Head: r = MLP [z ; e_c ; z * e_c]
 
     def refine(self, reading: Vector, candidate: int) -> float:
-        vector = self.weights["place.weight"][candidate + 1]
+        vector = self.vector(candidate)
         product = [left * right for left, right in zip(reading, vector, strict=True)]
         mixed = self.linear("refinement.head.mix", [*reading, *vector, *product])
         activated = [value * (1 + math.erf(value / math.sqrt(2))) / 2 for value in mixed]
@@ -174,8 +201,8 @@ class Reference:
         states = self.states(visits)
         state = states[-1] if states else [0.0] * self.config.width
         terms = {
-            "base": dot(state, self.weights["place.weight"][candidate + 1]),
-            "popularity": self.weights["popularity"][candidate + 1],
+            "base": dot(state, self.vector(candidate)),
+            "popularity": self.popularity(candidate),
             "reader": 0.0,
             "revisit": 0.0,
             "distance": 0.0,
@@ -294,3 +321,11 @@ def distance_km(left: int, right: int) -> float:
     half = math.sin((lat_b - lat_a) / 2) ** 2
     half += math.cos(lat_a) * math.cos(lat_b) * math.sin((lon_b - lon_a) / 2) ** 2
     return 2 * 6371.0 * math.asin(math.sqrt(half))
+
+
+def square_of(place: int, size_km: float) -> tuple[int, int]:
+    """The square on the map in which a place lies: band of latitude, column of the band."""
+    height = size_km / (6371.0 * math.pi / 180)
+    band = math.floor(LAT[place] / height)
+    width = height / math.cos(math.radians((band + 0.5) * height))
+    return band, math.floor(LON[place] / width)

@@ -28,6 +28,9 @@ OURS = {
     "distance without reader": small_config(distance_gate=True, candidate_conditioning=False),
     "rich revisits": small_config(revisit_features="rich"),
     "paper with rich revisits": small_config("paper", revisit_features="rich"),
+    "shared vectors": small_config(shared_vectors=True),
+    "paper with shared vectors": small_config("paper", shared_vectors=True),
+    "next with shared vectors": small_config("next", shared_vectors=True),
 }
 VARIANTS |= OURS
 IN_BOTH_PRESETS = pytest.mark.parametrize("config", PRESETS.values(), ids=PRESETS.keys())

@@ -14,6 +14,7 @@ from castpoi.provenance import Stopwatch
 from castpoi.run import places_of, write_run
 from castpoi.serving.place_book import PlaceBook
 from castpoi.serving.request import Visit
+from castpoi.training.castpoi_trainer import traits_of
 from tests.contract import odd_city
 from tests.model.small import small_config
 
@@ -36,7 +37,7 @@ def small_ranker(city: City, **changes: Any) -> CastPoiRanker:
     """A model in which no weight is zero by its start, as if it had been trained."""
     config = small_config(**changes)
     lat, lon = city.places[record.LAT].to_numpy(), city.places[record.LON].to_numpy()
-    model = new_model(config=config, lat=lat, lon=lon, seed=3)
+    model = new_model(config=config, lat=lat, lon=lon, seed=3, traits=traits_of(city, config))
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for parameter in model.parameters():

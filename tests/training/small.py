@@ -9,6 +9,7 @@ from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.model.castpoi import CastPoi, new_model
 from castpoi.model.config import ModelConfig
+from castpoi.training.castpoi_trainer import traits_of
 from castpoi.training.config import TrainingConfig
 from castpoi.training.full_objective import FullObjective
 
@@ -33,7 +34,8 @@ def tiny_model_config(**changes: Any) -> ModelConfig:
 def tiny_model(city: City, config: ModelConfig, *, noise: float = 0.0, seed: int = 0) -> CastPoi:
     """An untrained model; noise moves every weight, so that no term is zero by its start."""
     lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
-    model = new_model(config=config, lat=lat, lon=lon, seed=seed)
+    traits = traits_of(city, config)
+    model = new_model(config=config, lat=lat, lon=lon, seed=seed, traits=traits)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for weight in model.parameters():

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import castpoi
+from castpoi.cli.cold_places import ranks_cold_places
 from castpoi.cli.console import Console, speaks
 from castpoi.cli.private_places import keeps_private_places
 
@@ -60,6 +61,7 @@ class Point(click.ParamType[tuple[float, float]]):
 @click.option(
     "--city", type=click.Path(path_type=Path), help="Where the run's city is now, if it has moved."
 )
+@ranks_cold_places
 @keeps_private_places
 @speaks
 def recommend(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from castpoi.cli.cold_places import ranks_cold_places
 from castpoi.cli.console import Console, speaks
 from castpoi.cli.private_places import keeps_private_places
 from castpoi.errors import BadInput
@@ -108,6 +109,7 @@ class ShortlistSize(click.ParamType[Setting]):
     show_default=True,
     help="Most requests that may wait; one more gets 503.",
 )
+@ranks_cold_places
 @keeps_private_places
 @speaks
 def serve(

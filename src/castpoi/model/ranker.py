@@ -6,7 +6,7 @@ city to rank.
 Shapes: B histories, P places, C candidates.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
 
 import numpy as np
@@ -69,6 +69,25 @@ class CastPoiRanker:
             )
         rows = torch.from_numpy(candidates + 1).to(self.model.popularity.device)
         return self._as_numpy(self.scorer.score(encoded, rows))
+
+    def with_places(
+        self,
+        lat: NDArray[np.float64],
+        lon: NDArray[np.float64],
+        categories: Sequence[str | None],
+    ) -> Self:
+        """The same ranker with cold places after its own: known by what they share, no more."""
+        shared, arrays = self.model.shared, self.arrays
+        assert shared is not None
+        added: dict[str, NDArray[np.generic]] = {
+            _LAT: lat,
+            _LON: lon,
+            _TRAITS: shared.traits.rows_of(lat, lon, categories),
+            "place.weight": np.zeros((len(lat), self.model.config.width), dtype=np.float32),
+            "popularity": np.zeros(len(lat), dtype=np.float32),
+        }
+        more = {name: np.concatenate([arrays[name], rows]) for name, rows in added.items()}
+        return self.restore(self.config, arrays | more)
 
     @property
     def config(self) -> dict[str, Any]:

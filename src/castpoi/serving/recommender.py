@@ -18,6 +18,7 @@ from castpoi.methods import METHODS, Method
 from castpoi.provenance import Stopwatch
 from castpoi.run import Run, load_run, read_places
 from castpoi.serving.answering import Answerer
+from castpoi.serving.cold_places import Source, with_cold_places
 from castpoi.serving.place_book import PlaceBook
 from castpoi.serving.question import Question, put
 from castpoi.serving.recommendation import Recommendations, VisitsBy
@@ -140,6 +141,7 @@ def load(
     exact_up_to: int = EXACT_UP_TO,
     shortlist: Setting = SHORTLIST,
     private_categories: Iterable[str] | None = None,
+    places: Source | None = None,
 ) -> Recommender:
     """A recommender from the folder of a run.
 
@@ -148,15 +150,20 @@ def load(
     CaST-POI reads only for a `shortlist` of so many; "all" reads for all, and "auto" does so until
     a service has measured which size will do. Places of `private_categories`
     ("Home (private)") are recommended only to those who have been there; if empty, to everybody.
+    `places` is a table, or its file, of cold places to rank as well: place, lat, lon, and perhaps
+    name and category; only a model with shared vectors can.
     """
     loaded = load_run(Path(run))
     now = None if city is None else Path(city)
-    places = PlaceBook.of(read_places(loaded, now))
+    table = read_places(loaded, now)
+    if places is not None:
+        loaded, table = with_cold_places(loaded, table, places)
+    book = PlaceBook.of(table)
     return Recommender(
         loaded,
-        places,
+        book,
         users=UserVisits(loaded, now),
-        shortlist=decided(shortlist, places=len(places), exact_up_to=exact_up_to),
+        shortlist=decided(shortlist, places=len(book), exact_up_to=exact_up_to),
         private_categories=PRIVATE_CATEGORIES if private_categories is None else private_categories,
     )
 
