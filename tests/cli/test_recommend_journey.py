@@ -70,6 +70,19 @@ def test_reasons_without_a_reader_show_what_the_score_owes_to_visits(
     )
 
 
+def test_a_place_that_opened_today_is_ranked_too(
+    castpoi: CommandLine, run: Path, tmp_path: Path, day: Path
+) -> None:
+    new = tmp_path / "new.csv"
+    new.write_text("place,lat,lon,category,name\nbistro,40.7134,-74.0,Food,Bistro\n")
+    ended = castpoi("recommend", run, "--history", day, "--places", new)
+    assert ended.code == 1
+    assert "cannot rank new places: its castpoi has no shared vectors" in ended.err
+    sharing = small_run(tmp_path, shared_vectors=True)
+    asked = castpoi("recommend", sharing, "--history", day, "--places", new, "--json")
+    assert "bistro" in [each["place"] for each in json.loads(asked.out)["recommendations"]]
+
+
 def test_a_script_reads_the_words_of_the_api(castpoi: CommandLine, run: Path, day: Path) -> None:
     ended = castpoi("recommend", run, "--history", day, "--explain", "--json", "--k", 3)
     assert ended.json.keys() == {*("recommendations", "model", "seconds", "remarks", "visits_by")}

@@ -82,6 +82,8 @@ def test_without_a_backbone_only_the_readers_window_is_read() -> None:
         ({"distance_gate_edges_km": (3e4,)}, "distance_gate_edges_km ends at 30000 km, but no two"),
         ({"revisit_features": "all"}, "revisit_features='all' is not valid; it must be 'paper' or"),
         ({"distance_gate": 1}, "distance_gate=1 is not valid; it must be true or false"),
+        ({"forgotten_places": 1.0}, "forgotten_places=1.0 must be at least 0 and below 1"),
+        ({"neighbourhoods_km": (5.0, 1.0)}, "positive numbers, each above the one before"),
         ({"distance_anchors": ()}, "distance_anchors=() is not valid; it must be one or more of"),
         ({"distance_anchors": ("work",)}, "of last, before_last, home, none of them twice"),
         ({"distance_anchors": ("home", "home")}, "of last, before_last, home, none of them twice"),

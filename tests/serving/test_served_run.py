@@ -12,6 +12,7 @@ from castpoi.serving.served_run import ServedRun, model_card
 from castpoi.serving.store import VisitStore
 from tests.conftest import CommandLine
 from tests.contract import odd_city
+from tests.serving.small_run import DAY, small_run
 
 
 @pytest.fixture
@@ -53,6 +54,19 @@ def test_a_run_that_cannot_be_read_leaves_the_former_one(recommender: Recommende
     with pytest.raises(BrokenFolder, match="damaged"):
         served.load()
     assert served.current is recommender
+
+
+def test_a_place_that_opens_while_a_service_runs_is_ranked_after_a_reload(tmp_path: Path) -> None:
+    run, places = small_run(tmp_path, shared_vectors=True), tmp_path / "new.csv"
+    places.write_text("place,lat,lon\n")
+    served = ServedRun(lambda: load(run, places=places))
+    served.load()
+    assert served.card["places"] == 5
+    with places.open("a") as table:
+        table.write("bistro,40.7001,-74.0\n")
+    served.load()
+    assert served.card["places"] == 6
+    assert "bistro" in {each.place for each in served.current.recommend(DAY)}
 
 
 def test_a_city_that_is_gone_leaves_the_store_empty_unless_it_was_named(

@@ -11,10 +11,12 @@ from castpoi.files import read_json
 from castpoi.methods import METHODS
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.run import RunLog, load_run
+from castpoi.training.config import TrainingConfig
+from castpoi.training.loop import _optimizer
 from castpoi.training.train import fit, train, workshop_of
 from castpoi.training.trainer import TrainingOptions
 from tests.cities import CAFE, OFFICE, small_city
-from tests.training.small import TINY
+from tests.training.small import TINY, tiny_model, tiny_model_config
 from tests.training.test_loop import Heard
 
 CASTPOI = METHODS.named("castpoi")
@@ -122,6 +124,32 @@ def test_another_training_in_the_workshop_is_started_over_and_said(
 def test_ablations_are_settings(town: City) -> None:
     ranker = fitted(town, spatial_bias="false", revisit_gate="false", epochs="1")
     assert not any("spatial_bias" in name or "gate" in name for name in ranker.arrays)
+
+
+def test_what_places_share_is_learned_and_ranks_a_place_nobody_has_visited(town: City) -> None:
+    ranker = fitted(town, shared_vectors="true", neighbourhoods_km="0.5,2", epochs="1")
+    vectors, squares = (ranker.arrays[name] for name in ("shared.vectors", "traits.squares"))
+    assert set(squares[:, 0].tolist()) == {0, 1}
+    assert vectors[1:].any(axis=1).all()
+    assert not vectors[0].any()
+    lat, lon = (town.places[name].to_numpy()[:1] for name in ("lat", "lon"))
+    more = ranker.with_places(lat, lon, town.places["category"].to_list()[:1])
+    found = scores(more, town)
+    assert found.shape[1] == town.places.height + 1
+    np.testing.assert_allclose(found[:, :-1], scores(ranker, town), atol=1e-5)
+    assert np.std(found[:, -1]) > 0
+
+
+def test_shared_vectors_decay_as_the_vectors_of_places_do(town: City) -> None:
+    model = tiny_model(town, tiny_model_config(shared_vectors=True))
+    plan = TrainingConfig(place_weight_decay=0.5, weight_decay=0.1)
+    by_decay = {
+        group["weight_decay"]: {id(weight) for weight in group["params"]}
+        for group in _optimizer(model, plan).param_groups
+    }
+    assert model.shared is not None
+    assert by_decay[0.5] == {id(model.place.weight), id(model.shared.vectors)}
+    assert len(by_decay[0.1]) == len(list(model.parameters())) - 2
 
 
 def test_a_city_without_validation_keeps_its_last_epoch() -> None:

@@ -24,6 +24,7 @@ OUR_PARTS: dict[str, dict[str, Any]] = {
         "distance_anchors": ["last", "before_last", "home"],
         "revisit_features": "rich",
     },
+    "shared vectors": {"shared_vectors": True, "forgotten_places": 0.0},
 }
 
 
