@@ -34,9 +34,10 @@ class Reference:
         return vector
 
     def popularity(self, place: int) -> float:
-        shared = sum(self.weights["shared.popularity"][row] for row in self.traits(place))
-        own: float = self.weights["popularity"][place + 1]
-        return own + shared
+        popularity: float = self.weights["popularity"][place + 1]
+        for row in self.traits(place):
+            popularity += self.weights["shared.popularity"][row]
+        return popularity
 
     def traits(self, place: int) -> list[int]:
         """Rows of the shared vectors: 1 for no category, categories by name, then squares."""

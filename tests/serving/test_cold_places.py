@@ -80,6 +80,7 @@ def test_a_cold_place_beside_the_user_in_a_popular_category_comes_first(sharing:
     assert model.distance_gate is not None
     food = int(model.shared.rows[1, 0])
     last = model.distance_gate.weigh[-1]
+    assert isinstance(last, torch.nn.Linear)
     with torch.no_grad():
         for weight in (model.place.weight, model.popularity, model.shared.vectors):
             weight.zero_()
