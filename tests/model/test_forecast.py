@@ -30,7 +30,7 @@ def guess(model: CastPoi, candidates: Tensor | None = None) -> Tensor:
     is_known = torch.zeros(len(encoded), PLACES)
     is_known[encoded.revisits.owner, encoded.revisits.row - 1] = 1.0
     with torch.inference_mode():
-        return model.foretell(encoded.state, encoded.anchors, is_known, candidates)
+        return model.foretell(encoded.places, encoded.state, encoded.anchors, is_known, candidates)
 
 
 @torch.inference_mode()

@@ -26,6 +26,7 @@ _LON: Final = "places.lon"
 _TRAITS: Final = "places.traits"
 _SQUARES: Final = "traits.squares"
 _CATEGORIES: Final = "categories"
+_OWN: Final = {"place.weight", "popularity", "forecast.popularity"}  # a row a place
 
 
 class CastPoiRanker:
@@ -83,9 +84,9 @@ class CastPoiRanker:
             _LAT: lat,
             _LON: lon,
             _TRAITS: shared.traits.rows_of(lat, lon, categories),
-            "place.weight": np.zeros((len(lat), self.model.config.width), dtype=np.float32),
-            "popularity": np.zeros(len(lat), dtype=np.float32),
         }
+        for name in _OWN & arrays.keys():
+            added[name] = np.zeros((len(lat), *arrays[name].shape[1:]), dtype=np.float32)
         more = {name: np.concatenate([arrays[name], rows]) for name, rows in added.items()}
         return self.restore(self.config, arrays | more)
 
