@@ -75,6 +75,18 @@ def test_candidates_score_the_same_shared_or_each_historys_own(config: ModelConf
     )
 
 
+@IN_EVERY_VARIANT
+def test_the_cheap_terms_are_the_same_of_all_places_and_of_each_by_name(
+    config: ModelConfig,
+) -> None:
+    model = trained_model(config)
+    encoded, scorer = encode(model), ExactScorer(model)
+    everywhere = scorer.quick(encoded)
+    own = ALL_ROWS.expand(len(encoded), -1)
+    for named in (scorer.quick(encoded, ALL_ROWS), scorer.quick(encoded, own)):
+        torch.testing.assert_close(everywhere, named, rtol=0, atol=1e-6)
+
+
 def test_scoring_leaves_what_was_encoded_and_the_weights_as_they_were() -> None:
     model = trained_model(small_config())
     encoded = encode(model)

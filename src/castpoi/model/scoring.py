@@ -89,11 +89,11 @@ class ExactScorer:
     @torch.inference_mode()
     def score(self, encoded: Encoded, candidates: Tensor | None = None) -> Tensor:
         """Score all places, or rows shared or each history's own. [C] or [B, C] -> [B, C]"""
-        if candidates is None:
-            candidates = torch.arange(1, self.model.place_count + 1, device=encoded.state.device)
         scores = self.quick(encoded, candidates)
         if self.reader is None or not scores.numel():
             return scores
+        if candidates is None:
+            candidates = torch.arange(1, self.model.place_count + 1, device=scores.device)
         if candidates.ndim == 1:
             self.reader.add_shared(scores, encoded, candidates, chunk=self.chunk)
         else:
@@ -101,17 +101,21 @@ class ExactScorer:
         return scores
 
     @torch.inference_mode()
-    def quick(self, encoded: Encoded, candidates: Tensor) -> Tensor:
-        """The score without the reader: all other terms for the price of one. -> [B, C]"""
+    def quick(self, encoded: Encoded, candidates: Tensor | None = None) -> Tensor:
+        """The score without the reader: all other terms for the price of one. -> [B, C]
+
+        To score all places is cheaper than to name them all: their vectors are not copied.
+        """
         model, places = self.model, self.places
-        if candidates.ndim == 1:
+        if candidates is not None and candidates.ndim == 1:
             scores = torch.addmm(
                 places.popularity[candidates], encoded.state, places.vectors[candidates].mT
             )
             scores.add_(model.revisit(encoded)[:, candidates])
         else:
-            everywhere = torch.addmm(places.popularity, encoded.state, places.vectors.mT)
-            scores = everywhere.add_(model.revisit(encoded)).gather(1, candidates)
+            scores = torch.addmm(places.popularity[1:], encoded.state, places.vectors[1:].mT)
+            scores.add_(model.revisit(encoded)[:, 1:])
+            scores = scores if candidates is None else scores.gather(1, candidates - 1)
         if model.distance_gate is not None:
             scores.add_(model.distance(encoded, candidates))
         return scores
@@ -120,11 +124,10 @@ class ExactScorer:
     def foretold(self, encoded: Encoded) -> Tensor:
         """The score of every place with the forecast in the reader's place. -> [B, P]"""
         state, known = encoded.state, encoded.revisits
-        rows = torch.arange(1, self.model.place_count + 1, device=state.device)
-        is_known = state.new_zeros(len(encoded), len(rows))
+        is_known = state.new_zeros(len(encoded), self.model.place_count)
         is_known[known.owner, known.row - 1] = 1.0
         guess = self.model.foretell(self.places, state, encoded.anchors, is_known)
-        return self.quick(encoded, rows).add_(guess)
+        return self.quick(encoded).add_(guess)
 
 
 class ShortlistScorer:
