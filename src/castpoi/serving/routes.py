@@ -32,7 +32,7 @@ _key = HTTPBearer(auto_error=False, description="An API key of the service, if i
 router = APIRouter(prefix="/v1", responses=_ERRORS, dependencies=[Depends(_key)])
 
 
-def service_of(request: Request) -> Service:
+async def service_of(request: Request) -> Service:  # a plain function would cross threads
     """The service this request came to."""
     service: Service = request.app.state.service
     return service
