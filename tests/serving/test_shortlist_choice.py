@@ -66,8 +66,9 @@ def test_the_smallest_sizes_that_agree_are_chosen_or_all_places() -> None:
     }
 
 
-def test_few_histories_may_agree_by_luck_so_the_next_size_is_taken() -> None:
-    agreement = Agreement(anywhere={256: 1.0, 512: 1.0}, new={256: 0.9, 512: 1.0}, histories=9)
+def test_few_histories_may_agree_by_luck_so_twice_the_size_is_taken() -> None:
+    anywhere = {256: 1.0, 384: 1.0, 512: 1.0}
+    agreement = Agreement(anywhere=anywhere, new={256: 0.9, 512: 1.0}, histories=9)
     found = chosen(agreement, of="stored")
     assert (found.size, found.size_new) == (512, None)
 
@@ -162,14 +163,14 @@ def test_a_measured_shortlist_serves_and_is_told_in_the_log(
     assert type(open_question._answerer.scorer) is PlaceScorer
     monkeypatch.setattr("castpoi.serving.shortlist_choice.chosen.__kwdefaults__", {"least": 0.0})
     with caplog.at_level(logging.INFO, logger="castpoi.serving"):
-        measured = measure(monkeypatch, open_question, store, 2, 3)
-    assert (measured.shortlist.size, measured.shortlist.size_new) == (3, 3)  # four histories only
+        measured = measure(monkeypatch, open_question, store, 2, 4)
+    assert (measured.shortlist.size, measured.shortlist.size_new) == (4, 4)  # four histories only
     assert (measured.shortlist.why, measured.shortlist.of) == ("measured", "city")
     scorer = measured._answerer.scorer
     assert isinstance(scorer, ShortlistScorer)
-    assert scorer.size == 3
+    assert scorer.size == 4
     (line,) = caplog.messages
-    assert line.startswith("shortlist chosen size=3 size_new=3 agreement=2:")
+    assert line.startswith("shortlist chosen size=4 size_new=4 agreement=2:")
     assert " histories=4 of=city seconds=" in line
     store.close()
 
