@@ -55,6 +55,7 @@ def test_the_paper_reads_its_window_and_no_more() -> None:
 
 def test_the_oldest_of_fifty_states_reaches_back_forty_nine_visits_in_each_of_two_layers() -> None:
     assert ModelConfig.preset("fast").visits_read == 50 + 49 + 49
+    assert ModelConfig.preset("next").visits_read == 1 + 49 + 49  # only the last state is read
 
 
 def test_without_a_backbone_only_the_readers_window_is_read() -> None:

@@ -165,11 +165,13 @@ class ModelConfig:
 
         With absolute positions the window is all there is. With relative positions a state looks
         back `window` visits in each layer, wherever a window of training begins; the oldest of
-        the `window` states that the reader reads therefore reaches further back.
+        the `window` states that the reader reads therefore reaches further back. Without a reader
+        the last state is all that is asked for.
         """
         if self.positions == "absolute" or not self.backbone:
             return self.window
-        return self.window + self.backbone_layers * (self.window - 1)
+        states = self.window if self.candidate_conditioning else 1
+        return states + self.backbone_layers * (self.window - 1)
 
     def to_dict(self) -> dict[str, Any]:
         """The config in JSON's words."""
