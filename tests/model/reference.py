@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from castpoi.model.castpoi import CastPoi
-from tests.model.small import CATEGORIES, LAT, LON, Visit
+from tests.model.small import CATEGORIES, LAT, LON, Visit, crowd
 
 Vector = list[float]
 
@@ -196,7 +196,24 @@ class Reference:
                 term += weights[number * (len(edges) + 1) + bucket]
         return term
 
-    # Score: s = h . e_c + beta_c + gamma r + rho (+ delta)
+    # Crowd gate (ours): kappa = w(u) . [log(1 + 10 likeness), log(1 + people)], if c is new
+
+    def crowd(self, state: Vector, visits: list[Visit], candidate: int) -> float:
+        places = [place for place, _, _ in visits]
+        if candidate in places[-self.config.revisit_window :]:
+            return 0.0
+        people = [{place for place, _, _ in theirs} for theirs in crowd()]
+        last = places[-min(10, self.config.window) :]
+        alike = sum(
+            0.8**ago * likeness(people, place, candidate)
+            for ago, place in enumerate(reversed(last))
+        )
+        there = sum(candidate in theirs for theirs in people)
+        inner = [max(0.0, value) for value in self.linear("crowd_gate.weigh.0", state)]
+        features = [math.log1p(10 * alike), math.log1p(there)]
+        return dot(self.linear("crowd_gate.weigh.2", inner), features)
+
+    # Score: s = h . e_c + beta_c + gamma r + rho (+ delta) (+ kappa)
 
     def terms(self, visits: list[Visit], candidate: int) -> dict[str, float]:
         states = self.states(visits)
@@ -207,6 +224,7 @@ class Reference:
             "reader": 0.0,
             "revisit": 0.0,
             "distance": 0.0,
+            "crowd": 0.0,
         }
         if self.config.candidate_conditioning:
             reading, _ = self.read(visits, candidate)
@@ -215,6 +233,8 @@ class Reference:
             terms["revisit"] = self.revisit(state, visits, candidate)
         if self.config.distance_gate:
             terms["distance"] = self.distance(state, visits, candidate)
+        if self.config.crowd_gate:
+            terms["crowd"] = self.crowd(state, visits, candidate)
         return terms
 
     # The parts that layers share
@@ -330,3 +350,11 @@ def square_of(place: int, size_km: float) -> tuple[int, int]:
     band = math.floor(LAT[place] / height)
     width = height / math.cos(math.radians((band + 0.5) * height))
     return band, math.floor(LON[place] / width)
+
+
+def likeness(people: list[set[int]], here: int, there: int) -> float:
+    """People who went to both places, by how many went to either."""
+    went_here = sum(here in theirs for theirs in people)
+    went_there = sum(there in theirs for theirs in people)
+    both = sum({here, there} <= theirs for theirs in people)
+    return both / (math.sqrt(max(went_here - 1, 0) * went_there) + 10)

@@ -46,6 +46,8 @@ def trained_model(config: ModelConfig, seed: int = 0) -> CastPoi:
     """A model in which no weight is zero by its start, as if it had been trained."""
     traits = traits_of(config)
     model = new_model(config=config, lat=LAT, lon=LON, seed=seed, traits=traits).eval()
+    if model.crowd_gate is not None:
+        model.crowd_gate.crowd.count(histories(*crowd()))
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -86,6 +88,11 @@ def walk(count: int, seed: int = 0) -> list[Visit]:
         (int(place), int(at), -240)
         for place, at in zip(rng.integers(PLACES, size=count), instants, strict=True)
     ]
+
+
+def crowd() -> list[list[Visit]]:
+    """The visits of six people, from whom the crowd is counted."""
+    return [walk(5, seed=seed) for seed in range(20, 26)]
 
 
 def at(moment: str) -> int:

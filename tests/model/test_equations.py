@@ -26,6 +26,8 @@ OURS = {
 } | {
     "paper and distance": small_config("paper", distance_gate=True),
     "distance without reader": small_config(distance_gate=True, candidate_conditioning=False),
+    "crowd": small_config(crowd_gate=True),
+    "all of ours": small_config("next", crowd_gate=True),
     "rich revisits": small_config(revisit_features="rich"),
     "paper with rich revisits": small_config("paper", revisit_features="rich"),
     "shared vectors": small_config(shared_vectors=True),

@@ -3,10 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
+from castpoi.checkins.trajectory import Histories
 from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import new_model
 from castpoi.model.ranker import CastPoiRanker
@@ -29,7 +31,7 @@ DAY = [
 ]
 """A day of somebody the city has never seen."""
 
-OUR_PARTS = {"distance_gate": True, "revisit_features": "rich"}
+OUR_PARTS = {"distance_gate": True, "revisit_features": "rich", "crowd_gate": True}
 """Parts that the paper's model does not have."""
 
 
@@ -38,12 +40,25 @@ def small_ranker(city: City, **changes: Any) -> CastPoiRanker:
     config = small_config(**changes)
     lat, lon = city.places[record.LAT].to_numpy(), city.places[record.LON].to_numpy()
     model = new_model(config=config, lat=lat, lon=lon, seed=3, traits=traits_of(city, config))
+    if model.crowd_gate is not None:
+        model.crowd_gate.crowd.count(_two_who_went_everywhere(len(lat)))
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=0.3)
         model.place.weight[0] = 0.0
     return CastPoiRanker(model, BatchBuilder(config=config, lat=lat, lon=lon))
+
+
+def _two_who_went_everywhere(places: int) -> Histories:
+    """A crowd in which every place is like every other."""
+    visits = np.tile(np.arange(places), 2)
+    return Histories(
+        place=visits,
+        at_us=np.arange(2 * places),
+        offset_minutes=np.zeros_like(visits),
+        bounds=np.array([0, places, 2 * places]),
+    )
 
 
 def small_run(folder: Path, **changes: Any) -> Path:

@@ -44,7 +44,7 @@ def test_the_service_says_what_the_recommender_says(live: Live, recommender: Rec
     assert sum(first["terms"].values()) == pytest.approx(first["score"], abs=1e-5)
 
 
-def test_a_distance_term_is_told_and_described_only_where_the_model_has_one(
+def test_terms_of_our_own_are_told_and_described_only_where_the_model_has_them(
     live: Live, near_sighted: Recommender, tmp_path: Path
 ) -> None:
     with living(service_of(near_sighted, tmp_path)) as ours:
@@ -52,9 +52,10 @@ def test_a_distance_term_is_told_and_described_only_where_the_model_has_one(
         described = ours.ask("GET", "/openapi.json").json()["components"]["schemas"]["Terms"]
     RecommendAnswer.model_validate(answer)
     for each in answer["recommendations"]:
-        assert list(each["terms"]) == [*PAPER_TERMS, "distance"]
+        assert list(each["terms"]) == [*PAPER_TERMS, "distance", "crowd"]
         assert sum(each["terms"].values()) == pytest.approx(each["score"], abs=1e-5)
-    assert (described["required"], "distance" in described["properties"]) == ([*PAPER_TERMS], True)
+    assert described["required"] == [*PAPER_TERMS]
+    assert {"distance", "crowd"} <= described["properties"].keys()
     papers = live.recommend(history=MORNING, explain=True)["recommendations"]
     assert [list(each["terms"]) for each in papers] == [[*PAPER_TERMS]] * len(papers)
 

@@ -30,7 +30,8 @@ def explained(
 ) -> Explained:
     """A recommender, the ranker behind it, and the terms its scores have."""
     if request.param == "ours":
-        return near_sighted, small_ranker(odd_city(), **OUR_PARTS), (*PAPER_TERMS, "distance")
+        ranker = small_ranker(odd_city(), **OUR_PARTS)
+        return near_sighted, ranker, (*PAPER_TERMS, "distance", "crowd")
     return recommender, small_ranker(odd_city()), PAPER_TERMS
 
 
@@ -57,12 +58,14 @@ def test_the_terms_are_those_of_the_model(explained: Explained) -> None:
     with torch.inference_mode():
         encoded = ranker.encode(end_to_end([history]))
         model = ranker.model.terms(encoded, torch.arange(1, 6))
+    went = {visit.place for visit in DAY}
     for each in recommender.recommend(DAY, explain=True):
         place = small_book().number_of[each.place]
         assert each.terms is not None
         for name in names:
             expected = float(getattr(model, name)[0, place])
-            assert expected != 0 or name == "revisit"
+            is_silent = name == ("revisit" if each.place not in went else "crowd")
+            assert (expected == 0) == is_silent
             assert getattr(each.terms, name) == pytest.approx(expected, abs=1e-5)
 
 

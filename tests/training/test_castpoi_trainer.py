@@ -15,6 +15,7 @@ from castpoi.training.config import TrainingConfig
 from castpoi.training.loop import _optimizer
 from castpoi.training.train import fit, train, workshop_of
 from castpoi.training.trainer import TrainingOptions
+from castpoi.training.windows import train_histories
 from tests.cities import CAFE, OFFICE, small_city
 from tests.training.small import TINY, tiny_model, tiny_model_config
 from tests.training.test_loop import Heard
@@ -174,6 +175,20 @@ def test_a_city_without_prefixes_has_nothing_to_learn_from() -> None:
 def test_the_fast_objective_needs_relative_positions(town: City) -> None:
     with pytest.raises(BadInput, match="objective=fast cannot train positions=absolute"):
         fitted(town, positions="absolute")
+
+
+def test_a_trained_crowd_gate_knows_the_crowd_of_the_train_part(town: City) -> None:
+    gate = fitted(town, epochs="1", candidate_conditioning="false", crowd_gate="true").model
+    assert gate.crowd_gate is not None
+    train = train_histories(town)
+    went = np.unique(np.stack([train.owner, train.place]), axis=1)[1]
+    expected = np.bincount(went, minlength=town.places.height)
+    np.testing.assert_array_equal(gate.crowd_gate.crowd.people[1:].numpy(), expected)
+
+
+def test_the_full_objective_cannot_take_a_person_out_of_the_crowd(town: City) -> None:
+    with pytest.raises(BadInput, match="objective=full cannot train crowd_gate=true"):
+        fitted(town, objective="full", crowd_gate="true")
 
 
 def test_damaged_weights_are_refused(town: City) -> None:

@@ -5,6 +5,7 @@
             + gamma r      reader       what the candidate finds when it reads the trajectory
             + rho_u(c)     revisit      what past visits to the candidate count
             + delta_u(c)   distance     how far it is from the user's anchors (ours; may be off)
+            + kappa_u(c)   crowd        what the crowd does, if the place is new (ours; may be off)
 
     tokens ──▶ backbone ──▶ states ──▶ h_u, the last one ──▶ base, revisit, distance
                               └──────▶ the last `window` ──▶ reader ──▶ head
@@ -29,6 +30,7 @@ from castpoi.model.backbone import MASKED, Backbone
 from castpoi.model.batch import PADDING, HistoryBatch, Windows
 from castpoi.model.biases import SpatialBias, TemporalBias
 from castpoi.model.config import ModelConfig
+from castpoi.model.crowd_gate import CrowdGate
 from castpoi.model.distance_buckets import DistanceBuckets
 from castpoi.model.distance_gate import DistanceGate
 from castpoi.model.forecast import ReaderForecast
@@ -82,13 +84,16 @@ class Terms:
     """[B, C]"""
     distance: Tensor
     """[B, C]"""
+    crowd: Tensor
+    """[B, C]"""
     attention: Tensor
     """Weight of each visit in each reader layer and head; sums to 1 over visits. [N, B, H, C, T]"""
 
     @property
     def score(self) -> Tensor:
         """The sum of all terms. [B, C]"""
-        return self.base + self.popularity + self.reader + self.revisit + self.distance
+        paper = self.base + self.popularity + self.reader + self.revisit
+        return paper + self.distance + self.crowd
 
     @property
     def attention_by_layer(self) -> Tensor:
@@ -143,6 +148,9 @@ class CastPoi(nn.Module):
             None
             if traits is None
             else SharedVectors(places=traits, width=config.width, forgotten=config.forgotten_places)
+        )
+        self.crowd_gate = (
+            CrowdGate(config=config, places=self.place_count) if config.crowd_gate else None
         )
 
     def forward(self, batch: HistoryBatch, candidates: Tensor) -> Tensor:
@@ -200,6 +208,7 @@ class CastPoi(nn.Module):
             reader=reader,
             revisit=self.revisit(encoded).gather(1, candidates),
             distance=self.distance(encoded, candidates),
+            crowd=self.crowd(encoded).gather(1, candidates - 1),
             attention=attention,
         )
 
@@ -236,6 +245,14 @@ class CastPoi(nn.Module):
         place = places.vectors[1:].detach()  # it learns from the reader, no place from it
         guess: Tensor = self.forecast(state, anchors, is_known, place, candidates)
         return guess
+
+    def crowd(self, encoded: Encoded) -> Tensor:
+        """The crowd term of every place. [B, P]"""
+        if self.crowd_gate is None:
+            return encoded.state.new_zeros(len(encoded), self.place_count)
+        known = encoded.revisits.owner * self.place_count + encoded.revisits.row - 1
+        term: Tensor = self.crowd_gate(encoded.state, encoded.row, known)
+        return term
 
     def _no_attention(self, encoded: Encoded, candidates: Tensor) -> Tensor:
         return encoded.state.new_zeros(

@@ -118,6 +118,11 @@ class ModelConfig:
     forgotten_places: float = 0.1
     """Share of places that have only their shared vectors in a step of training."""
 
+    crowd_gate: bool = False
+    """Beyond the paper: what the crowd does counts for places that the history does not know."""
+    likest_places: int = 100
+    """How many of the likest places are kept for every place, for the crowd gate."""
+
     def __post_init__(self) -> None:
         for field in fields(self):
             _check(field.name, getattr(self, field.name), field.type)
@@ -141,7 +146,8 @@ class ModelConfig:
     @property
     def terms(self) -> tuple[str, ...]:
         """Names of the terms of the score: always the paper's four, then those of our parts."""
-        return (*PAPER_TERMS, "distance") if self.distance_gate else PAPER_TERMS
+        ours = {"distance": self.distance_gate, "crowd": self.crowd_gate}
+        return (*PAPER_TERMS, *(name for name, is_on in ours.items() if is_on))
 
     @property
     def has_forecast(self) -> bool:

@@ -26,7 +26,8 @@ _LON: Final = "places.lon"
 _TRAITS: Final = "places.traits"
 _SQUARES: Final = "traits.squares"
 _CATEGORIES: Final = "categories"
-_OWN: Final = {"place.weight", "popularity", "forecast.popularity"}  # a row a place
+_CROWD: Final = {f"crowd_gate.crowd.{name}" for name in ("people", "likest", "shared", "least")}
+_OWN: Final = {"place.weight", "popularity", "forecast.popularity"} | _CROWD  # a row a place
 
 
 class CastPoiRanker:
@@ -86,7 +87,7 @@ class CastPoiRanker:
             _TRAITS: shared.traits.rows_of(lat, lon, categories),
         }
         for name in _OWN & arrays.keys():
-            added[name] = np.zeros((len(lat), *arrays[name].shape[1:]), dtype=np.float32)
+            added[name] = np.zeros((len(lat), *arrays[name].shape[1:]), arrays[name].dtype)
         more = {name: np.concatenate([arrays[name], rows]) for name, rows in added.items()}
         return self.restore(self.config, arrays | more)
 
@@ -102,7 +103,7 @@ class CastPoiRanker:
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """Its weights, where its places are, and what they have in common."""
         weights: dict[str, NDArray[np.generic]] = {
-            name: weight.detach().cpu().numpy() for name, weight in self.model.named_parameters()
+            name: weight.detach().cpu().numpy() for name, weight in self.model.state_dict().items()
         }
         arrays = weights | {_LAT: self.builder.lat, _LON: self.builder.lon}
         shared = self.model.shared
@@ -118,7 +119,7 @@ class CastPoiRanker:
         lat, lon = arrays[_LAT], arrays[_LON]
         traits = _traits(config, arrays, model_config)
         model = new_model(config=model_config, lat=lat, lon=lon, seed=0, traits=traits)
-        weights = dict(model.named_parameters())
+        weights = model.state_dict()
         unknown = sorted(arrays.keys() - weights.keys() - {_LAT, _LON, _TRAITS, _SQUARES})
         if unknown:
             raise ValueError(f"the model has no weight {', '.join(unknown)}")

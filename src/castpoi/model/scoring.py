@@ -118,6 +118,9 @@ class ExactScorer:
             scores = scores if candidates is None else scores.gather(1, candidates - 1)
         if model.distance_gate is not None:
             scores.add_(model.distance(encoded, candidates))
+        if model.crowd_gate is not None:
+            crowd, own = model.crowd(encoded), candidates - 1
+            scores.add_(crowd[:, own] if own.ndim == 1 else crowd.gather(1, own))
         return scores
 
     @torch.inference_mode()

@@ -17,6 +17,7 @@ class Terms(_Answer):
     reader: float
     revisit: float
     distance: float = Field(0.0, description="Only from models with a distance gate.")
+    crowd: float = Field(0.0, description="Only from models with a crowd gate.")
 
 
 class ReasonVisit(_Answer):

@@ -6,7 +6,7 @@ from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.errors import BadInput
 from castpoi.model.batch import BatchBuilder
-from castpoi.model.castpoi import new_model
+from castpoi.model.castpoi import CastPoi, new_model
 from castpoi.model.config import ModelConfig
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.model.traits import PlaceTraits
@@ -21,6 +21,7 @@ from castpoi.training.objective import Objective
 from castpoi.training.selection import ShortlistRanker
 from castpoi.training.settings import configs_of
 from castpoi.training.trainer import Log, TrainingOptions
+from castpoi.training.windows import train_histories
 
 _AT_ONCE: Final = "candidates_at_once"
 
@@ -39,14 +40,11 @@ def train_castpoi(
     _check(model_config, config)
     lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
     builder = BatchBuilder(config=model_config, lat=lat, lon=lon)
-    traits = traits_of(city, model_config)
     course = Course(
         method=options.method,
         shape=model_config.to_dict(),
         plan=config,
-        new_model=lambda: new_model(
-            config=model_config, lat=lat, lon=lon, seed=seed, traits=traits
-        ),
+        new_model=lambda: untrained_model(city, model_config, seed=seed),
         objective=lambda frame: objective_of(
             city, model_config, config, seed=seed, candidates_at_once=frame[_AT_ONCE]
         ),
@@ -72,11 +70,25 @@ def traits_of(city: City, model: ModelConfig) -> PlaceTraits | None:
     )
 
 
+def untrained_model(city: City, config: ModelConfig, *, seed: int) -> CastPoi:
+    """A model that has counted the train part's crowd, if it asks for it, and learned nothing."""
+    lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
+    model = new_model(config=config, lat=lat, lon=lon, seed=seed, traits=traits_of(city, config))
+    if model.crowd_gate is not None:
+        model.crowd_gate.crowd.count(train_histories(city))
+    return model
+
+
 def _check(model: ModelConfig, config: TrainingConfig) -> None:
     if config.objective == "fast" and model.positions != "relative" and model.backbone:
         raise BadInput(
             f"objective=fast cannot train positions={model.positions}, which give every prefix "
             "states of its own; choose positions=relative or objective=full"
+        )
+    if config.objective == "full" and model.crowd_gate:
+        raise BadInput(
+            "objective=full cannot train crowd_gate=true: it does not take the person who learns "
+            "out of the crowd; choose objective=fast or crowd_gate=false"
         )
 
 

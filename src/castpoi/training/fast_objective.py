@@ -20,9 +20,10 @@ from torch import Tensor, nn
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.model.batch import BatchBuilder, Windows, windows_of
+from castpoi.model.batch import PADDING, BatchBuilder, Windows, windows_of
 from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import ModelConfig
+from castpoi.model.crowd import LAST_VISITS
 from castpoi.model.revisits import Revisits
 from castpoi.model.shared_vectors import PlaceTable
 from castpoi.training.anchors import anchors_after
@@ -93,6 +94,7 @@ class FastObjective:
         self.facts = builder.facts(histories)
         self.place = histories.place
         self.user_begin = np.repeat(histories.bounds[:-1], histories.lengths)  # [N]
+        self.user_end = np.repeat(histories.bounds[1:], histories.lengths)  # [N]
         self.known = known_places(histories, model.revisit_window, model.revisit_features)
         self.is_new_after = _is_new_after(histories.place, self.known)
         self.anchors = anchors_after(histories, self.known, model.anchors)  # [N, A]
@@ -130,8 +132,9 @@ class FastObjective:
         is_new = torch.from_numpy(self.is_new_after[layout.visit]).to(device)
         anchors = torch.from_numpy(self.anchors[layout.visit]).to(device)  # [R, A]
         cell, by_cell = _by_distance(model, state, anchors)
+        crowd = self._by_crowd(model, state, layout.visit, known)
         lesson = Lesson(
-            scores=quick_scores(state, place, popularity, known, gain, cell, by_cell),
+            scores=quick_scores(state, place, popularity, known, gain, cell, by_cell, crowd),
             target=target,
             weight=torch.where(is_new, self.config.explore_weight, 1.0) / len(target),
             known=known,
@@ -139,11 +142,11 @@ class FastObjective:
             constants=self.constants,
         )
         if model.refinement is None:
-            return fused_loss(state, place, popularity, gain, None, lesson, by_cell)
+            return fused_loss(state, place, popularity, gain, None, lesson, by_cell, crowd)
         lesson, refinement, forecasting = self._read_some(
             model, table, states, layout, anchors, lesson, np.random.default_rng(batch.seed)
         )
-        loss = fused_loss(state, place, popularity, gain, refinement, lesson, by_cell)
+        loss = fused_loss(state, place, popularity, gain, refinement, lesson, by_cell, crowd)
         # the forecast learns on the side: the loss that is told is the model's
         return loss + _FORECASTING * (forecasting - forecasting.detach())
 
@@ -174,6 +177,24 @@ class FastObjective:
         foretold = guess(reading.candidates)
         wrong = (said.detach() - foretold).var(dim=1, correction=0).mean()
         return replace(lesson, reading=reading), said - foretold.detach(), wrong
+
+    def _by_crowd(
+        self, model: CastPoi, state: Tensor, visit: NDArray[np.int64], known: Tensor
+    ) -> Tensor | None:
+        """What every place gains by the crowd, without the person who learns. -> [R, V]"""
+        if model.crowd_gate is None:
+            return None
+        read = min(LAST_VISITS, self.model.window)
+        last = visit[:, None] + np.arange(1 - read, 1)  # [R, N]
+        rows = np.where(last >= self.user_begin[visit][:, None], self.place[last] + 1, PADDING)
+        own = torch.zeros(len(visit), self.places + 1, device=state.device)
+        people, of_target = np.unique(self.user_begin[visit], return_inverse=True)
+        for number, begin in enumerate(people):
+            theirs = torch.zeros(self.places + 1, device=state.device)
+            theirs[torch.from_numpy(self.place[begin : self.user_end[begin]] + 1)] = 1.0
+            own[torch.from_numpy(of_target == number)] = theirs
+        gain: Tensor = model.crowd_gate(state, torch.from_numpy(rows).to(state.device), known, own)
+        return gain
 
     def _layout(self, windows: list[TrainWindow]) -> "_Layout":
         """Left-padded windows, and which of their slots learn."""
