@@ -119,8 +119,7 @@ class ExactScorer:
         if model.distance_gate is not None:
             scores.add_(model.distance(encoded, candidates))
         if model.crowd_gate is not None:
-            crowd, own = model.crowd(encoded), candidates - 1
-            scores.add_(crowd[:, own] if own.ndim == 1 else crowd.gather(1, own))
+            scores.add_(_of(model.crowd(encoded), candidates))
         return scores
 
     @torch.inference_mode()
@@ -293,6 +292,14 @@ class _Layer:
         reading.addmm_(inner, self.narrow, beta=2).add_(forward.narrow.bias)
         normed: Tensor = block.feed_forward_norm(reading)
         return normed
+
+
+def _of(everywhere: Tensor, candidates: Tensor | None) -> Tensor:
+    """What all places have, for rows shared or each history's own. [B, P] -> [B, C]"""
+    if candidates is None:
+        return everywhere
+    places = candidates - 1
+    return everywhere[:, places] if places.ndim == 1 else everywhere.gather(1, places)
 
 
 def _blocks(reader: CandidateReader) -> Iterator[ReaderBlock]:
