@@ -21,7 +21,7 @@ from castpoi.model.ranker import CastPoiRanker
 from castpoi.serving.history import History, end_to_end
 from castpoi.serving.shortlist_choice import Agreement
 
-SIZES: Final = (256, 384, 512, 640, 768, 1024, 1280, 1536, 2048)
+SIZES: Final = (64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
 """Shortlists that are tried."""
 MOST_HISTORIES: Final = 50
 MOST_SECONDS: Final = 2.0
