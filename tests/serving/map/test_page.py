@@ -158,7 +158,7 @@ def test_without_a_reader_the_lines_lead_to_the_visits_that_would_be_missed(
         until(page, "castpoi.atlas.map.queryRenderedFeatures({layers: ['reasons']}).length > 0")
 
 
-def test_the_bars_of_the_terms_go_on_with_that_of_the_distance_gate(
+def test_the_bars_of_the_terms_go_on_with_those_of_our_own_gates(
     near_sighted: Recommender, tmp_path: Path, open_page: Callable[..., Page]
 ) -> None:
     with living(service_of(near_sighted, tmp_path)) as ours:
@@ -168,7 +168,7 @@ def test_the_bars_of_the_terms_go_on_with_that_of_the_distance_gate(
         choose(page, "ann")
         page.locator(".row-button").first.click()
         expect(page.locator(".terms dt")).to_have_text(
-            ["Base", "Popularity", "Reader", "Revisit", "Distance", "= Score"]
+            ["Base", "Popularity", "Reader", "Revisit", "Distance", "Crowd", "= Score"]
         )
         numbers = page.locator(".terms dd").all_inner_texts()
         bars = page.locator(".terms .track i").evaluate_all(BARS)
