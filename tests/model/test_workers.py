@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from castpoi.model.scoring import ExactScorer
-from castpoi.model.workers import workers
+from castpoi.model.workers import cores_for, workers
 from tests.model.small import batch_of, small_config, trained_model, walk
 
 CPU = torch.device("cpu")
@@ -27,6 +27,20 @@ def test_the_threads_of_others_are_as_many_as_before() -> None:
     newcomer.start()
     newcomer.join()
     assert seen == [2]
+    assert torch.get_num_threads() == 2
+
+
+def test_a_lonely_history_has_one_core_and_many_have_all() -> None:
+    torch.set_num_threads(2)
+    with cores_for(1):
+        assert torch.get_num_threads() == 1
+        with cores_for(1):  # within one another
+            assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2
+    with cores_for(3):
+        assert torch.get_num_threads() == 2
+    with pytest.raises(ArithmeticError), cores_for(1):
+        raise ArithmeticError
     assert torch.get_num_threads() == 2
 
 

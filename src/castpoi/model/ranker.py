@@ -20,6 +20,7 @@ from castpoi.model.castpoi import CastPoi, Encoded, new_model
 from castpoi.model.config import ModelConfig
 from castpoi.model.scoring import CHUNK, ExactScorer
 from castpoi.model.traits import PlaceTraits, Traits
+from castpoi.model.workers import cores_for
 
 _LAT: Final = "places.lat"
 _LON: Final = "places.lon"
@@ -54,8 +55,9 @@ class CastPoiRanker:
     @torch.inference_mode()
     def encode(self, histories: Histories) -> Encoded:
         """Read a batch of histories once, before any place is scored."""
-        batch = self.builder.build(histories)
-        return self.model.encode(batch.to(self.model.popularity.device), self.scorer.places)
+        batch = self.builder.build(histories).to(self.model.popularity.device)
+        with cores_for(len(batch)):
+            return self.model.encode(batch, self.scorer.places)
 
     def score(
         self, encoded: Encoded, candidates: NDArray[np.int64] | None = None

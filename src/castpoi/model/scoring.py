@@ -27,7 +27,7 @@ from torch import Tensor
 from castpoi.model.castpoi import CastPoi, Encoded, Refinement
 from castpoi.model.reader import CandidateReader, ReaderBlock
 from castpoi.model.shared_vectors import PlaceTable
-from castpoi.model.workers import workers
+from castpoi.model.workers import cores_for, workers
 
 CHUNK: Final = 1024
 """Candidates scored at once."""
@@ -89,16 +89,17 @@ class ExactScorer:
     @torch.inference_mode()
     def score(self, encoded: Encoded, candidates: Tensor | None = None) -> Tensor:
         """Score all places, or rows shared or each history's own. [C] or [B, C] -> [B, C]"""
-        scores = self.quick(encoded, candidates)
-        if self.reader is None or not scores.numel():
+        with cores_for(len(encoded)):
+            scores = self.quick(encoded, candidates)
+            if self.reader is None or not scores.numel():
+                return scores
+            if candidates is None:
+                candidates = torch.arange(1, self.model.place_count + 1, device=scores.device)
+            if candidates.ndim == 1:
+                self.reader.add_shared(scores, encoded, candidates, chunk=self.chunk)
+            else:
+                self.reader.add_own(scores, encoded, candidates)
             return scores
-        if candidates is None:
-            candidates = torch.arange(1, self.model.place_count + 1, device=scores.device)
-        if candidates.ndim == 1:
-            self.reader.add_shared(scores, encoded, candidates, chunk=self.chunk)
-        else:
-            self.reader.add_own(scores, encoded, candidates)
-        return scores
 
     @torch.inference_mode()
     def quick(self, encoded: Encoded, candidates: Tensor | None = None) -> Tensor:
@@ -128,8 +129,9 @@ class ExactScorer:
         state, known = encoded.state, encoded.revisits
         is_known = state.new_zeros(len(encoded), self.model.place_count)
         is_known[known.owner, known.row - 1] = 1.0
-        guess = self.model.foretell(self.places, state, encoded.anchors, is_known)
-        return self.quick(encoded).add_(guess)
+        with cores_for(len(encoded)):
+            guess = self.model.foretell(self.places, state, encoded.anchors, is_known)
+            return self.quick(encoded).add_(guess)
 
 
 class ShortlistScorer:

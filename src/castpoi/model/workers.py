@@ -30,6 +30,23 @@ def workers(device: torch.device) -> Iterator[ForEach]:
             torch.set_num_threads(threads)
 
 
+@contextmanager
+def cores_for(histories: int) -> Iterator[None]:
+    """All cores for many histories; for a lonely one, whose work is too small to share, this one.
+
+    To wake another core for each of a hundred small operations takes longer than doing them.
+    """
+    threads = torch.get_num_threads()
+    if histories > 1 or threads == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 def _one_by_one(work: Callable[[int], None], count: int) -> None:
     for number in range(count):
         work(number)
