@@ -18,7 +18,8 @@ from castpoi.evaluation.contender import Contender
 from castpoi.evaluation.result import Result
 from castpoi.files import is_folder_of, read_json
 from castpoi.outline import ABLATION, OURS, RIVALS, Row, TableOutline, row_from_dict
-from castpoi.reports.outline import outlines_in, outlines_of, row_of_method
+from castpoi.reports.outline import outlines_in, outlines_of, row_of_run
+from castpoi.reports.variants import changes_of
 
 _SUITE: Final = "suite.json"
 _NOT_RESULTS: Final = ("runs", "logs")
@@ -232,9 +233,15 @@ def _find(path: Path, rows: dict[str, Row]) -> Finding:
         row = row_from_dict(experiment["row"])
         row = rows.get(row.name, row)
     else:
-        row = rows.get(path.parent.name) or row_of_method(result.method)
+        row = rows.get(path.parent.name) or _row_of(result)
     city = experiment.get("city") or _city_name(path, in_suite=path.parent.name in rows)
     return Finding(folder=path, row=row, city=city, result=result, experiment=experiment)
+
+
+def _row_of(result: Result) -> Row:
+    """The row of a result about which no suite says anything."""
+    changes = changes_of(result.method, result.manifest.get("trained") or {})
+    return row_of_run(result.method, changes)
 
 
 def _city_name(path: Path, *, in_suite: bool) -> str:

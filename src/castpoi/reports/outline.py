@@ -5,6 +5,7 @@ the methods that are there.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from castpoi.errors import BrokenFolder
@@ -13,7 +14,8 @@ from castpoi.outline import ABLATION, OURS, RIVALS, STRONGEST, Against, Family, 
 HEADLINE: Final = ("HR@5", "HR@10", "NDCG@5", "NDCG@10", "MRR")
 """The metrics of the paper's tables."""
 
-_OUR_METHODS: Final = ("castpoi", "castpoi-next")
+OUR_METHODS: Final = ("castpoi", "castpoi-next")
+"""Those that are no baselines."""
 _LABELS: Final = {
     "castpoi": "CaST-POI",
     "castpoi-next": "CaST-POI next",
@@ -47,8 +49,23 @@ def outlines_in(suite: Mapping[str, Any], *, path: str) -> list[TableOutline]:
 def row_of_method(method: str) -> Row:
     """The row of a method about which nobody said more."""
     row = Row(name=method, label=_LABELS.get(method, method), method=method, role="baseline")
-    role = OURS if method in _OUR_METHODS else "baseline" if row.is_learned else "heuristic"
-    return Row(name=row.name, label=row.label, method=method, role=role)
+    role = OURS if method in OUR_METHODS else "baseline" if row.is_learned else "heuristic"
+    return replace(row, role=role)
+
+
+def row_of_run(method: str, changes: Mapping[str, str]) -> Row:
+    """The row of runs of a method with such changes to its preset; without any, the method's."""
+    row = row_of_method(method)
+    if not changes:
+        return row
+    told = [f"{name}={value}" for name, value in changes.items()]
+    return replace(
+        row,
+        name="-".join([method, *told]),
+        label=", ".join([row.label, *told]),
+        role=ABLATION,
+        settings=changes,
+    )
 
 
 def outlines_of(rows: Sequence[Row]) -> list[TableOutline]:

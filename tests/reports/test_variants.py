@@ -1,0 +1,58 @@
+"""Runs with other settings than their preset are variants, not more seeds of the method."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from castpoi.model.config import ModelConfig
+from castpoi.reports.outline import row_of_run
+from castpoi.reports.variants import changes_of
+from castpoi.training.config import TrainingConfig
+from tests.conftest import CommandLine
+
+
+def trained(preset: str, **changes: Any) -> dict[str, Any]:
+    model = ModelConfig.preset(preset).to_dict()
+    settings = TrainingConfig.preset(preset).to_dict()
+    for name, value in changes.items():
+        assert name in model or name in settings
+        (model if name in model else settings)[name] = value
+    return {"config": {"model": model, "training": {"settings": settings}}}
+
+
+def test_a_run_as_its_preset_says_is_no_variant_whatever_its_threads() -> None:
+    assert changes_of("castpoi", trained("fast", threads=1)) == {}
+    assert changes_of("castpoi-next", trained("next")) == {}
+
+
+def test_a_variant_tells_what_was_changed() -> None:
+    told = changes_of("castpoi", trained("fast", candidate_conditioning=False, epochs=6))
+    assert told == {"candidate_conditioning": "false", "epochs": "6"}
+    row = row_of_run("castpoi", told)
+    assert row.name == "castpoi-candidate_conditioning=false-epochs=6"
+    assert row.label == "CaST-POI, candidate_conditioning=false, epochs=6"
+    assert row.role == "ablation"
+
+
+def test_another_preset_is_told_by_its_name() -> None:
+    assert changes_of("castpoi", trained("paper")) == {"preset": "paper"}
+
+
+def test_a_setting_that_came_later_makes_no_variant_of_an_older_run() -> None:
+    old = trained("fast")
+    del old["config"]["model"]["reader_forecast"]
+    assert changes_of("castpoi", old) == {}
+
+
+@pytest.mark.parametrize("method", ["sasrec", "revisit", "my-own"])
+def test_of_other_methods_nothing_is_known(method: str) -> None:
+    assert changes_of(method, trained("fast", epochs=9)) == {}
+    assert row_of_run(method, {}).name == method
+
+
+def test_the_results_in_this_repository_become_a_report(
+    castpoi: CommandLine, tmp_path: Path
+) -> None:
+    results = Path(__file__).parents[2] / "results"
+    assert castpoi("report", results, "--out", tmp_path / "report").code == 0
