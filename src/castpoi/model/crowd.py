@@ -3,7 +3,7 @@
     likeness(j, c) = people who went to both / ( sqrt( (n_j - 1) n_c ) + 10 )
 
 n are the people who went to each. Whoever asks has been at j, hence n_j - 1. Of every place the
-likest are kept. Only numbers of people are kept, of no one's visits.
+likest are kept. Kept are numbers of people, never who; a number may be 1 (docs/decisions, 12).
 
 In training everybody is one of the crowd, and must not find there what is still to be foretold:
 their own first visit to c. So whoever learns is taken out of the numbers, as if never counted; and
