@@ -7,7 +7,6 @@ equations follow the method section of the paper; constants follow `reference-fa
 
 import math
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from typing import Any
 
 from castpoi.model.castpoi import CastPoi
@@ -160,19 +159,31 @@ class Reference:
         vector = self.vector(candidate)
         product = [left * right for left, right in zip(reading, vector, strict=True)]
         mixed = self.linear("refinement.head.mix", [*reading, *vector, *product])
-        activated = [value * (1 + math.erf(value / math.sqrt(2))) / 2 for value in mixed]
-        return self.linear("refinement.head.last", activated)[0]
+        return self.linear("refinement.head.last", [gelu(value) for value in mixed])[0]
 
-    # Gate: rho = w(u) . [log(1 + cnt), rec, 1[cnt > 0]]; rich features are ours
+    # Gate: rho = w(u) . [log(1 + cnt), rec, 1[cnt > 0]]; habits and deep layers are ours
 
     def revisit(self, state: Vector, visits: list[Visit], candidate: int) -> float:
         window = self.config.revisit_window
-        if self.config.revisit_features == "rich":
-            features = rich_features(visits[-window:], candidate, window)
-        else:
-            features = paper_features(visits[-window:], candidate, window)
+        counted = visits[-window:]
+        if candidate not in [place for place, _, _ in counted]:
+            return 0.0
+        features = paper_features(counted, candidate, window)
+        if self.config.revisit_features == "habits":
+            features += habits(counted, candidate)
         inner = [max(0.0, value) for value in self.linear("revisit_gate.weigh.0", state)]
-        return dot(self.linear("revisit_gate.weigh.2", inner), features)
+        gain = dot(self.linear("revisit_gate.weigh.2", inner), features)
+        return gain + self.deep_revisit(state, features, candidate)
+
+    def deep_revisit(self, state: Vector, features: Vector, candidate: int) -> float:
+        if not self.config.deep_revisits:
+            return 0.0
+        parts = {"told": features, "user": state, "place": self.vector(candidate)}
+        seen = [0.0] * self.config.deep_revisits_width
+        for name, values in parts.items():
+            seen = added(seen, self.linear(f"revisit_gate.deep.{name}", values))
+        mixed = self.linear("revisit_gate.deep.mix", [gelu(value) for value in seen])
+        return self.linear("revisit_gate.deep.last", [gelu(value) for value in mixed])[0]
 
     # Distance gate (ours): delta = sum over anchors of w_a(u) [bucket of the distance]
 
@@ -290,27 +301,105 @@ def paper_features(visits: list[Visit], candidate: int, window: int) -> Vector:
     return [math.log1p(count), max(slots, default=0) / window, float(count > 0)]
 
 
-def rich_features(visits: list[Visit], candidate: int, window: int) -> Vector:
-    """The nine features of our revisit gate; all zero for a place without visits."""
-    there = [visit for visit in visits if visit[0] == candidate]
-    if not there:
-        return [0.0] * 9
-    here, now_us, now_offset = visits[-1]
-    goals = [goal[0] for source, goal in pairwise(visits) if source[0] == here]
-    now = local_time(now_us, now_offset)
-    clocks = [local_time(at_us, offset) for _, at_us, offset in there]
-    cosines = [math.cos(2 * math.pi * (day_share(clock) - day_share(now))) for clock in clocks]
-    alike = [(clock.weekday() >= 5) == (now.weekday() >= 5) for clock in clocks]
-    ages_days = [(now_us - at_us) / 8.64e10 for _, at_us, _ in there]
+def habits(visits: list[Visit], candidate: int) -> Vector:
+    """The habits of a history about a place that it knows, one visit at a time."""
+    here, now_us, _ = visits[-1]
+    now = clock_of(visits[-1])
+    way = visits[-2][0] if len(visits) > 1 else None
+    sums: dict[str, list[float]] = {}  # by name: of the place, of all
+
+    def add(name: str, visit: Visit, weight: float) -> None:
+        kept = sums.setdefault(name, [0.0, 0.0])
+        kept[0] += weight if visit[0] == candidate else 0.0
+        kept[1] += weight
+
+    for number, visit in enumerate(visits):
+        clock = clock_of(visit)
+        add("visits", visit, 1.0)
+        add("fresh", visit, math.exp(-days_between(visit[1], now_us) / 20))
+        add("fresher", visit, math.exp(-days_between(visit[1], now_us) / 3))
+        add("hour", visit, cosine_of(clock, now))
+        add("day", visit, float(is_weekend(clock) == is_weekend(now)))
+        if not number:
+            continue
+        before = visits[number - 1]
+        hour = math.exp(4 * (cosine_of(clock_of(before), now) - 1))
+        day = float(is_weekend(clock_of(before)) == is_weekend(now))
+        nearby = math.exp(-distance_km(before[0], here) / 0.5)
+        from_here = float(before[0] == here)
+        two_after = float(number > 1 and visits[number - 2][0] == way)
+        add("arrivals", visit, 1.0)
+        add("from here", visit, from_here)
+        add("from here fresh", visit, from_here * math.exp(-days_between(before[1], now_us) / 20))
+        add("from here hour", visit, from_here * hour)
+        add("from here same way", visit, from_here * two_after)
+        add("two after", visit, two_after)
+        add("after hour", visit, hour)
+        add("after hour and day", visit, hour * day)
+        add("nearby", visit, nearby)
+        add("nearby hour", visit, nearby * hour)
+        add("leading", visit, log_hours(days_between(before[1], visit[1])))
+
+    def part(name: str) -> float:
+        return sums.get(name, [0.0, 0.0])[0]
+
+    def share(name: str) -> float:
+        own, whole = sums.get(name, [0.0, 0.0])
+        return math.log(1 + 20 * own / whole) if own else 0.0
+
+    def log(name: str) -> float:
+        return math.log(1 + part(name))
+
+    last = max(visit[1] for visit in visits if visit[0] == candidate)
+    at_here = sum(place == here for place, _, _ in visits)
     return [
-        *paper_features(visits, candidate, window),
-        math.log(1 + goals.count(candidate)),
-        goals.count(candidate) / len(goals) if goals else 0.0,
-        math.log(1 + 24 * ages_days[-1]) / math.log(1 + 24 * 365),
-        sum(cosines) / len(there),
-        sum(alike) / len(there),
-        math.log(1 + sum(math.exp(-days / 20) for days in ages_days)),
+        share("visits"),
+        log("fresh"),
+        log("fresher"),
+        log_hours(days_between(last, now_us)),
+        part("hour") / part("visits"),
+        part("day") / part("visits"),
+        log("from here"),
+        share("from here"),
+        log("from here fresh"),
+        log("from here hour"),
+        log("from here same way"),
+        log("two after"),
+        log("after hour"),
+        share("after hour"),
+        log("after hour and day"),
+        share("after hour and day"),
+        log("nearby"),
+        log("nearby hour"),
+        math.log(1 + distance_km(here, candidate)) / math.log(101),
+        part("leading") / max(part("arrivals"), 1),
+        float(candidate == here),
+        math.log(1 + len(visits)),
+        len({place for place, _, _ in visits}) / len(visits),
+        log_hours(days_between(visits[-2][1], now_us)) if len(visits) > 1 else 0.0,
+        math.log(1 + 20 * at_here / len(visits)),
     ]
+
+
+def clock_of(visit: Visit) -> datetime:
+    return local_time(visit[1], visit[2])
+
+
+def cosine_of(clock: datetime, now: datetime) -> float:
+    return math.cos(2 * math.pi * (day_share(clock) - day_share(now)))
+
+
+def is_weekend(clock: datetime) -> bool:
+    return clock.weekday() >= 5
+
+
+def days_between(earlier_us: int, later_us: int) -> float:
+    return max(0, later_us - earlier_us) / 8.64e10
+
+
+def log_hours(days: float) -> float:
+    """1 after a year."""
+    return math.log(1 + 24 * days) / math.log(1 + 24 * 365)
 
 
 def local_time(at_us: int, offset: int) -> datetime:
@@ -320,6 +409,10 @@ def local_time(at_us: int, offset: int) -> datetime:
 def day_share(clock: datetime) -> float:
     midnight = clock.replace(hour=0, minute=0, second=0, microsecond=0)
     return (clock - midnight) / timedelta(days=1)
+
+
+def gelu(value: float) -> float:
+    return value * (1 + math.erf(value / math.sqrt(2))) / 2
 
 
 def dot(left: Vector, right: Vector) -> float:

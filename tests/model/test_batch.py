@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from castpoi.errors import BadInput
 from castpoi.model.batch import HistoryBatch
+from castpoi.model.known_pairs import known_pairs
 from castpoi.model.revisits import revisits_of
 from tests.model.small import at, batch_of, histories, small_config, trained_model, walk
 
@@ -106,7 +107,8 @@ def test_revisits_are_counted_over_the_longer_window_only() -> None:
 )
 def test_revisits_agree_with_a_plain_count(places: list[list[int]], window: int) -> None:
     laid = histories(*[[(place, i, 0) for i, place in enumerate(each)] for each in places])
-    found = revisits_of(laid, window)
+    recent = laid.tail(window)
+    found = revisits_of(recent, known_pairs(recent, window), window)
     expected = {}
     for owner, each in enumerate(places):
         padded = ([-1] * window + each)[-window:]

@@ -30,7 +30,11 @@ from tests.model.small import (
 BOTH = pytest.mark.parametrize("preset", ["paper", "fast"])
 NYC_PLACES = 4980
 FIRST_WEIGHTS = {"paper": "89d99d2791b12368", "fast": "49fa9e6f0ec76a36"}
-OUR_PARTS: dict[str, Any] = {"distance_gate": True, "revisit_features": "rich"}
+OUR_PARTS: dict[str, Any] = {
+    "distance_gate": True,
+    "revisit_features": "habits",
+    "deep_revisits": True,
+}
 
 
 def score(model: CastPoi, *visits: list[Visit]) -> Tensor:

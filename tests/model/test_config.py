@@ -26,7 +26,8 @@ def test_next_is_fast_with_a_distance_gate_and_rich_features_instead_of_the_read
     assert {name: ours[name] for name in ours if ours[name] != fast[name]} == {
         "candidate_conditioning": False,
         "distance_gate": True,
-        "revisit_features": "rich",
+        "revisit_features": "habits",
+        "deep_revisits": True,
     }
     assert ours["distance_anchors"] == ["last", "home"]
 

@@ -68,7 +68,8 @@ def test_saving_and_restoring_a_model_with_parts_of_our_own_changes_no_score() -
     config = small_config(
         distance_gate=True,
         distance_anchors=["home", "before_last"],
-        revisit_features="rich",
+        revisit_features="habits",
+        deep_revisits=True,
         crowd_gate=True,
     )
     castpoi = CastPoiRanker(trained_model(config), builder(config))

@@ -16,7 +16,7 @@ VARIANTS = {
     "no biases": small_config(temporal_bias=False, spatial_bias=False),
     "one layer": small_config(reader_layers=1),
     "distance gate": small_config(distance_gate=True),
-    "rich revisits": small_config(revisit_features="rich"),
+    "habits": small_config(revisit_features="habits", deep_revisits=True),
 }
 IN_EVERY_VARIANT = pytest.mark.parametrize("config", VARIANTS.values(), ids=VARIANTS.keys())
 

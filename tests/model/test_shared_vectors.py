@@ -26,7 +26,9 @@ from tests.model.small import (
 )
 
 CONFIG = small_config("next", shared_vectors=True)
-READING = small_config(shared_vectors=True, distance_gate=True, revisit_features="rich")
+READING = small_config(
+    shared_vectors=True, distance_gate=True, revisit_features="habits", deep_revisits=True
+)
 HISTORIES = histories(walk(14, seed=1), [], walk(1, seed=2))
 COLD = PLACES
 """Number of a cold place."""
@@ -60,7 +62,12 @@ def test_a_place_is_the_sum_of_its_own_and_what_it_shares() -> None:
 
 
 def test_a_new_model_starts_as_it_would_without_them() -> None:
-    parts = {"distance_gate": True, "candidate_conditioning": False, "revisit_features": "rich"}
+    parts = {
+        "distance_gate": True,
+        "candidate_conditioning": False,
+        "revisit_features": "habits",
+        "deep_revisits": True,
+    }
     plain, shared = (
         trained_model(small_config(**parts, shared_vectors=switch)) for switch in (False, True)
     )

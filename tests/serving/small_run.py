@@ -31,7 +31,12 @@ DAY = [
 ]
 """A day of somebody the city has never seen."""
 
-OUR_PARTS = {"distance_gate": True, "revisit_features": "rich", "crowd_gate": True}
+OUR_PARTS = {
+    "distance_gate": True,
+    "revisit_features": "habits",
+    "deep_revisits": True,
+    "crowd_gate": True,
+}
 """Parts that the paper's model does not have."""
 
 

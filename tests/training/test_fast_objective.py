@@ -25,7 +25,8 @@ OUR_PARTS: dict[str, dict[str, Any]] = {
     "ours": {
         "distance_gate": True,
         "distance_anchors": ["last", "before_last", "home"],
-        "revisit_features": "rich",
+        "revisit_features": "habits",
+        "deep_revisits": True,
     },
     "shared vectors": {"shared_vectors": True, "forgotten_places": 0.0},
 }

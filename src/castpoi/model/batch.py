@@ -25,9 +25,10 @@ from castpoi.geo.buckets import bucket_of
 from castpoi.geo.distance import haversine_km
 from castpoi.model.anchors import anchors_of
 from castpoi.model.config import ModelConfig
+from castpoi.model.distance_buckets import unit_vectors
 from castpoi.model.known_pairs import known_pairs
 from castpoi.model.local_clock import hour_of, local_us, weekday_of
-from castpoi.model.revisits import Revisits, revisits_of_pairs
+from castpoi.model.revisits import Revisits, revisits_of
 
 PADDING: Final = 0
 """Row of the model's place table that stands for no place."""
@@ -113,6 +114,8 @@ class BatchBuilder:
         self.config = config
         self.lat = lat
         self.lon = lon
+        has_habits = config.revisit_features == "habits"
+        self.points = unit_vectors(lat, lon).numpy() if has_habits else None  # [P, 3]
 
     def build(self, histories: Histories) -> HistoryBatch:
         """The last visits of every history, as many as decide the score."""
@@ -125,7 +128,7 @@ class BatchBuilder:
         pairs = known_pairs(counted, window)
         return HistoryBatch(
             windows=windows_of(self.facts(recent), visits, is_real),
-            revisits=revisits_of_pairs(counted, pairs, window, self.config.revisit_features),
+            revisits=revisits_of(counted, pairs, window, self.points),
             anchors=torch.from_numpy(anchors_of(counted, pairs, self.config.anchors)),
         )
 

@@ -128,15 +128,7 @@ class CastPoi(nn.Module):
         self.tokens = TokenEncoder(config=config)
         self.backbone = Backbone(config=config) if config.backbone else None
         self.refinement = Refinement(config=config) if config.candidate_conditioning else None
-        self.revisit_gate = (
-            RevisitGate(
-                width=config.width,
-                inner_width=config.gate_width,
-                features=config.revisit_features,
-            )
-            if config.revisit_gate
-            else None
-        )
+        self.revisit_gate = RevisitGate(config=config) if config.revisit_gate else None
         # after all of the paper's parts, whose first weights are thus the same with and without
         self.distance_gate: DistanceGate | None = None
         self.forecast: ReaderForecast | None = None
@@ -216,7 +208,7 @@ class CastPoi(nn.Module):
         """The revisit term of every row. [B, P + 1]"""
         if self.revisit_gate is None:
             return encoded.state.new_zeros(len(encoded), self.place_count + 1)
-        return self.revisit_gate.spread(encoded.state, encoded.revisits, self.place_count)
+        return self.revisit_gate.spread(encoded.state, encoded.revisits, encoded.places.vectors)
 
     def distance(self, encoded: Encoded, candidates: Tensor | None = None) -> Tensor:
         """The distance term of candidates or of every place. [C] or [B, C] -> [B, C] or [B, P]"""

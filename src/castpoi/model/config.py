@@ -35,7 +35,7 @@ from castpoi.geo.distance import EARTH_RADIUS_KM
 Positions = Literal["absolute", "relative"]
 GammaStart = Literal["zero", "one"]
 SpatialStart = Literal["zero", "near"]
-RevisitFeatures = Literal["paper", "rich"]
+RevisitFeatures = Literal["paper", "habits"]
 Anchor = Literal["last", "before_last", "home"]
 
 PAPER_TERMS: Final = ("base", "popularity", "reader", "revisit")
@@ -104,7 +104,11 @@ class ModelConfig:
     reader_forecast: bool = True
     """A cheap guess at what the reader says, for training and shortlists; never in the score."""
     revisit_features: RevisitFeatures = "paper"
-    """What the revisit gate is told: the paper's three features, or nine; `revisit_features.py`."""
+    """What the revisit gate is told: the paper's three features, or `habits.py` as well."""
+    deep_revisits: bool = False
+    """Beyond the paper: layers that see what is told, the user and the place together."""
+    deep_revisits_width: int = 64
+    """Inner size of these layers."""
     distance_gate: bool = False
     """Beyond the paper: nearness to the user's anchors counts for every place."""
     distance_anchors: tuple[Anchor, ...] = ("last", "home")
@@ -270,7 +274,8 @@ PRESETS: Final[Mapping[str, ModelConfig]] = {
     "fast": ModelConfig(),
     "next": ModelConfig(
         candidate_conditioning=False,
-        revisit_features="rich",
+        revisit_features="habits",
+        deep_revisits=True,
         distance_gate=True,
         distance_anchors=("last", "home"),
     ),

@@ -5,14 +5,15 @@ Shapes: E (history, place) pairs, F features.
 
 from dataclasses import dataclass, fields
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from castpoi.checkins.trajectory import Histories
-from castpoi.model.config import RevisitFeatures
 from castpoi.model.habits import habits_of
-from castpoi.model.known_pairs import KnownPairs, known_pairs
-from castpoi.model.revisit_features import paper_features, rich_features
+from castpoi.model.known_pairs import KnownPairs
+from castpoi.model.revisit_features import paper_features
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,20 +32,21 @@ class Revisits:
         return Revisits(**{each.name: getattr(self, each.name).to(device) for each in fields(self)})
 
 
-def revisits_of(histories: Histories, window: int, features: RevisitFeatures = "paper") -> Revisits:
-    """What the last `window` visits of every history tell of the places among them."""
-    recent = histories.tail(window)
-    return revisits_of_pairs(recent, known_pairs(recent, window), window, features)
-
-
-def revisits_of_pairs(
-    recent: Histories, pairs: KnownPairs, window: int, features: RevisitFeatures
+def revisits_of(
+    recent: Histories,
+    pairs: KnownPairs,
+    window: int,
+    points: NDArray[np.float64] | None = None,
 ) -> Revisits:
-    """The same, where the visits are counted already."""
-    if features == "paper":
-        told = paper_features(pairs.count, pairs.slot, window)
-    else:
-        told = rich_features(pairs.count, pairs.slot, window, habits_of(recent, pairs, window))
+    """What the last `window` visits of every history tell of the places among them.
+
+    With habits, where `points` are given: all places on the unit sphere. [P, 3]
+    """
+    told = paper_features(pairs.count, pairs.slot, window)
+    if points is not None:
+        last = recent.bounds[1:][pairs.owner] - 1  # visit with which the pair's history ends [E]
+        habits = habits_of(recent, last, pairs.place, window=window, points=points)
+        told = np.concatenate([told, habits], axis=1)  # [E, F]
     return Revisits(
         owner=torch.from_numpy(pairs.owner),
         row=torch.from_numpy(pairs.place + 1),

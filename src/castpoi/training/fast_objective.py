@@ -95,7 +95,7 @@ class FastObjective:
         self.place = histories.place
         self.user_begin = np.repeat(histories.bounds[:-1], histories.lengths)  # [N]
         self.user_end = np.repeat(histories.bounds[1:], histories.lengths)  # [N]
-        self.known = known_places(histories, model.revisit_window, model.revisit_features)
+        self.known = known_places(histories, model.revisit_window, builder.points)
         self.is_new_after = _is_new_after(histories.place, self.known)
         self.anchors = anchors_after(histories, self.known, model.anchors)  # [N, A]
         self.windows: list[TrainWindow] = cut_windows(histories, model.window)
@@ -127,7 +127,11 @@ class FastObjective:
         state = states[layout.learns]  # [R, D]
         place, popularity = table.vectors[1:], table.popularity[1:]
         known, revisits = self._known(layout.visit, device)
-        gain = None if model.revisit_gate is None else model.revisit_gate(state, revisits)
+        gain = (
+            None
+            if model.revisit_gate is None
+            else model.revisit_gate(state, revisits, table.vectors)
+        )
         target = torch.from_numpy(self.place[layout.visit + 1]).to(device)
         is_new = torch.from_numpy(self.is_new_after[layout.visit]).to(device)
         anchors = torch.from_numpy(self.anchors[layout.visit]).to(device)  # [R, A]

@@ -14,7 +14,6 @@ Shapes: N visits laid end to end, E (visit, known place) pairs.
 """
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +21,12 @@ from numpy.typing import NDArray
 from castpoi.checkins.city import City
 from castpoi.checkins.record import PARTS, TRAIN
 from castpoi.checkins.trajectory import Histories
-from castpoi.model.config import RevisitFeatures
+from castpoi.model.habits import habits_of
 from castpoi.model.known_pairs import most_visited
-from castpoi.model.revisit_features import FEATURES, paper_features, rich_features
-from castpoi.training.habits import HabitsAfter
+from castpoi.model.revisit_features import paper_features
 from castpoi.training.runs import Runs
 
 Numbers = NDArray[np.int64]
-
-_PAIRS_AT_ONCE: Final = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,9 +82,11 @@ class KnownPlaces:
 
 
 def known_places(
-    histories: Histories, window: int, features: RevisitFeatures = "paper"
+    histories: Histories, window: int, points: NDArray[np.float64] | None = None
 ) -> KnownPlaces:
     """Count the known places of every position.
+
+    With habits, where `points` are given: all places on the unit sphere. [P, 3]
 
     A visit is the last one to its place from its own position to the one before the next visit
     there (or until it leaves the window), so each visit is laid out over that stretch once.
@@ -106,31 +104,16 @@ def known_places(
     bounds = np.searchsorted(position, np.arange(len(visit) + 1))
     place = histories.place[last_visit]
     slot = window - (position - last_visit)
-    if features == "paper":
-        told = paper_features(count, slot, window)
-    else:
-        told = _rich_features(HabitsAfter(histories, run, window), position, last_visit, count)
+    told = paper_features(count, slot, window)
+    if points is not None:
+        habits = habits_of(histories, position, place, window=window, points=points)
+        told = np.concatenate([told, habits], axis=1)  # [E, F]
     return KnownPlaces(
         bounds=bounds,
         place=place.astype(np.int32),
         features=told,
         home=most_visited(bounds[:-1], place, count, slot),
     )
-
-
-def _rich_features(
-    habits: HabitsAfter, position: Numbers, last_visit: Numbers, count: Numbers
-) -> NDArray[np.float32]:
-    """All nine features of the revisit gate, some pairs at a time to spare memory. [E, 9]"""
-    window = habits.window
-    count_here = count[position == last_visit][position]  # every position knows its own place
-    features = np.empty((len(position), FEATURES["rich"]), dtype=np.float32)
-    for start in range(0, len(position), _PAIRS_AT_ONCE):
-        some = slice(start, start + _PAIRS_AT_ONCE)
-        at, last, visits = position[some], last_visit[some], count[some]
-        told = habits.of(at, last, visits, count_here[some])
-        features[some] = rich_features(visits, window - (at - last), window, told)
-    return features
 
 
 def _left_behind(
