@@ -76,6 +76,7 @@ def test_next_is_compared_with_castpoi_and_sasrec_and_its_parts_change_one_by_on
     assert [taken[name] for name in drop.against] == [
         {"distance_gate": "false"},
         {"revisit_features": "paper"},
+        {"deep_revisits": "false"},
         {"candidate_conditioning": "true"},
     ]
 

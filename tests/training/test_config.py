@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,8 +18,9 @@ def test_the_paper_preset_is_the_published_recipe() -> None:
     assert paper.weight_averaging == 0
 
 
-def test_next_is_trained_as_fast_is() -> None:
-    assert TrainingConfig.preset("next") == TrainingConfig.preset("fast")
+def test_next_is_trained_as_fast_is_but_for_the_decay_of_places() -> None:
+    fast = TrainingConfig.preset("fast")
+    assert TrainingConfig.preset("next") == replace(fast, place_weight_decay=1.0)
 
 
 @pytest.mark.parametrize("preset", PRESETS)

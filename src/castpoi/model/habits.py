@@ -267,4 +267,5 @@ def _shifted(values: NDArray[Any], by: int) -> NDArray[Any]:
 def _kilometres(left: NDArray[np.float64], right: NDArray[np.float64]) -> Values:
     """Great-circle distance of all pairs of points on the unit sphere. [n, 3], [p, 3] -> [n, p]"""
     half_chord = np.linalg.norm(left[:, None] - right, axis=2) / 2  # [n, p, 3] -> [n, p]
-    return (2 * EARTH_RADIUS_KM * np.arcsin(np.minimum(half_chord, 1))).astype(np.float32)
+    kilometres: NDArray[np.float64] = 2 * EARTH_RADIUS_KM * np.arcsin(np.minimum(half_chord, 1))
+    return kilometres.astype(np.float32)
