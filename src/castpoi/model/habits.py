@@ -108,17 +108,16 @@ def habits_of(
     *,
     window: int,
     points: NDArray[np.float64],
-) -> Values:
+) -> Iterator[tuple[slice, Values]]:
     """Habits of the history that ends with each position, for a place that it knows.
 
-    [E] visits in order, [E] places; `points` are all places on the unit sphere -> [E, habits]
+    [E] visits in order, [E] places, all places on the unit sphere [P, 3] -> some pairs at a time,
+    and their habits [some, habits]
     """
     visits = Visits.of(histories)
-    habits = np.empty((len(position), len(HABITS)), dtype=np.float32)
     for pairs in _stretches(position, visits.begin):
         stretch = _Stretch(visits, position[pairs], window, points)
-        habits[pairs] = stretch.habits(position[pairs], place[pairs])
-    return habits
+        yield pairs, stretch.habits(position[pairs], place[pairs])
 
 
 def _stretches(position: Numbers, begin: Numbers) -> list[slice]:

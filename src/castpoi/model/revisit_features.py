@@ -12,25 +12,49 @@ Shapes: E (history, place) pairs, F features.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castpoi.checkins.trajectory import Histories
 from castpoi.model.config import RevisitFeatures
-from castpoi.model.habits import HABITS
+from castpoi.model.habits import HABITS, habits_of
 
 _PAPER: Final = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairs:
+    """Places that histories know; pairs of one history stand together. [E] each"""
+
+    position: NDArray[np.int64]
+    """Visit with which the history ends."""
+    place: NDArray[np.int64]
+    count: NDArray[np.int64]
+    """Visits there among the last `window` of the history."""
+    slot: NDArray[np.int64]
+    """Slot of the last of them in the left-padded window, from 1 to `window`."""
+
 
 FEATURES: Final[Mapping[RevisitFeatures, int]] = {"paper": _PAPER, "habits": _PAPER + len(HABITS)}
 """How many there are of each kind."""
 
 
-def paper_features(
-    count: NDArray[np.int64], slot: NDArray[np.int64], window: int
+def revisit_features(
+    histories: Histories,
+    pairs: Pairs,
+    window: int,
+    points: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float32]:
-    """The three features of the paper. [E], [E] -> [E, 3]"""
-    features = np.ones((len(count), _PAPER), dtype=np.float32)
-    features[:, 0] = np.log1p(count)
-    features[:, 1] = slot / window
+    """What is told of pairs; with habits, where all places on the unit sphere are given. [E, F]"""
+    kind: RevisitFeatures = "paper" if points is None else "habits"
+    features = np.ones((len(pairs.place), FEATURES[kind]), dtype=np.float32)
+    features[:, 0] = np.log1p(pairs.count)
+    features[:, 1] = pairs.slot / window
+    if points is not None:
+        stretches = habits_of(histories, pairs.position, pairs.place, window=window, points=points)
+        for some, habits in stretches:
+            features[some, _PAPER:] = habits
     return features

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from castpoi.checkins.trajectory import Histories
-from castpoi.model.habits import habits_of
 from castpoi.model.known_pairs import KnownPairs
-from castpoi.model.revisit_features import paper_features
+from castpoi.model.revisit_features import Pairs, revisit_features
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +41,9 @@ def revisits_of(
 
     With habits, where `points` are given: all places on the unit sphere. [P, 3]
     """
-    told = paper_features(pairs.count, pairs.slot, window)
-    if points is not None:
-        last = recent.bounds[1:][pairs.owner] - 1  # visit with which the pair's history ends [E]
-        habits = habits_of(recent, last, pairs.place, window=window, points=points)
-        told = np.concatenate([told, habits], axis=1)  # [E, F]
+    last = recent.bounds[1:][pairs.owner] - 1  # visit with which the pair's history ends [E]
+    known = Pairs(position=last, place=pairs.place, count=pairs.count, slot=pairs.slot)
+    told = revisit_features(recent, known, window, points)
     return Revisits(
         owner=torch.from_numpy(pairs.owner),
         row=torch.from_numpy(pairs.place + 1),

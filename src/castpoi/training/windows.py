@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from castpoi.checkins.city import City
 from castpoi.checkins.record import PARTS, TRAIN
 from castpoi.checkins.trajectory import Histories
-from castpoi.model.habits import habits_of
 from castpoi.model.known_pairs import most_visited
-from castpoi.model.revisit_features import paper_features
+from castpoi.model.revisit_features import Pairs, revisit_features
 from castpoi.training.runs import Runs
 
 Numbers = NDArray[np.int64]
@@ -104,14 +103,11 @@ def known_places(
     bounds = np.searchsorted(position, np.arange(len(visit) + 1))
     place = histories.place[last_visit]
     slot = window - (position - last_visit)
-    told = paper_features(count, slot, window)
-    if points is not None:
-        habits = habits_of(histories, position, place, window=window, points=points)
-        told = np.concatenate([told, habits], axis=1)  # [E, F]
+    pairs = Pairs(position=position, place=place, count=count, slot=slot)
     return KnownPlaces(
         bounds=bounds,
         place=place.astype(np.int32),
-        features=told,
+        features=revisit_features(histories, pairs, window, points),
         home=most_visited(bounds[:-1], place, count, slot),
     )
 
