@@ -3,7 +3,10 @@ import torch
 from torch import Tensor
 
 from castpoi.baselines.caser import Caser, CaserConfig
+from castpoi.baselines.sequence import clear_padding
+from castpoi.errors import BadInput
 from tests.baselines.oracle import TOLERANCE, load_oracle
+from tests.baselines.prefixes import check_every_prefix
 
 ORACLE = load_oracle("caser")
 
@@ -102,6 +105,24 @@ def test_filters_of_all_heights_respond_as_in_a_slow_loop() -> None:
         for each in (state, expected)
     )
     torch.testing.assert_close(slopes, expected_slopes)
+
+
+@pytest.mark.parametrize("window", [6, 9])  # full, and longer than any history
+@pytest.mark.parametrize("reads_padding", [True, False])
+def test_caser_states_of_a_window_are_those_of_its_prefixes_alone(
+    window: int, reads_padding: bool
+) -> None:
+    config = CaserConfig(width=4, window=window, horizontal_filters=2, user_vector=True)
+    model = noisy(Caser(config=config, places=12))
+    if not reads_padding:  # whose row is not zero where it is a class of the loss
+        clear_padding(model.place)
+    check_every_prefix(model)
+
+
+def test_a_window_longer_than_taps_can_be_counted_is_refused() -> None:
+    assert CaserConfig(window=254).window == 254
+    with pytest.raises(BadInput, match=r"window=255 is too long .* at most 254"):
+        CaserConfig(window=255)
 
 
 def test_an_empty_history_has_a_zero_state() -> None:

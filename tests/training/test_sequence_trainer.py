@@ -1,8 +1,10 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from castpoi.baselines.sequence_models import model_class
 from castpoi.baselines.sequence_ranker import SequenceRanker
 from castpoi.checkins.city import City
 from castpoi.errors import BadInput, TooFewCheckins
@@ -10,6 +12,8 @@ from castpoi.methods import METHODS
 from castpoi.run import RunLog, load_run
 from castpoi.training import course
 from castpoi.training.sequence_config import SequenceTrainingConfig
+from castpoi.training.sequence_objective import PrefixObjective, WindowObjective
+from castpoi.training.sequence_trainer import objective_of
 from castpoi.training.train import fit, train, workshop_of
 from castpoi.training.trainer import TrainingOptions
 from tests.cities import CAFE, OFFICE, small_city
@@ -53,6 +57,15 @@ def test_the_paper_preset_is_recbole_as_it_comes() -> None:
     assert paper.learning_rate == paper.final_learning_rate == 1e-3
     assert (paper.weight_decay, paper.place_weight_decay, paper.clip) == (0, 0, None)
     assert (paper.select_by, paper.weight_averaging, paper.warmup_epochs) == ("MRR", 0, 0)
+
+
+@pytest.mark.parametrize("name", ["caser", "sasrec"])
+def test_with_stride_one_every_prefix_is_drawn_alone_as_in_recbole(town: City, name: str) -> None:
+    kind, shared = model_class(name), SequenceTrainingConfig.preset("paper")
+    shape = kind.config_class.preset("paper")
+    apart = replace(shared, stride=1)
+    assert isinstance(objective_of(kind, town, shape, shared, seed=1), WindowObjective)
+    assert isinstance(objective_of(kind, town, shape, apart, seed=1), PrefixObjective)
 
 
 def test_an_interrupted_baseline_goes_on_to_the_same_bytes(

@@ -8,10 +8,11 @@ Embedding", WSDM 2018.
 
 RecBole runs one convolution a height over a picture of one channel. Here the features of a visit
 are channels, and filters of ten neighbouring heights are one convolution, the shorter ones filled
-up with zeros: the same responses some five times sooner for a window of 50.
+up with zeros: the same responses some five times sooner for a window of 50. And prefixes of one
+window share their responses (see `prefix_responses.py`), so that all of them learn at once.
 
-Shapes: B histories, L slots of the window, D width, H horizontal and V vertical filters,
-F horizontal filters of some heights and n slots where they can begin.
+Shapes: B histories, T slots with visits, L slots of the window, D width, H horizontal and V
+vertical filters, F horizontal filters of some heights and n slots where they can begin.
 """
 
 import math
@@ -23,8 +24,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from castpoi.baselines.prefix_responses import LONGEST_WINDOW, prefix_responses
 from castpoi.baselines.sequence import PADDING, SequenceModel, clear_padding, zero_where_empty
 from castpoi.baselines.sequence_config import SequenceConfig
+from castpoi.errors import BadInput
 
 _HEIGHTS_AT_ONCE: Final = 10
 """More heights waste more on zeros, fewer make small convolutions; 8 to 13 are equally quick."""
@@ -32,7 +35,7 @@ _HEIGHTS_AT_ONCE: Final = 10
 
 @dataclass(frozen=True, kw_only=True)
 class CaserConfig(SequenceConfig):
-    """The shape of one Caser."""
+    """The shape of one Caser; refuses what cannot be built."""
 
     window: int = 50
     """Last visits of a history that are read, and the tallest filter. The paper gave all its
@@ -51,6 +54,14 @@ class CaserConfig(SequenceConfig):
     history names no user: a ranker serves people it has never met. On, `Caser.state` may be given
     the vectors; nobody learns them here, and without them they are zero."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.window > LONGEST_WINDOW:
+            raise BadInput(
+                f"window={self.window} is too long for Caser, whose work grows with its cube; "
+                f"it must be at most {LONGEST_WINDOW}"
+            )
+
     @classmethod
     def presets(cls) -> Mapping[str, Self]:
         """The presets by name: `paper` and `tuned`."""
@@ -61,6 +72,7 @@ class Caser(SequenceModel):
     """Ranks places by the patterns that filters find in the last visits."""
 
     config_class: ClassVar[type[CaserConfig]] = CaserConfig
+    all_positions: ClassVar[bool] = True
 
     def __init__(self, *, config: CaserConfig, places: int) -> None:
         super().__init__(config=config, places=places)
@@ -91,6 +103,22 @@ class Caser(SequenceModel):
             nn.init.xavier_normal_(layer.weight)
             nn.init.zeros_(layer.bias)
 
+    def states(self, rows: Tensor, lengths: Tensor) -> Tensor:
+        """The state after every visit. [B, T], [B] -> [B, T, D]
+
+        What an empty slot holds is taken from all slots and added to what the filters found: they
+        always see a whole window. It is zero unless the loss has a class for padding.
+        """
+        empty = self.place.weight[PADDING].detach()  # [D]
+        visits = self.place(rows.mT) - empty  # [T, B, D]
+        taps = self._taps()  # [L, D, L H]
+        strongest = prefix_responses(visits, taps) + empty @ taps.sum(dim=0)  # [T, B, L H]
+        responses = functional.relu(strongest + self.horizontal_bias.flatten())
+        of_empty = self.vertical(empty.unsqueeze(1).expand(-1, self.window)).mT  # [V, D]
+        summed = (self._sums_of_prefixes(visits) + of_empty).flatten(2)  # [T, B, V D]
+        found = torch.cat([summed, responses], dim=2)
+        return self._conclusion(found).transpose(0, 1)
+
     def state(self, rows: Tensor, lengths: Tensor, user: Tensor | None = None) -> Tensor:
         """The state after the last visit, zero where there is none. [B, T], [B] -> [B, D]
 
@@ -100,11 +128,7 @@ class Caser(SequenceModel):
         picture = self.place(rows).mT  # [B, D, L]
         summed = self.vertical(picture).mT.flatten(1)  # [B, V D]
         found = torch.cat([summed, self._strongest(picture)], dim=1)
-        read = functional.relu(self.gather(self.dropout(found)))  # [B, D]
-        if self.user_vector:
-            user = torch.zeros_like(read) if user is None else user
-            read = torch.cat([read, user], dim=1)  # [B, 2 D]
-        return zero_where_empty(functional.relu(self.conclude(read)), lengths)
+        return zero_where_empty(self._conclusion(found, user), lengths)
 
     def penalty(self) -> Tensor | None:
         """The norms of all weight matrices; not squared, as in RecBole."""
@@ -131,3 +155,24 @@ class Caser(SequenceModel):
             best = response.masked_fill(outside, -torch.inf).amax(dim=2)  # [B, F]
             responses.append(functional.relu(best + self.horizontal_bias[low:tallest].flatten()))
         return torch.cat(responses, dim=1)
+
+    def _taps(self) -> Tensor:
+        """Each tap of all filters, zero where a filter has none. -> [L, D, L H]"""
+        padded = [
+            functional.pad(each, (0, self.window - each.shape[2])) for each in self.horizontal
+        ]
+        return torch.stack(padded).permute(3, 2, 0, 1).flatten(2)  # from [L, H, D, L]
+
+    def _sums_of_prefixes(self, visits: Tensor) -> Tensor:
+        """What vertical filters sum up to every visit. [T, B, D] -> [T, B, V, D]"""
+        slots = len(visits)
+        weights = self.vertical.weight[:, None, :slots].expand(-1, slots, -1).tril()  # [V, T, T]
+        return torch.einsum("vts,sbd->tbvd", weights, visits)
+
+    def _conclusion(self, found: Tensor, user: Tensor | None = None) -> Tensor:
+        """The state for what the filters found. [..., V D + L H] -> [..., D]"""
+        read = functional.relu(self.gather(self.dropout(found)))  # [..., D]
+        if self.user_vector:
+            user = torch.zeros_like(read) if user is None else user
+            read = torch.cat([read, user], dim=-1)  # [..., 2 D]
+        return functional.relu(self.conclude(read))

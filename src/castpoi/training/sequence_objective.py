@@ -1,7 +1,7 @@
 """What a sequence model learns: the next place, among all places.
 
     WindowObjective   all positions of a window at once, for models with `all_positions`
-    PrefixObjective   one row a prefix, for all others
+    PrefixObjective   one row a prefix, for all others, and where the stride is 1
 
 Shapes: B windows or prefixes, T slots, R targets, D width.
 """

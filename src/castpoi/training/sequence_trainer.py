@@ -60,5 +60,6 @@ def objective_of(
         from castpoi.training.cloze_objective import ClozeObjective
 
         return ClozeObjective(city, shape=shape, config=plan, seed=seed)
-    objective = WindowObjective if kind.all_positions else PrefixObjective
+    shares_windows = kind.all_positions and plan.stride > 1
+    objective = WindowObjective if shares_windows else PrefixObjective
     return objective(city, window=shape.window, config=plan, seed=seed)
