@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from torch import Tensor
@@ -7,9 +9,11 @@ from castpoi.baselines.sasrec import SasRec, SasRecConfig
 from castpoi.training.sequence_loss import cross_entropy, next_place_loss
 
 
-def lesson(*, with_bias: bool) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
+def lesson(
+    *, with_bias: bool, strength: float = 1.0
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
     torch.manual_seed(2)
-    state = torch.randn(7, 4, requires_grad=True)
+    state = (strength * torch.randn(7, 4)).requires_grad_()
     vectors = torch.randn(9, 4, requires_grad=True)
     bias = torch.randn(9, requires_grad=True) if with_bias else None
     return state, vectors, bias, torch.tensor([0, 8, 3, 3, 1, 5, 0])
@@ -17,11 +21,14 @@ def lesson(*, with_bias: bool) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
 
 @pytest.mark.parametrize("with_bias", [True, False])
 @pytest.mark.parametrize("block_scores", [1, 18, 27, 10_000])
-def test_loss_and_gradient_are_those_of_autograd(with_bias: bool, block_scores: int) -> None:
+@pytest.mark.parametrize("strength", [1.0, 20.0])  # small scores, and some above 60
+def test_loss_and_gradient_are_those_of_autograd(
+    with_bias: bool, block_scores: int, strength: float
+) -> None:
     found: list[Tensor | None] = []
     expected: list[Tensor | None] = []
     for results in (found, expected):
-        state, vectors, bias, target = lesson(with_bias=with_bias)
+        state, vectors, bias, target = lesson(with_bias=with_bias, strength=strength)
         if results is found:
             loss = cross_entropy(state, vectors, bias, target, block_scores=block_scores)
         else:
@@ -35,6 +42,18 @@ def test_loss_and_gradient_are_those_of_autograd(with_bias: bool, block_scores: 
 def test_scores_too_large_for_exp_still_have_a_loss() -> None:
     state, vectors = torch.tensor([[1000.0]]), torch.tensor([[1.0], [-1.0]])
     assert float(cross_entropy(state, vectors, None, torch.tensor([1]))) == 2000.0
+
+
+@pytest.mark.parametrize("score", [59.0, -59.0, 61.0, -61.0])
+def test_classes_that_all_score_high_or_low_are_equally_likely(score: float) -> None:
+    state = torch.tensor([[score]], requires_grad=True)
+    vectors = torch.ones(1000, 1, requires_grad=True)
+    loss = cross_entropy(state, vectors, None, torch.tensor([7]))
+    (slope,) = torch.autograd.grad(loss, vectors)
+    assert loss.item() == pytest.approx(math.log(1000), rel=1e-5)
+    expected = torch.full((1000, 1), score / 1000)
+    expected[7] -= score
+    torch.testing.assert_close(slope, expected)
 
 
 @pytest.mark.parametrize("padding_class", [True, False])
