@@ -60,22 +60,23 @@ class _CrossEntropy(torch.autograd.Function):
     ) -> Tensor:
         loss = state.new_zeros(())
         state_slope = torch.empty_like(state)
-        vector_slope = torch.zeros_like(vectors)
+        columns = vectors.mT.contiguous()  # [D, C], which products with a wide outcome prefer
+        column_slope = torch.zeros_like(columns)
         bias_slope = None if bias is None else torch.zeros_like(bias)
         room = state.new_empty(min(rows, len(state)), len(vectors))
         are_tame = _bound(state, vectors, bias) < _TAME
         for start in range(0, len(state), rows):
             some, right = state[start : start + rows], target[start : start + rows].unsqueeze(1)
-            scores = torch.mm(some, vectors.mT, out=room[: len(some)])  # [r, C]
+            scores = torch.mm(some, columns, out=room[: len(some)])  # [r, C]
             if bias is not None:
                 scores += bias
             added, partition = _turn_into_slope(scores, right, are_tame=are_tame)
             loss += added
             torch.mm(scores, vectors, out=state_slope[start : start + rows]).div_(partition)
-            vector_slope.addmm_(scores.mT, some / partition)
+            column_slope.addmm_((some / partition).mT, scores)
             if bias_slope is not None:
                 bias_slope.addmv_(scores.mT, partition.squeeze(1).reciprocal())
-        found = (state_slope, vector_slope, bias_slope)
+        found = (state_slope, column_slope.mT.contiguous(), bias_slope)
         ctx.save_for_backward(*(slope for slope in found if slope is not None))
         ctx.targets = len(target)
         return loss / len(target)
