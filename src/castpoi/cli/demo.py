@@ -26,12 +26,11 @@ from castpoi.training.train import fit, train
 from castpoi.training.trainer import TrainingOptions
 
 # What lets all methods learn in three minutes: those with dear passes get fewer (those of CaST-POI
-# without biases are dearest, those of the other three twice as dear as other baselines'), steps
+# without biases are dearest, those of the other two twice as dear as other baselines'), steps
 # are smaller and so more, and CaST-POI learns from half as many candidates a target.
 _SHARE_OF_EPOCHS: Final = {
     "target-attention": 1 / 3,
     "bert4rec": 2 / 3,
-    "caser": 2 / 3,
     "srgnn": 2 / 3,
 }
 _OF_TUNED: Final = {"batch": "128"}
