@@ -38,6 +38,11 @@ class Ranker(Protocol[Encoded]):
         """
 
 
+def knows_time(ranker: Ranker[Any]) -> bool:
+    """Whether a ranker was made to be told the moment of the visit to come; few are."""
+    return bool(getattr(ranker, "known_time", False))
+
+
 class SavableRanker(Ranker[Encoded], Protocol[Encoded]):
     """A ranker that rests on disk as numbers and words, so that loading it runs no code."""
 

@@ -6,7 +6,7 @@ rows stand in canonical order, a history is a slice, and no copy of the past can
 Shapes: N check-ins, B histories, T visits over all histories of a batch.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ class Histories:
     """Local time minus UTC at each visit, in minutes. [T]"""
     bounds: NDArray[np.int64]
     """History b is the slice bounds[b]:bounds[b + 1]. [B + 1]"""
+    next_at_us: NDArray[np.int64] | None = None
+    """Moment of the visit to come, UTC microseconds; None where it is not known. [B]"""
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -45,13 +47,27 @@ class Histories:
             return np.full(len(self), -1, dtype=np.int64)
         return np.where(self.lengths > 0, self.place[np.maximum(self.bounds[1:] - 1, 0)], -1)
 
+    @property
+    def following_us(self) -> NDArray[np.int64]:
+        """Moment of the visit that follows each visit; the last is followed by the one to come. [T]
+
+        Where that is not known, the last visit has its own moment.
+        """
+        following = np.roll(self.at_us, -1)
+        has_visits = self.lengths > 0
+        last = self.bounds[1:][has_visits] - 1
+        to_come = self.at_us[last] if self.next_at_us is None else self.next_at_us[has_visits]
+        following[last] = to_come
+        return following
+
     def tail(self, most: int) -> "Histories":
         """The last `most` visits of every history."""
         if not len(self) or self.lengths.max() <= most:
             return self
         starts = np.maximum(self.bounds[:-1], self.bounds[1:] - most)
         visits, bounds = slices(starts, self.bounds[1:])
-        return Histories(
+        return replace(
+            self,
             place=self.place[visits],
             at_us=self.at_us[visits],
             offset_minutes=self.offset_minutes[visits],
@@ -80,8 +96,8 @@ class Trajectories:
         """Row at which the trajectory of each row's user begins. [N]"""
         return np.searchsorted(self.user, self.user, side="left")
 
-    def histories_before(self, rows: NDArray[np.int64]) -> Histories:
-        """What the user of each row did before it."""
+    def histories_before(self, rows: NDArray[np.int64], *, known_time: bool = False) -> Histories:
+        """What the user of each row did before it, and if its time is known, when it was."""
         starts = np.searchsorted(self.user, self.user[rows], side="left")
         visits, bounds = slices(starts, rows)
         return Histories(
@@ -89,6 +105,7 @@ class Trajectories:
             at_us=self.at_us[visits],
             offset_minutes=self.offset_minutes[visits],
             bounds=bounds,
+            next_at_us=self.at_us[rows] if known_time else None,
         )
 
     def is_revisit(self, rows: NDArray[np.int64], *, window: int) -> NDArray[np.bool_]:

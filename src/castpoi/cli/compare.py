@@ -43,7 +43,7 @@ def compare(console: Console, results: tuple[Path, ...], sort_by: str) -> None:
     """Print results side by side.
 
     A RESULT is a result folder or a folder that holds some. All must be of one split, one part
-    and the same targets. Several seeds of one method become mean ± sample standard deviation.
+    and the same targets; those of known time stand apart. Several seeds of one method become mean ± sample standard deviation.
     """
     loaded = [Result.load(folder) for folder in find_results(results)]
     comparison = compare_results(loaded, sort_by=sort_by)
@@ -66,7 +66,8 @@ def show_comparison(console: Console, comparison: Comparison) -> None:
         console = replace(console, out=out)
     fits = room <= console.out.width
     header, *rows = wide if fits else _cells(comparison, _NARROW)
-    title = f"{comparison.n:,} targets of the {comparison.part} part, in percent"
+    known = ", the moment of each told" if comparison.known_time else ""
+    title = f"{comparison.n:,} targets of the {comparison.part} part{known}, in percent"
     console.table(header, rows, title=title)
     console.say(
         f"{_BEST} best of its column; split {comparison.fingerprint[:12]}"

@@ -96,6 +96,7 @@ def evaluate(
             "seed": result.seed,
             "fingerprint": result.fingerprint,
             "part": part,
+            "known_time": result.known_time,
             "out": str(out),
         }
     )
@@ -106,10 +107,11 @@ def show_result(console: Console, result: Result) -> None:
     sides = [{**result.metrics, "n": result.ranks.height}, *(result.strata[s] for s in STRATA)]
     rows = [["targets", *(f"{side['n']:,}" for side in sides)]]
     rows += [[metric, *(_percent(side[metric]) for side in sides)] for metric in METRICS]
+    told = ", told when each target was," if result.known_time else ""
     console.table(
         ["%", "overall", *STRATA],
         rows,
-        title=f"{result.method} on the {result.part} part ({result.seconds:.1f} s)",
+        title=f"{result.method}{told} on the {result.part} part ({result.seconds:.1f} s)",
     )
 
 

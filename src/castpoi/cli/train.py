@@ -40,6 +40,12 @@ from castpoi.run import Run
     type=click.Choice(["fast", "full"]),
     help="The paper's objective (full), or the same loss computed cheaply.",
 )
+@click.option(
+    "--known-time",
+    is_flag=True,
+    help="CaST-POI is told when the next visit is, as when somebody asks where to go now; its "
+    "results stand apart from all others.",
+)
 @click.option("--epochs", metavar="N", help="Most passes over the train part.")
 @click.option("--threads", metavar="N", help="Cores to use; all unless told otherwise.")
 @click.option(
@@ -79,6 +85,7 @@ def train(
     part: str,
     overwrite: bool,
     preset: str | None,
+    known_time: bool,
     changes: tuple[str, ...],
     device: str,
     resume: bool,
@@ -96,6 +103,7 @@ def train(
     from castpoi.training.world import World
 
     asked = [f"{name}={value}" for name, value in named.items() if value is not None]
+    asked += ["known_time=true"] if known_time else []
     options = TrainingOptions(
         preset=preset,
         settings=pairs_of([*asked, *changes]),

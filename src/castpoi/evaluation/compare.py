@@ -51,6 +51,8 @@ class Comparison:
 
     fingerprint: str
     part: str
+    known_time: bool
+    """Whether all were told when each target was; either all are or none is."""
     n: int
     """Number of targets."""
     strata_n: dict[str, int]
@@ -96,6 +98,7 @@ def compare(results: Sequence[Result], *, sort_by: str = "MRR") -> Comparison:
     return Comparison(
         fingerprint=results[0].fingerprint,
         part=results[0].part,
+        known_time=results[0].known_time,
         n=ranks.height,
         strata_n=dict(zip(STRATA, (int(is_revisit.sum()), int((~is_revisit).sum())), strict=True)),
         rows=rows,
@@ -165,6 +168,12 @@ def _check_same_split(first: Result, other: Result) -> None:
         raise BrokenFolder(
             f"{first.name} foretells the {first.part} part and {other.name} the {other.part} "
             "part; evaluate both with one --part"
+        )
+    if first.known_time != other.known_time:
+        told, untold = (first, other) if first.known_time else (other, first)
+        raise BadInput(
+            f"{told.name} was told when each target was and {untold.name} was not, so their "
+            "numbers do not stand side by side; compare results of known time apart"
         )
 
 

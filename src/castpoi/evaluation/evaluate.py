@@ -15,7 +15,7 @@ from castpoi.evaluation.top_places import TopPlaces, top_places
 from castpoi.evaluation.top_table import top_table
 from castpoi.progress import Progress
 from castpoi.provenance import Stopwatch
-from castpoi.ranker import Ranker
+from castpoi.ranker import Ranker, knows_time
 
 
 def evaluate(
@@ -49,6 +49,7 @@ def evaluate(
         "seed": seed,
         "fingerprint": city.fingerprint,
         "part": part,
+        "known_time": knows_time(ranker),
         "targets": len(rows),
         "places": city.places.height,
         "seconds": round(seconds, 3),

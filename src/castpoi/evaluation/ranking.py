@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from castpoi.checkins.trajectory import Trajectories
 from castpoi.errors import BadScores
 from castpoi.progress import Progress, Silence
-from castpoi.ranker import Ranker
+from castpoi.ranker import Ranker, knows_time
 
 BLOCK_BYTES: Final = 16 * 2**20
 """Scores held at a time. Blocks that stay near the processor's cache are also the quickest."""
@@ -53,13 +53,15 @@ def scored_blocks(
 ) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int64]]]:
     """Scores of all places and the place visited next, some targets at a time. [B, P], [B]
 
-    Histories are scored in blocks, so that memory does not grow with their number.
+    Histories are scored in blocks, so that memory does not grow with their number. When a target
+    was is told to no ranker but one that says it knows the time.
     """
     step = max(1, block_bytes // (np.dtype(np.float32).itemsize * ranker.places))
     with (progress or Silence()).task(f"ranking with {method}", total=len(rows)) as task:
         for start in range(0, len(rows), step):
             block = rows[start : start + step]
-            scores = ranker.score(ranker.encode(trajectories.histories_before(block)))
+            histories = trajectories.histories_before(block, known_time=knows_time(ranker))
+            scores = ranker.score(ranker.encode(histories))
             _check_shape(scores, (len(block), ranker.places), method)
             yield scores, trajectories.place[block]
             task.advance(len(block))

@@ -59,6 +59,11 @@ class Result:
         return str(self.manifest["fingerprint"])
 
     @property
+    def known_time(self) -> bool:
+        """Whether the method was told when each target was; such numbers stand apart."""
+        return bool(self.manifest.get("known_time", False))
+
+    @property
     def places(self) -> int | None:
         """Number of places in the vocabulary; None where an old manifest does not say."""
         places = self.manifest.get("places")

@@ -10,8 +10,9 @@ them; the age is counted back from the last visit of the window.
 Shapes: N visits laid end to end, B histories, T slots of a window, A anchors.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from operator import itemgetter, methodcaller
 from typing import Final
 
 import numpy as np
@@ -28,6 +29,7 @@ from castpoi.model.config import ModelConfig
 from castpoi.model.distance_buckets import unit_vectors
 from castpoi.model.known_pairs import known_pairs
 from castpoi.model.local_clock import hour_of, local_us, weekday_of
+from castpoi.model.next_time import next_times
 from castpoi.model.revisits import Revisits, revisits_of
 
 PADDING: Final = 0
@@ -56,6 +58,8 @@ class Windows:
     """Microseconds from the visit to the last visit of the window. [B, T]"""
     is_real: Tensor
     """Whether a visit stands in the slot. [B, T]"""
+    next_time: Tensor | None = None
+    """When the next visit was, see `next_time.py`; only of models that know the time. [B, T, 2]"""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -64,11 +68,17 @@ class Windows:
         """The same in parts of at most so many windows; at least one part, if an empty one."""
         for start in range(0, max(len(self), 1), most):
             part = slice(start, start + most)
-            yield Windows(**{each.name: getattr(self, each.name)[part] for each in fields(self)})
+            yield self._each(itemgetter(part))
 
     def to(self, device: torch.device) -> "Windows":
         """The same on another device."""
-        return Windows(**{each.name: getattr(self, each.name).to(device) for each in fields(self)})
+        return self._each(methodcaller("to", device))
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> "Windows":
+        told = {each.name: getattr(self, each.name) for each in fields(self)}
+        return Windows(
+            **{name: change(column) for name, column in told.items() if column is not None}
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +113,7 @@ class VisitFacts:
     move_bucket: NDArray[np.int64]
     move_degrees: NDArray[np.float32]
     at_us: NDArray[np.int64]
+    next_time: NDArray[np.int64] | None
 
 
 class BatchBuilder:
@@ -120,6 +131,8 @@ class BatchBuilder:
     def build(self, histories: Histories) -> HistoryBatch:
         """The last visits of every history, as many as decide the score."""
         self._check(histories)
+        if not self.config.known_time:  # whoever tells it all the same is not listened to
+            histories = replace(histories, next_at_us=None)
         # one visit more than is read, for the move that led to the first
         recent = histories.tail(self.config.visits_read + 1)
         visits, is_real = last_visits(recent, self.config.visits_read)
@@ -128,7 +141,9 @@ class BatchBuilder:
         pairs = known_pairs(counted, window)
         return HistoryBatch(
             windows=windows_of(self.facts(recent), visits, is_real),
-            revisits=revisits_of(counted, pairs, window, self.points),
+            revisits=revisits_of(
+                counted, pairs, window, self.points, known_time=self.config.known_time
+            ),
             anchors=torch.from_numpy(anchors_of(counted, pairs, self.config.anchors)),
         )
 
@@ -150,6 +165,11 @@ class BatchBuilder:
             move_bucket=bucket_of(move_km, self.config.displacement_edges_km).astype(np.int64),
             move_degrees=move.astype(np.float32),
             at_us=histories.at_us,
+            next_time=(
+                next_times(histories, self.config.temporal_edges_hours)
+                if self.config.known_time
+                else None
+            ),
         )
 
     def _check(self, histories: Histories) -> None:
@@ -158,6 +178,11 @@ class BatchBuilder:
             raise BadInput(
                 f"a history visits place {histories.place[outside][0]}, but the model knows "
                 f"places 0 to {len(self.lat) - 1}; encode histories of the city it was made for"
+            )
+        if self.config.known_time and histories.next_at_us is None:
+            raise BadInput(
+                "the model was trained with known_time=true, and nobody tells it the moment of the "
+                "visit to come; give histories with next_at_us, or train without --known-time"
             )
 
 
@@ -179,6 +204,7 @@ def windows_of(facts: VisitFacts, visits: NDArray[np.int64], is_real: NDArray[np
         move_degrees=gather(facts.move_degrees),
         age_us=(at_us[:, -1:] - at_us).clamp(min=0) * real,
         is_real=real,
+        next_time=None if facts.next_time is None else gather(facts.next_time),
     )
 
 

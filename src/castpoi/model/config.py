@@ -122,6 +122,9 @@ class ModelConfig:
     forgotten_places: float = 0.1
     """Share of places that have only their shared vectors in a step of training."""
 
+    known_time: bool = False
+    """The model is told the moment of the visit to come; its numbers stand apart. `next_time.py`"""
+
     crowd_gate: bool = False
     """Beyond the paper: what the crowd does counts for places that the history does not know."""
     likest_places: int = 100

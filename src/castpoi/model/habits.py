@@ -1,8 +1,10 @@
 """Habits: what the visits of a history say of each place that it knows.
 
-*Here* and *now* are place and moment of the last visit: the moment of the next is not known. Each
-visit *followed* the one before it, and speaks for its place by how like that situation was to here
-and now:
+*Here* is the place of the last visit. Each visit *followed* the one before it, and speaks for its
+place by how like that situation was to here and now. The moment of the next visit is not known, so
+*now* is the moment of the last visit, and a situation has the hour of the visit that was followed.
+Where it is known (`ModelConfig.known_time`), it is now, on the clock of the last visit, and a
+situation has the hour of the visit itself.
 
     alike in hour    exp(4 (cos of the angle between the two clocks - 1)); 1 at the same time of day
     nearby           exp(- distance from here / 0.5 km)
@@ -75,34 +77,48 @@ class Visits:
     """The visits of some histories, as far as habits look at them. [N] each"""
 
     place: Numbers
+    begin: Numbers
+    """First visit of each visit's history."""
     hours: NDArray[np.float64]
     """Moment, in hours since the first of all."""
     angle: Values
     """Of the clock's hand, once around a day."""
     is_weekend: NDArray[np.bool_]
-    begin: Numbers
-    """First visit of each visit's history."""
+    now_hours: NDArray[np.float64]
+    """The same three, of the moment that is now for the history that ends with the visit."""
+    now_angle: Values
+    now_is_weekend: NDArray[np.bool_]
+    known_time: bool
 
     def part(self, some: slice) -> "Visits":
         """Some of the visits."""
-        return Visits(**{each.name: getattr(self, each.name)[some] for each in fields(self)})
+        columns = {each.name: getattr(self, each.name) for each in fields(self)}
+        known_time = columns.pop("known_time")
+        return Visits(
+            **{name: column[some] for name, column in columns.items()}, known_time=known_time
+        )
 
     @classmethod
-    def of(cls, histories: Histories) -> "Visits":
-        """What habits look at in some histories."""
-        local = local_us(histories)
-        since_us = histories.at_us - histories.at_us.min(initial=0)
+    def of(cls, histories: Histories, *, known_time: bool) -> "Visits":
+        """What habits look at in some histories, and whether they know when the next visit is."""
+        now_us = histories.following_us if known_time else histories.at_us
+        local, local_now = local_us(histories), local_us(histories, now_us)
+        first_us = histories.at_us.min(initial=np.iinfo(np.int64).max)
         return cls(
             place=histories.place,
-            hours=since_us / HOUR_US,
-            angle=(hour_of(local) * (2 * np.pi / 24)).astype(np.float32),
-            is_weekend=is_weekend(local),
             begin=histories.bounds[:-1][histories.owner],
+            hours=(histories.at_us - first_us) / HOUR_US,
+            angle=_angle(local),
+            is_weekend=is_weekend(local),
+            now_hours=(now_us - first_us) / HOUR_US,
+            now_angle=_angle(local_now),
+            now_is_weekend=is_weekend(local_now),
+            known_time=known_time,
         )
 
 
 def habits_of(
-    histories: Histories,
+    visits: Visits,
     position: Numbers,
     place: Numbers,
     *,
@@ -114,7 +130,6 @@ def habits_of(
     [E] visits in order, [E] places, all places on the unit sphere [P, 3] -> some pairs at a time,
     and their habits [some, habits]
     """
-    visits = Visits.of(histories)
     for pairs in _stretches(position, visits.begin):
         stretch = _Stretch(visits, position[pairs], window, points)
         yield pairs, stretch.habits(position[pairs], place[pairs])
@@ -148,8 +163,8 @@ class _Stretch:
         # whether the visit before it is counted too
         self.follows = self.counts * (ago < window - 1)  # [n, v]
         self.follows[:, 0] = 0.0
-        hours = self.visits.hours
-        self.age = np.maximum(hours[self.here, None] - hours, 0).astype(np.float32)  # [n, v]
+        now = self.visits.now_hours[self.here, None]
+        self.age = np.maximum(now - self.visits.hours, 0).astype(np.float32)  # [n, v]
         here = self.places[self.of_visit[self.here]]
         self.km = _kilometres(points[here], points[self.places])  # [n, p]
 
@@ -190,16 +205,17 @@ class _Stretch:
     def _weights(self) -> Iterator[tuple[str, Values]]:
         """What each visit counts for each position, in many ways. [n, v] each"""
         before = _shifted(self.of_visit, 1)
-        angle, weekend = self.visits.angle, self.visits.is_weekend
-        clock = angle[self.here, None] - angle  # [n, v]
-        same_day = weekend[self.here, None] == weekend
+        visits, now = self.visits, self.here[:, None]
+        clock = visits.now_angle[now] - visits.angle  # [n, v]
+        same_day = visits.now_is_weekend[now] == visits.is_weekend
         yield "visits", self.counts
         yield "fresh", self.counts * np.exp(-self.age / _FRESH_HOURS[0])
         yield "fresher", self.counts * np.exp(-self.age / _FRESH_HOURS[1])
         yield "hour", self.counts * np.cos(clock)
         yield "day", self.counts * same_day
-        # from here on each visit is judged by the one that it followed
-        hour = self.follows * _shifted(np.exp(_SHARPNESS * (np.cos(clock) - 1)), 1)
+        # from here on each visit is judged by the situation that it followed
+        followed = 0 if visits.known_time else 1
+        hour = self.follows * _shifted(np.exp(_SHARPNESS * (np.cos(clock) - 1)), followed)
         from_here = self.follows * (before == self.of_visit[self.here, None])
         nearby = self.follows * np.exp(-self.km / _NEARBY_KM)[:, before]
         yield "arrivals", self.follows
@@ -207,7 +223,7 @@ class _Stretch:
         yield "from here, fresh", from_here * _shifted(np.exp(-self.age / _FRESH_HOURS[0]), 1)
         yield "from here, hour", from_here * hour
         yield "after hour", hour
-        yield "after hour and day", hour * _shifted(same_day, 1)
+        yield "after hour and day", hour * _shifted(same_day, followed)
         yield "nearby", nearby
         yield "nearby, hour", nearby * hour
         yield "time that leads there", self.follows * self._leading()
@@ -240,16 +256,23 @@ class _Stretch:
         """What is told of a position alone. [E] -> [E] each"""
         visits = self.counts.sum(axis=1)  # [n]
         now = np.arange(len(self.here))
-        before = self.age[now, self.here - 1] * self.follows[now, self.here]
+        waited = self.age[now, self.here]  # none, where the time of the next visit is not known
+        if not self.visits.known_time:
+            waited = self.age[now, self.here - 1] * self.follows[now, self.here]
         of_place = self.counts @ self.is_there  # [n, p]
         here = of_place[now, self.of_visit[self.here]]
         told = (
             np.log1p(visits),
             (of_place > 0).sum(axis=1) / visits,
-            np.log1p(before) / _LONG_HOURS,
+            np.log1p(waited) / _LONG_HOURS,
             _share(here, visits),
         )
         return [each[at] for each in told]
+
+
+def _angle(local: Numbers) -> Values:
+    """Of the hand of a clock that goes around once a day. [N]"""
+    return (hour_of(local) * (2 * np.pi / 24)).astype(np.float32)
 
 
 def _share(part: Values, whole: Values) -> Values:

@@ -15,9 +15,9 @@ _THURSDAY: Final = 3  # 1970-01-01, with Monday 0
 _SATURDAY: Final = 5
 
 
-def local_us(visits: Histories) -> NDArray[np.int64]:
-    """Local time of each visit, in microseconds since 1970 began there."""
-    return visits.at_us + visits.offset_minutes * _MINUTE_US
+def local_us(visits: Histories, at_us: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """Local time where each visit was, at it or at another moment; microseconds since 1970."""
+    return (visits.at_us if at_us is None else at_us) + visits.offset_minutes * _MINUTE_US
 
 
 def hour_of(local: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from castpoi.checkins.trajectory import Histories
 from castpoi.model.config import RevisitFeatures
-from castpoi.model.habits import HABITS, habits_of
+from castpoi.model.habits import HABITS, Visits, habits_of
 
 _PAPER: Final = 3
 
@@ -47,6 +47,8 @@ def revisit_features(
     pairs: Pairs,
     window: int,
     points: NDArray[np.float64] | None = None,
+    *,
+    known_time: bool = False,
 ) -> NDArray[np.float32]:
     """What is told of pairs; with habits, where all places on the unit sphere are given. [E, F]"""
     kind: RevisitFeatures = "paper" if points is None else "habits"
@@ -54,7 +56,8 @@ def revisit_features(
     features[:, 0] = np.log1p(pairs.count)
     features[:, 1] = pairs.slot / window
     if points is not None:
-        stretches = habits_of(histories, pairs.position, pairs.place, window=window, points=points)
+        visits = Visits.of(histories, known_time=known_time)
+        stretches = habits_of(visits, pairs.position, pairs.place, window=window, points=points)
         for some, habits in stretches:
             features[some, _PAPER:] = habits
     return features

@@ -36,14 +36,17 @@ def revisits_of(
     pairs: KnownPairs,
     window: int,
     points: NDArray[np.float64] | None = None,
+    *,
+    known_time: bool = False,
 ) -> Revisits:
     """What the last `window` visits of every history tell of the places among them.
 
-    With habits, where `points` are given: all places on the unit sphere. [P, 3]
+    With habits, where `points` are given: all places on the unit sphere. [P, 3] If the time is
+    known, habits are asked for the moment of the visit to come.
     """
     last = recent.bounds[1:][pairs.owner] - 1  # visit with which the pair's history ends [E]
     known = Pairs(position=last, place=pairs.place, count=pairs.count, slot=pairs.slot)
-    told = revisit_features(recent, known, window, points)
+    told = revisit_features(recent, known, window, points, known_time=known_time)
     return Revisits(
         owner=torch.from_numpy(pairs.owner),
         row=torch.from_numpy(pairs.place + 1),

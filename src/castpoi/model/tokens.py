@@ -1,8 +1,9 @@
 """The token encoder: which place, at what local time, after what move.
 
-    x_i = W_in [ e_place ; e_time(t_i) ; e_geo(l_{i-1}, l_i) ]  ( + e_position_i )
+    x_i = W_in [ e_place ; e_time(t_i) ; e_geo(l_{i-1}, l_i) ]  ( + e_position_i ) ( + e_next_i )
 
-The position is added here only if positions are absolute; else the backbone knows the order.
+The position is added here only if positions are absolute; else the backbone knows the order. The
+last one is ours: when the next visit is, of a model that knows it (`next_time.py`).
 
 Shapes: B histories, T slots, D width.
 """
@@ -17,6 +18,7 @@ from castpoi.errors import BadInput
 from castpoi.model.batch import Windows
 from castpoi.model.config import ModelConfig
 from castpoi.model.dropout import Dropout
+from castpoi.model.next_time import NextTime
 
 SMALL_TABLE_STD: Final = 0.02
 """Spread of small learned tables at the start."""
@@ -80,6 +82,7 @@ class TokenEncoder(nn.Module):
         self.position = (
             small_table(config.window, config.width) if config.positions == "absolute" else None
         )
+        self.next_time = NextTime(config=config) if config.known_time else None
         self.dropout = Dropout(config.dropout)
 
     def forward(self, place: Tensor, windows: Windows) -> Tensor:
@@ -89,6 +92,8 @@ class TokenEncoder(nn.Module):
         token = self.mix(torch.cat([place, time, move], dim=-1))  # [B, T, D]
         if self.position is not None:
             token = token + self._last_positions(token.shape[1])
+        if self.next_time is not None:
+            token = token + self.next_time(windows.next_time)
         tokens: Tensor = self.dropout(token) * windows.is_real.unsqueeze(-1)
         return tokens
 

@@ -95,7 +95,9 @@ class FastObjective:
         self.place = histories.place
         self.user_begin = np.repeat(histories.bounds[:-1], histories.lengths)  # [N]
         self.user_end = np.repeat(histories.bounds[1:], histories.lengths)  # [N]
-        self.known = known_places(histories, model.revisit_window, builder.points)
+        self.known = known_places(
+            histories, model.revisit_window, builder.points, known_time=model.known_time
+        )
         self.is_new_after = _is_new_after(histories.place, self.known)
         self.anchors = anchors_after(histories, self.known, model.anchors)  # [N, A]
         self.windows: list[TrainWindow] = cut_windows(histories, model.window)

@@ -37,6 +37,11 @@ class ShortlistRanker:
         """Number of places in the vocabulary, P."""
         return self.model.place_count
 
+    @property
+    def known_time(self) -> bool:
+        """Whether histories must tell the moment of the visit to come."""
+        return self.model.config.known_time
+
     @torch.inference_mode()
     def encode(self, histories: Histories) -> Encoded:
         """Read a batch of histories once, before any place is scored."""

@@ -81,11 +81,16 @@ class KnownPlaces:
 
 
 def known_places(
-    histories: Histories, window: int, points: NDArray[np.float64] | None = None
+    histories: Histories,
+    window: int,
+    points: NDArray[np.float64] | None = None,
+    *,
+    known_time: bool = False,
 ) -> KnownPlaces:
     """Count the known places of every position.
 
-    With habits, where `points` are given: all places on the unit sphere. [P, 3]
+    With habits, where `points` are given: all places on the unit sphere. [P, 3] If the time is
+    known, habits are asked for the moment of the visit that follows.
 
     A visit is the last one to its place from its own position to the one before the next visit
     there (or until it leaves the window), so each visit is laid out over that stretch once.
@@ -107,7 +112,7 @@ def known_places(
     return KnownPlaces(
         bounds=bounds,
         place=place.astype(np.int32),
-        features=revisit_features(histories, pairs, window, points),
+        features=revisit_features(histories, pairs, window, points, known_time=known_time),
         home=most_visited(bounds[:-1], place, count, slot),
     )
 

@@ -1,0 +1,51 @@
+"""When the next visit is: known where somebody asks "where now?", and in histories for all but
+the last visit.
+
+The token of every visit tells it of the visit that follows: the hour of the day on a working day or
+a weekend, and how long until then, one learned vector each. Both start at zero. The clock is that
+of the visit itself: to read the next one's offset from UTC would tell where it is.
+
+Only a model with `ModelConfig.known_time` has this part; what it ranks cannot be compared with
+what others rank, who do not know when the next visit will be.
+
+Shapes: N visits laid end to end, B histories, T slots, D width.
+"""
+
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from castpoi.checkins.trajectory import Histories
+from castpoi.geo.buckets import bucket_of
+from castpoi.model.config import ModelConfig
+from castpoi.model.local_clock import DAY_US, HOUR_US, is_weekend, local_us
+
+_HOURS: Final = 24
+_KINDS_OF_DAY: Final = 2
+
+
+def next_times(visits: Histories, edges_hours: tuple[float, ...]) -> NDArray[np.int64]:
+    """Hour of the next visit, 24 to 47 on a weekend, and bucket of the time until then. [N, 2]"""
+    next_us = visits.following_us
+    local = local_us(visits, next_us)
+    hour = local % DAY_US // HOUR_US + _HOURS * is_weekend(local)
+    wait_hours = np.maximum(next_us - visits.at_us, 0) / HOUR_US
+    return np.stack([hour, bucket_of(wait_hours, edges_hours)], axis=-1).astype(np.int64)
+
+
+class NextTime(nn.Module):
+    """What the time of the next visit adds to the token of a visit."""
+
+    def __init__(self, *, config: ModelConfig) -> None:
+        super().__init__()
+        # no draw: all other weights start as they do without this part
+        self.hour = nn.Parameter(torch.zeros(_KINDS_OF_DAY * _HOURS, config.width))
+        self.wait = nn.Parameter(torch.zeros(len(config.temporal_edges_hours) + 1, config.width))
+
+    def forward(self, next_time: Tensor) -> Tensor:
+        """The two vectors summed. [B, T, 2] -> [B, T, D]"""
+        hour, wait = next_time.unbind(dim=-1)
+        return self.hour[hour] + self.wait[wait]
