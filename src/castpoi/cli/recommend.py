@@ -56,7 +56,8 @@ class Point(click.ParamType[tuple[float, float]]):
 @click.option(
     "--at",
     metavar="TIME",
-    help="The moment of asking, e.g. 2012-04-03T18:00-04:00; later visits are left out.",
+    help="The moment of asking, e.g. 2012-04-03T18:00-04:00; later visits are left out. For a run "
+    "trained with --known-time the moment of the next visit, now unless told.",
 )
 @click.option(
     "--city", type=click.Path(path_type=Path), help="Where the run's city is now, if it has moved."

@@ -151,6 +151,8 @@ class ModelCard(_Answer):
     shortlist: ShortlistCard
     visits_by: VisitsBy | None
     """What the weights of visits are; None if the method cannot tell visits."""
+    known_time: bool
+    """Whether `at`, else the service's clock, is taken for the moment of the next visit."""
     settings: dict[str, object]
     trained_utc: str | None
     versions: dict[str, str]

@@ -4,7 +4,7 @@ Shapes: T visits.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ class History:
     """UTC microseconds. [T]"""
     offset_minutes: NDArray[np.int64]
     """Local time minus UTC. [T]"""
+    next_at_us: int | None = None
+    """Moment of the visit to come, for a model that knows the time. UTC microseconds."""
 
     def __len__(self) -> int:
         return len(self.place)
@@ -39,7 +41,8 @@ class History:
         return self._take(np.arange(len(self)) != visit)
 
     def _take(self, kept: NDArray[np.bool_]) -> "History":
-        return History(
+        return replace(
+            self,
             place=self.place[kept],
             at_us=self.at_us[kept],
             offset_minutes=self.offset_minutes[kept],
@@ -47,8 +50,10 @@ class History:
 
 
 def end_to_end(histories: Sequence[History]) -> Histories:
-    """Many histories as one batch for a ranker."""
+    """Many histories as one batch for a ranker; it tells the moments to come if all do."""
     nothing = np.empty(0, dtype=np.int64)
+    moments = [each.next_at_us for each in histories if each.next_at_us is not None]
+    is_told = len(moments) == len(histories)
     return Histories(
         place=np.concatenate([nothing, *(history.place for history in histories)]),
         at_us=np.concatenate([nothing, *(history.at_us for history in histories)]),
@@ -56,6 +61,7 @@ def end_to_end(histories: Sequence[History]) -> Histories:
             [nothing, *(history.offset_minutes for history in histories)]
         ),
         bounds=np.cumsum([0, *map(len, histories)], dtype=np.int64),
+        next_at_us=np.array(moments, dtype=np.int64) if is_told else None,
     )
 
 

@@ -1,6 +1,6 @@
 """A question: a request whose visits, filters and moment are resolved; it can be answered."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,19 +37,26 @@ def put(
     places: PlaceBook,
     users: UserVisits | None,
     is_private: NDArray[np.bool_] | None = None,
+    *,
+    now_us: int | None = None,
 ) -> Question:
     """The question of a request, or an error that tells what is wrong with it.
 
     `is_private` tells places that are recommended only to those who have been there. [P]
+    `now_us` is what the clock shows, for a model that knows the time: where the request tells no
+    moment, it is asked now. Other models are asked right after the last visit.
     """
     if is_private is None:
         is_private = np.zeros(len(places), dtype=np.bool_)
     remarks: list[str] = []
     history = _history(request, places, users, remarks)
+    asked_us = now_us if request.at is None else instant_us(request.at, what="at")
     at_us = int(history.at_us[-1]) if len(history) else 0
-    if request.at is not None:
-        at_us = instant_us(request.at, what="at")
+    if asked_us is not None:
+        at_us = asked_us
         history = _until(history, at_us, remarks)
+    if now_us is not None:
+        history = replace(history, next_at_us=at_us)
     _remark_on_candidates(request, places, remarks)
     _remark_on_private(request, places, history, is_private, remarks)
     origin = request.near

@@ -9,6 +9,7 @@ answered: whatever is wrong with a request is told by `ask`, so that one bad req
 the others of a batch.
 """
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from castpoi.methods import METHODS, Method
 from castpoi.provenance import Stopwatch
+from castpoi.ranker import knows_time
 from castpoi.run import Run, load_run, read_places
 from castpoi.serving.answering import Answerer
 from castpoi.serving.cold_places import Source, with_cold_places
@@ -65,6 +67,11 @@ class Recommender:
         return f"{self.run.method} {self.run.manifest['model_sha256'][:12]}"
 
     @property
+    def known_time(self) -> bool:
+        """Whether the moment of asking is taken for that of the next visit, and changes scores."""
+        return knows_time(self.run.ranker)
+
+    @property
     def visits_by(self) -> VisitsBy | None:
         """What the weights of visits in reasons mean; None if the method cannot tell visits."""
         return self._answerer.visits_by
@@ -97,8 +104,8 @@ class Recommender:
         """The k likeliest next places after a history, or after the known visits of a user.
 
         The filters apply before the k best are taken. `at` is the moment of asking: visits after
-        it are left out and "ago" is counted from it. The model itself does not know the time of
-        the visit to come.
+        it are left out and "ago" is counted from it. Only a model that was trained with known time
+        takes it for the moment of the visit to come, and then it is now unless told.
         """
         request = Request.of(
             history=history,
@@ -125,7 +132,8 @@ class Recommender:
 
         Cheap, without the model. Raises BadInput, UnknownUser or NoCandidateLeft.
         """
-        return put(request, self.places, self.users, self.is_private)
+        now_us = time.time_ns() // 1000 if self.known_time else None
+        return put(request, self.places, self.users, self.is_private, now_us=now_us)
 
     def answer(
         self, questions: Sequence[Question], *, work: Stopwatch | None = None

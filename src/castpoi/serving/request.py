@@ -56,7 +56,8 @@ class Request:
     k: int = DEFAULT_K
     """How many places at most."""
     at: datetime | str | None = None
-    """The moment of asking, with an offset; else the last visit. Later visits are left out."""
+    """The moment of asking, with an offset; else the last visit, or now for a model that knows
+    the time. Later visits are left out."""
     near: tuple[float, float] | None = None
     """Where the person is: lat, lon in degrees."""
     within_km: float | None = None

@@ -94,7 +94,9 @@ class RecommendBody(_Strict):
     )
     k: int = Field(DEFAULT_K, ge=1, le=MOST_RECOMMENDATIONS, description="How many places at most.")
     at: Time | None = Field(
-        None, description="The moment of asking, with an offset; the last visit unless told."
+        None,
+        description="The moment of asking, with an offset; the last visit unless told, or now if "
+        "the model knows the time.",
     )
     near: Point | None = Field(None, description="Where the person is.")
     within_km: float | None = Field(

@@ -69,6 +69,7 @@ def model_card(recommender: Recommender) -> dict[str, Any]:
         "private_places": int(recommender.is_private.sum()),
         "shortlist": recommender.shortlist.to_dict(),
         "visits_by": recommender.visits_by,
+        "known_time": recommender.known_time,
         "settings": run.ranker.config,
         "trained_utc": manifest.get("ended_utc"),
         "versions": manifest.get("versions", {}),

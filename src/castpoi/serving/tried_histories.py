@@ -1,6 +1,7 @@
 """Histories on which a shortlist is tried: of the store, else of the run's city, else made up."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -24,15 +25,21 @@ _HOUR_US: Final = 3_600_000_000
 def histories_to_try(
     store: VisitStore, users: UserVisits | None, places: PlaceBook, *, most: int
 ) -> tuple[str, Sequence[History]]:
-    """Whose histories they are, and histories none of which is empty."""
+    """Whose histories they are, and histories none of which is empty, asked as they end."""
     for of, found in (
         ("stored", _stored(store, places, most)),
         ("city", _of_city(users, most)),
+        ("made-up", made_up(places, most, np.random.default_rng(0))),
     ):
-        histories = [history for history in found if len(history)]
+        histories = [_asked_as_it_ends(history) for history in found if len(history)]
         if histories:
-            return of, histories
-    return "made-up", list(made_up(places, most, np.random.default_rng(0)))
+            break
+    return of, histories
+
+
+def _asked_as_it_ends(history: History) -> History:
+    """The history with a moment to come, which a model of known time needs: its last one."""
+    return replace(history, next_at_us=int(history.at_us[-1]))
 
 
 def _stored(store: VisitStore, places: PlaceBook, most: int) -> Iterator[History]:
