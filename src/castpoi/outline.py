@@ -24,6 +24,9 @@ ABLATION: Final[Role] = "ablation"
 RIVALS: Final[tuple[Role, ...]] = ("baseline", "heuristic")
 """Roles of the rows among which the strongest baseline is sought."""
 
+KNOWN_TIME: Final = "known_time"
+"""The setting of a method that is told when each target was."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
@@ -44,6 +47,11 @@ class Row:
     def recipe(self) -> tuple[str, str | None, dict[str, str]]:
         """All that a run depends on: two rows with the same recipe give the same numbers."""
         return self.method, self.preset, dict(self.settings)
+
+    @property
+    def known_time(self) -> bool:
+        """Whether its method is told when each target was; such rows stand in a table apart."""
+        return self.settings.get(KNOWN_TIME) == "true"
 
     @property
     def is_learned(self) -> bool:
@@ -82,6 +90,11 @@ class TableOutline:
         """Whether variants of one method stand beside it, and no other method."""
         roles = {row.role for row in self.rows}
         return ABLATION in roles and not roles & set(RIVALS)
+
+    @property
+    def known_time(self) -> bool:
+        """Whether its methods are told when each target was: those of one table all are, or none."""
+        return all(row.known_time for row in self.rows)
 
     def label(self, name: str) -> str:
         """What this table calls a row; its name where another table has it."""

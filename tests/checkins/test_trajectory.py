@@ -121,3 +121,27 @@ def test_slices_are_laid_end_to_end() -> None:
     indices, bounds = slices(np.array([5, 2, 9]), np.array([8, 2, 11]))
     assert indices.tolist() == [5, 6, 7, 9, 10]
     assert bounds.tolist() == [0, 3, 3, 5]
+
+
+@given(questions())
+@settings(max_examples=40, deadline=None)
+def test_the_moment_of_a_target_is_told_only_where_it_is_asked_for(asked: Asked) -> None:
+    city, rows = trajectories(asked.visits), np.array(asked.rows, dtype=np.int64)
+    assert city.histories_before(rows).next_at_us is None
+    told = city.histories_before(rows, known_time=True)
+    for histories in (told, told.tail(asked.window)):
+        assert histories.next_at_us is not None
+        assert histories.next_at_us.tolist() == [10 * row for row in asked.rows]
+
+
+@given(questions())
+@settings(max_examples=40, deadline=None)
+def test_every_visit_is_followed_by_the_next_and_the_last_by_the_target(asked: Asked) -> None:
+    city, rows = trajectories(asked.visits), np.array(asked.rows, dtype=np.int64)
+    slow = [slow_history(asked.visits, row) for row in asked.rows]
+    # the visits of a user are ten apart
+    untold, told = (city.histories_before(rows, known_time=known) for known in (False, True))
+    assert as_lists(told, told.following_us) == [[10 * row + 10 for row in h] for h in slow]
+    assert as_lists(untold, untold.following_us) == [
+        [*(10 * row + 10 for row in h[:-1]), *(10 * row for row in h[-1:])] for h in slow
+    ]

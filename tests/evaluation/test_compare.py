@@ -7,6 +7,7 @@ import pytest
 
 from castpoi.errors import BadInput, BrokenFolder
 from castpoi.evaluation.compare import compare, find_results, join_ranks
+from castpoi.evaluation.contender import Contender, ranks_side_by_side
 from castpoi.evaluation.evaluate import evaluate
 from castpoi.evaluation.result import Result
 from tests.contract import odd_city
@@ -20,6 +21,7 @@ def result(method: str, *scores: float, seed: int = 0, part: str = "test") -> Re
 
 NEAR_FIRST = (5, 4, 3, 2, 1)  # ranks of the test targets: 2, 4, 4, 1
 FAR_FIRST = (1, 2, 3, 4, 5)  # 4, 2, 2, 5
+BOTH = (NEAR_FIRST, FAR_FIRST)
 
 
 def test_the_best_method_by_the_asked_metric_stands_first() -> None:
@@ -113,3 +115,32 @@ def test_a_folder_of_results_stands_for_the_results_in_it(tmp_path: Path) -> Non
     assert find_results([tmp_path]) == expected
     assert find_results([tmp_path, tmp_path / "near"]) == expected  # each once
     assert find_results([tmp_path / "absent"]) == [tmp_path / "absent"]
+
+
+def test_a_result_says_whether_its_method_was_told_when_the_targets_were() -> None:
+    near = result("near", *NEAR_FIRST)
+    assert near.manifest["known_time"] is False
+    assert not near.known_time
+    old = replace(near, manifest={k: v for k, v in near.manifest.items() if k != "known_time"})
+    assert not old.known_time
+
+
+def timed(found: Result) -> Result:
+    """The same as if the method had been told when the targets were."""
+    return replace(found, manifest={**found.manifest, "known_time": True})
+
+
+@pytest.mark.parametrize("told_first", [True, False])
+def test_known_time_stands_beside_nothing_else(told_first: bool) -> None:
+    both = [timed(result("told", *NEAR_FIRST)), result("untold", *FAR_FIRST)]
+    words = "told-0 was told when each target was and untold-0 was not, so their numbers do not"
+    with pytest.raises(BadInput, match=words):
+        compare(both if told_first else both[::-1])
+    with pytest.raises(BadInput, match=words):
+        ranks_side_by_side([Contender(each.method, (each,)) for each in both])
+
+
+def test_results_of_known_time_compare_among_themselves() -> None:
+    told = [timed(result("m", *scores, seed=seed)) for seed, scores in enumerate(BOTH)]
+    assert compare(told).known_time
+    assert not compare([result("m", *NEAR_FIRST)]).known_time

@@ -122,3 +122,24 @@ def test_targets_are_ranked_after_their_own_history() -> None:
     assert city.trajectories.histories_before(row).place.tolist() == [PARK]
     # The park is better; the station is tied at zero with the three other places.
     assert rank_targets(ranker, city.trajectories, row, method="revisit") == [2 + 3 / 2]
+
+
+@pytest.mark.parametrize("known_time", [None, False, True])
+def test_when_a_target_was_is_told_only_to_a_ranker_that_knows_the_time(
+    known_time: bool | None,
+) -> None:
+    city = odd_city()
+    rows = city.targets("test")
+    told: list[list[int] | None] = []
+
+    class Watched(Fixed):
+        def encode(self, histories: Histories) -> int:
+            moments = histories.next_at_us
+            told.append(None if moments is None else moments.tolist())
+            return super().encode(histories)
+
+    ranker = Watched(np.arange(5, dtype=np.float32))
+    if known_time is not None:
+        object.__setattr__(ranker, "known_time", known_time)
+    rank_targets(ranker, city.trajectories, rows, method="watched")
+    assert told == [city.trajectories.at_us[rows].tolist() if known_time else None]

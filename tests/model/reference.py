@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from castpoi.model.castpoi import CastPoi
-from tests.model.small import CATEGORIES, LAT, LON, Visit, crowd
+from tests.model.small import CATEGORIES, LAT, LON, Visit, crowd, next_moment
 
 Vector = list[float]
 
@@ -60,10 +60,23 @@ class Reference:
         vector = self.vector(place)
         parts = [*vector, *self.time(at_us, offset), *self.move(before, place)]
         token = self.linear("tokens.mix", parts)
+        if self.config.known_time:
+            token = added(token, self.next_time(visits, number))
         if self.config.positions == "absolute":
             slot = self.config.window - (len(visits) - number)
             return added(token, self.weights["tokens.position.weight"][slot])
         return token
+
+    def next_time(self, visits: list[Visit], number: int) -> Vector:
+        """Ours, if the time is known: when the visit after this one is, on the clock of this one."""
+        _, at_us, offset = visits[number]
+        is_last = number == len(visits) - 1
+        next_us = next_moment(visits) if is_last else visits[number + 1][1]
+        clock = local_time(next_us, offset)
+        hour = clock.hour + (24 if clock.weekday() >= 5 else 0)
+        wait = bucket_of((next_us - at_us) / 3.6e9, self.config.temporal_edges_hours)
+        vectors = self.weights["tokens.next_time.hour"], self.weights["tokens.next_time.wait"]
+        return added(vectors[0][hour], vectors[1][wait])
 
     def time(self, at_us: int, offset: int) -> Vector:
         local = local_time(at_us, offset)
@@ -170,7 +183,8 @@ class Reference:
             return 0.0
         features = paper_features(counted, candidate, window)
         if self.config.revisit_features == "habits":
-            features += habits(counted, candidate)
+            known_us = next_moment(visits) if self.config.known_time else None
+            features += habits(counted, candidate, known_us)
         inner = [max(0.0, value) for value in self.linear("revisit_gate.weigh.0", state)]
         gain = dot(self.linear("revisit_gate.weigh.2", inner), features)
         return gain + self.deep_revisit(state, features, candidate)
@@ -301,10 +315,11 @@ def paper_features(visits: list[Visit], candidate: int, window: int) -> Vector:
     return [math.log1p(count), max(slots, default=0) / window, float(count > 0)]
 
 
-def habits(visits: list[Visit], candidate: int) -> Vector:
+def habits(visits: list[Visit], candidate: int, known_us: int | None = None) -> Vector:
     """The habits of a history about a place that it knows, one visit at a time."""
-    here, now_us, _ = visits[-1]
-    now = clock_of(visits[-1])
+    here, last_us, offset = visits[-1]
+    now_us = last_us if known_us is None else known_us
+    now = local_time(now_us, offset)
     way = visits[-2][0] if len(visits) > 1 else None
     sums: dict[str, list[float]] = {}  # by name: of the place, of all
 
@@ -323,8 +338,9 @@ def habits(visits: list[Visit], candidate: int) -> Vector:
         if not number:
             continue
         before = visits[number - 1]
-        hour = math.exp(4 * (cosine_of(clock_of(before), now) - 1))
-        day = float(is_weekend(clock_of(before)) == is_weekend(now))
+        then = clock_of(before) if known_us is None else clock
+        hour = math.exp(4 * (cosine_of(then, now) - 1))
+        day = float(is_weekend(then) == is_weekend(now))
         nearby = math.exp(-distance_km(before[0], here) / 0.5)
         from_here = float(before[0] == here)
         two_after = float(number > 1 and visits[number - 2][0] == way)
@@ -350,6 +366,7 @@ def habits(visits: list[Visit], candidate: int) -> Vector:
     def log(name: str) -> float:
         return math.log(1 + part(name))
 
+    waited_since = visits[-2][1] if known_us is None and len(visits) > 1 else last_us
     last = max(visit[1] for visit in visits if visit[0] == candidate)
     at_here = sum(place == here for place, _, _ in visits)
     return [
@@ -376,7 +393,7 @@ def habits(visits: list[Visit], candidate: int) -> Vector:
         float(candidate == here),
         math.log(1 + len(visits)),
         len({place for place, _, _ in visits}) / len(visits),
-        log_hours(days_between(visits[-2][1], now_us)) if len(visits) > 1 else 0.0,
+        log_hours(days_between(waited_since, now_us)),
         math.log(1 + 20 * at_here / len(visits)),
     ]
 

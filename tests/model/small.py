@@ -1,6 +1,7 @@
 """A model of a few numbers, the places it knows, and histories to give it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -68,7 +69,8 @@ def builder(config: ModelConfig) -> BatchBuilder:
 
 
 def batch_of(config: ModelConfig, *visits: Sequence[Visit]) -> HistoryBatch:
-    return builder(config).build(histories(*visits))
+    laid = histories(*visits)
+    return builder(config).build(asked_later(laid, *visits) if config.known_time else laid)
 
 
 def histories(*visits: Sequence[Visit]) -> Histories:
@@ -77,6 +79,16 @@ def histories(*visits: Sequence[Visit]) -> Histories:
     place, at_us, offset = laid.reshape(-1, 3).T
     bounds = np.cumsum([0, *(len(history) for history in visits)])
     return Histories(place=place, at_us=at_us, offset_minutes=offset, bounds=bounds)
+
+
+def asked_later(laid: Histories, *visits: Sequence[Visit]) -> Histories:
+    """The same histories, each with a visit to come of which the moment is known."""
+    return replace(laid, next_at_us=np.array([next_moment(history) for history in visits]))
+
+
+def next_moment(visits: Sequence[Visit]) -> int:
+    """Seven hours after the last visit."""
+    return visits[-1][1] + 7 * 3_600_000_000 if visits else 0
 
 
 def walk(count: int, seed: int = 0) -> list[Visit]:

@@ -33,6 +33,9 @@ OURS = {
     "shared vectors": small_config(shared_vectors=True),
     "paper with shared vectors": small_config("paper", shared_vectors=True),
     "next with shared vectors": small_config("next", shared_vectors=True),
+    "next with known time": small_config("next", known_time=True),
+    "paper with known time": small_config("paper", known_time=True),
+    "reader and habits with known time": small_config(revisit_features="habits", known_time=True),
 }
 VARIANTS |= OURS
 IN_BOTH_PRESETS = pytest.mark.parametrize("config", PRESETS.values(), ids=PRESETS.keys())

@@ -1,5 +1,7 @@
 """Habits of all positions at once: those of every prefix, and of a slow count."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from numpy.typing import NDArray
 
 from castpoi.checkins.city import City
 from castpoi.model.distance_buckets import unit_vectors
+from castpoi.model.habits import HABITS
 from castpoi.model.known_pairs import known_pairs
 from castpoi.model.revisits import revisits_of
 from castpoi.training.windows import KnownPlaces, known_places, train_histories
@@ -64,6 +67,37 @@ def test_habits_of_all_positions_are_those_that_every_prefix_has_in_service(
     np.testing.assert_array_equal(position[order], served.owner)
     np.testing.assert_array_equal(found.place[order] + 1, served.row)
     np.testing.assert_allclose(found.features[order], served.features, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("window", [12, 512])
+def test_where_the_time_is_known_now_is_the_moment_of_the_visit_that_follows(
+    town: City, window: int
+) -> None:
+    trajectories, points = train_histories(town), points_of(town)
+    known, unknown = (
+        known_places(trajectories, window, points, known_time=each) for each in (True, False)
+    )
+    asked = replace(prefixes(trajectories), next_at_us=trajectories.following_us).tail(window)
+    served = revisits_of(asked, known_pairs(asked, window), window, points, known_time=True)
+    position = np.repeat(np.arange(len(trajectories.place)), np.diff(known.bounds))
+    order = np.lexsort((known.place, position))
+    np.testing.assert_allclose(known.features[order], served.features, rtol=1e-4, atol=1e-5)
+    differs = (known.features != unknown.features).any(axis=0)[3:]
+    told = {name for name, differs in zip(HABITS, differs, strict=True) if not differs}
+    assert told == {
+        "share of all visits",
+        "moves from here",
+        "share of the moves from here",
+        "moves from here, by the same way here",
+        "two visits after the place before here",
+        "after a place nearby",
+        "distance from here",
+        "time that leads there",
+        "is here",
+        "visits of all",
+        "share of places among visits",
+        "share of visits here",
+    }  # what tells nothing of now
 
 
 def test_the_first_three_features_are_the_papers(town: City) -> None:

@@ -87,6 +87,12 @@ def _toml(file: Path) -> dict[str, Any]:
 
 def _table(file: Path, content: Section) -> TableOutline:
     rows = tuple(_row(name, row) for name, row in content.sections("rows", keys=_ROW_KEYS).items())
+    told = [row.name for row in rows if row.known_time]
+    if told and len(told) < len(rows):
+        raise BadInput(
+            f"{file}: rows.{told[0]} knows the time of a target (known_time=true) and others do "
+            "not, so they do not stand in one table; give it a suite of its own, and 'include' it"
+        )
     families = content.sections("families", keys=_FAMILY_KEYS)
     return TableOutline(
         name=file.stem,

@@ -17,7 +17,7 @@ from castpoi.errors import BadInput, BrokenFolder
 from castpoi.evaluation.contender import Contender
 from castpoi.evaluation.result import Result
 from castpoi.files import is_folder_of, read_json
-from castpoi.outline import ABLATION, OURS, RIVALS, Row, TableOutline, row_from_dict
+from castpoi.outline import ABLATION, KNOWN_TIME, OURS, RIVALS, Row, TableOutline, row_from_dict
 from castpoi.reports.outline import outlines_in, outlines_of, row_of_run
 from castpoi.reports.variants import changes_of
 
@@ -91,11 +91,12 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class CityEvidence:
-    """All results of one split and part."""
+    """All results of one split and part whose methods know the time of a target, or do not."""
 
     name: str
     fingerprint: str
     part: str
+    known_time: bool
     findings: tuple[Finding, ...]
 
     @cached_property
@@ -233,7 +234,8 @@ def _find(path: Path, rows: dict[str, Row]) -> Finding:
         row = row_from_dict(experiment["row"])
         row = rows.get(row.name, row)
     else:
-        row = rows.get(path.parent.name) or _row_of(result)
+        named = rows.get(path.parent.name)
+        row = named if named and named.known_time == result.known_time else _row_of(result)
     city = experiment.get("city") or _city_name(path, in_suite=path.parent.name in rows)
     return Finding(folder=path, row=row, city=city, result=result, experiment=experiment)
 
@@ -241,7 +243,8 @@ def _find(path: Path, rows: dict[str, Row]) -> Finding:
 def _row_of(result: Result) -> Row:
     """The row of a result about which no suite says anything."""
     changes = changes_of(result.method, result.manifest.get("trained") or {})
-    return row_of_run(result.method, changes)
+    told = {KNOWN_TIME: "true"} if result.known_time else {}
+    return row_of_run(result.method, changes | told)
 
 
 def _city_name(path: Path, *, in_suite: bool) -> str:
@@ -251,19 +254,32 @@ def _city_name(path: Path, *, in_suite: bool) -> str:
 
 
 def _cities(findings: Sequence[Finding], order: Sequence[str]) -> Iterator[CityEvidence]:
-    """The findings by split and part, cities in the order in which the suite has them."""
-    groups: dict[tuple[str, str], list[Finding]] = {}
+    """The findings by split, part and knowledge, cities in the order in which the suite has them.
+
+    Whoever was told when a target was stands apart, as if in another city.
+    """
+    groups: dict[tuple[str, str, bool], list[Finding]] = {}
+    names: dict[str, str] = {}
     for finding in sorted(
         findings, key=lambda each: order.index(each.city) if each.city in order else len(order)
     ):
-        key = (finding.result.fingerprint, finding.result.part)
+        result = finding.result
+        names.setdefault(result.fingerprint, finding.city)
+        key = (result.fingerprint, result.part, result.known_time)
         groups.setdefault(key, []).append(finding)
     taken: set[str] = set()
-    for (fingerprint, part), group in groups.items():
-        name = group[0].city if part == "test" else f"{group[0].city} ({part})"
+    for (fingerprint, part, known_time), group in groups.items():
+        traits = [*([] if part == "test" else [part]), *(["time known"] if known_time else [])]
+        name = f"{names[fingerprint]} ({', '.join(traits)})" if traits else names[fingerprint]
         name = f"{name} {fingerprint[:8]}" if name in taken else name
         taken.add(name)
-        yield CityEvidence(name=name, fingerprint=fingerprint, part=part, findings=tuple(group))
+        yield CityEvidence(
+            name=name,
+            fingerprint=fingerprint,
+            part=part,
+            known_time=known_time,
+            findings=tuple(group),
+        )
 
 
 def _unfinished(suite: dict[str, Any], folder: Path) -> dict[str, str]:

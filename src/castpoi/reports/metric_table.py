@@ -136,6 +136,11 @@ def _folders(city: CityEvidence, row: Row) -> str:
 def _caption(outline: TableOutline, groups: Sequence[Group], verdicts: Verdicts) -> str:
     cells = [cell for group in groups for line in group for cell in line]
     words = ["In percent, every target ranked among all places."]
+    if outline.known_time:
+        words.append(
+            "The methods of this table were told when each target was: these numbers are not to be "
+            "set beside those of methods that were not."
+        )
     if any(cell.std is not None for cell in cells):
         words.append("Mean ± sample deviation over seeds.")
     if any(cell.is_best for cell in cells):

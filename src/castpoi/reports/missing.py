@@ -34,7 +34,9 @@ def _gaps(evidence: Evidence, city: CityEvidence) -> Iterator[str]:
     if single:
         yield f"one seed only of {_named(single)}, so no deviation over seeds."
     ours = evidence.ours(city)
-    if ours is None:
+    if city.known_time:
+        yield "it stands apart, so nothing is tested: its methods were told when each target was."
+    elif ours is None:
         yield "no result of our method, so there is nothing to test."
     elif not any(row.role in RIVALS for row in rows):
         yield "no other method, so no improvement and no stars in the main table."

@@ -59,17 +59,26 @@ def row_of_run(method: str, changes: Mapping[str, str]) -> Row:
     if not changes:
         return row
     told = [f"{name}={value}" for name, value in changes.items()]
-    return replace(
+    variant = replace(
         row,
         name="-".join([method, *told]),
         label=", ".join([row.label, *told]),
-        role=ABLATION,
         settings=changes,
     )
+    # who knows the time is no variant to be tested against who does not
+    return variant if variant.known_time else replace(variant, role=ABLATION)
 
 
 def outlines_of(rows: Sequence[Row]) -> list[TableOutline]:
-    """A main table of all methods, and an ablation where there are variants of ours."""
+    """A main table, an ablation where there are variants of ours; who knows the time apart."""
+    timed = [row for row in rows if row.known_time]
+    untold = [row for row in rows if not row.known_time]
+    tables = _outlines_of_untold(untold) if untold else []
+    return [*tables, _outline("known-time", "Known time", timed, ())] if timed else tables
+
+
+def _outlines_of_untold(rows: Sequence[Row]) -> list[TableOutline]:
+    """The tables of rows that do not know when a target was."""
     ours = [row for row in rows if row.role == OURS]
     rivals = [row for row in rows if row.role in RIVALS]
     variants = [row for row in rows if row.role == ABLATION]

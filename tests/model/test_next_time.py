@@ -1,0 +1,165 @@
+"""Known time: what a model is told of the next visit is its moment, and nothing else."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from castpoi.checkins.trajectory import Histories, Trajectories
+from castpoi.errors import BadInput
+from castpoi.model.castpoi import new_model
+from castpoi.model.config import PRESETS, ModelConfig
+from castpoi.model.next_time import next_times
+from castpoi.model.ranker import CastPoiRanker
+from castpoi.ranker import knows_time
+from tests.model.small import (
+    LAT,
+    LON,
+    asked_later,
+    at,
+    builder,
+    histories,
+    small_config,
+    trained_model,
+    walk,
+)
+
+EDGES = (1.0, 6.0, 24.0)
+HOUR_US = 3_600_000_000
+FRIDAY_NOON = at("2012-04-06 12:00")
+TIMED = {
+    "next": small_config("next", known_time=True),
+    "with a reader": small_config(revisit_features="rich", known_time=True),
+}
+IN_BOTH = pytest.mark.parametrize("config", TIMED.values(), ids=TIMED.keys())
+
+
+def asked_at(next_us: int, *, offset: int = 0) -> list[int]:
+    """What is told of the moment to come, after a visit on Friday at noon (UTC)."""
+    laid = replace(histories([(0, FRIDAY_NOON, offset)]), next_at_us=np.array([next_us]))
+    (told,) = next_times(laid, EDGES).tolist()
+    return list(told)
+
+
+def test_the_hour_of_the_next_visit_is_told_apart_on_working_days_and_weekends() -> None:
+    assert asked_at(at("2012-04-06 18:59")) == [18, 2]
+    assert asked_at(at("2012-04-07 18:00")) == [24 + 18, 3]
+    assert asked_at(at("2012-04-09 00:00")) == [0, 3]
+
+
+def test_an_edge_of_the_wait_belongs_to_the_bucket_above() -> None:
+    for hours, bucket in ((0.0, 0), (0.99, 0), (1.0, 1), (6.0, 2), (23.9, 2), (24.0, 3)):
+        assert asked_at(FRIDAY_NOON + round(hours * HOUR_US))[1] == bucket
+
+
+def test_the_clock_is_that_of_the_last_visit() -> None:
+    assert asked_at(at("2012-04-07 02:00"), offset=-240)[0] == 22  # still Friday evening
+    assert asked_at(at("2012-04-06 20:00"), offset=600)[0] == 24 + 6
+
+
+def test_inside_a_history_the_next_visit_is_the_one_that_followed() -> None:
+    visits = [(0, FRIDAY_NOON, 0), (1, FRIDAY_NOON + 2 * HOUR_US, 0)]
+    laid = replace(histories(visits, [], visits[:1]), next_at_us=np.array([FRIDAY_NOON] * 3))
+    later = replace(laid, next_at_us=np.array([FRIDAY_NOON + 9 * HOUR_US] * 3))
+    assert next_times(laid, EDGES).tolist() == [[14, 1], [12, 0], [12, 0]]
+    assert next_times(later, EDGES).tolist() == [[14, 1], [21, 2], [21, 2]]
+
+
+@IN_BOTH
+def test_all_other_weights_start_as_without_it_and_nothing_is_added_at_first(
+    config: ModelConfig,
+) -> None:
+    untold = replace(config, known_time=False)
+    with_it, without = (
+        new_model(config=each, lat=LAT, lon=LON, seed=4).eval() for each in (config, untold)
+    )
+    weights, fewer = with_it.state_dict(), without.state_dict()
+    added = weights.keys() - fewer.keys()
+    assert added == {"tokens.next_time.hour", "tokens.next_time.wait"}
+    assert not any(weights[name].any() for name in added)
+    assert all(torch.equal(weights[name], weight) for name, weight in fewer.items())
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_no_preset_knows_the_time_and_telling_it_moves_no_score(preset: str) -> None:
+    config = small_config(preset)
+    assert not config.known_time
+    assert "known_time" in ModelConfig.preset(preset).to_dict()
+    castpoi = ranker(config)
+    assert not knows_time(castpoi)
+    visits = [walk(14, seed=1), [], walk(1, seed=2)]
+    untold = histories(*visits)
+    told = asked_later(untold, *visits)
+    np.testing.assert_array_equal(scores(castpoi, told), scores(castpoi, untold))
+
+
+@IN_BOTH
+def test_of_the_next_visit_only_its_moment_changes_a_score(config: ModelConfig) -> None:
+    """The target's place and offset, and whatever comes later, are not looked at."""
+    castpoi = ranker(config)
+    assert knows_time(castpoi)
+    plain = scores(castpoi, before_the_target())
+    for changed in (
+        before_the_target(place=3),
+        before_the_target(offset=600),
+        before_the_target(later=True),
+    ):
+        np.testing.assert_array_equal(scores(castpoi, changed), plain)
+    for hours in (2, 11, 200):
+        moved = scores(castpoi, before_the_target(hours=hours))
+        assert (np.abs(moved - plain).max(axis=1) > 1e-3).all()
+
+
+def before_the_target(
+    *, place: int = 0, offset: int = -240, hours: int = 0, later: bool = False
+) -> Histories:
+    """The history of a target some hours after it, as evaluation takes it from a city."""
+    visits = walk(12, seed=8)
+    target = (place, visits[-1][1] + (5 + hours) * HOUR_US, offset)
+    after = (5, target[1] + HOUR_US, 0) if later else (6, target[1] + 90 * HOUR_US, -60)
+    places, at_us, offsets = np.array([*visits, target, after], dtype=np.int64).T
+    count = len(places)
+    trajectories = Trajectories(
+        checkin=np.arange(count),
+        user=np.zeros(count, dtype=np.int64),
+        place=places,
+        at_us=at_us,
+        offset_minutes=offsets,
+        part=np.zeros(count, dtype=np.uint8),
+    )
+    return trajectories.histories_before(np.array([count - 2]), known_time=True)
+
+
+@IN_BOTH
+def test_histories_are_scored_together_as_they_would_be_alone(config: ModelConfig) -> None:
+    castpoi = ranker(config)
+    many = [walk(14, seed=1), [], walk(1, seed=2), walk(30, seed=3)]
+    together = scores(castpoi, asked_later(histories(*many), *many))
+    for number, visits in enumerate(many):
+        alone = scores(castpoi, asked_later(histories(visits), visits))
+        np.testing.assert_allclose(together[number], alone[0], atol=1e-5)
+
+
+@IN_BOTH
+def test_a_model_of_known_time_must_be_told_it(config: ModelConfig) -> None:
+    words = "known_time=true, and nobody tells it the moment of the visit to come; give histories"
+    with pytest.raises(BadInput, match=words):
+        ranker(config).encode(histories(walk(3)))
+
+
+@IN_BOTH
+def test_saving_and_restoring_changes_no_score(config: ModelConfig) -> None:
+    castpoi = ranker(config)
+    restored = CastPoiRanker.restore(castpoi.config, castpoi.arrays)
+    assert knows_time(restored)
+    told = before_the_target()
+    np.testing.assert_array_equal(scores(restored, told), scores(castpoi, told))
+
+
+def ranker(config: ModelConfig) -> CastPoiRanker:
+    return CastPoiRanker(trained_model(config), builder(config))
+
+
+def scores(castpoi: CastPoiRanker, told: Histories) -> np.ndarray:
+    return castpoi.score(castpoi.encode(told))
