@@ -37,6 +37,13 @@ def test_the_table_of_the_readme_is_the_mean_of_the_results() -> None:
             assert cell == f"{mean:.2f}", (method, metric)
 
 
+def test_no_number_of_known_time_stands_beside_the_others() -> None:
+    for manifest in (ROOT / "results").rglob("manifest.json"):
+        is_told = json.loads(manifest.read_text(encoding="utf-8")).get("known_time", False)
+        is_apart = "known-time" in manifest.relative_to(ROOT / "results").parts
+        assert is_told == is_apart, manifest
+
+
 def test_the_speed_told_in_the_readme_is_the_measured_one() -> None:
     told = (ROOT / "README.md").read_text(encoding="utf-8")
     measured = json.loads((ROOT / "results" / "bench-data.json").read_text(encoding="utf-8"))

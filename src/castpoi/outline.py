@@ -93,7 +93,7 @@ class TableOutline:
 
     @property
     def known_time(self) -> bool:
-        """Whether its methods are told when each target was: those of one table all are, or none."""
+        """Whether its methods are told when each target was; either all are or none is."""
         return all(row.known_time for row in self.rows)
 
     def label(self, name: str) -> str:

@@ -66,6 +66,21 @@ def test_all_has_both_tables_and_castpoi_only_once() -> None:
     ]  # fmt: skip
 
 
+def test_known_time_has_a_suite_of_its_own() -> None:
+    (table,) = read_suite("known-time").tables
+    assert table.known_time
+    assert [row.method for row in table.rows] == ["castpoi-next"]
+    assert not any(t.known_time for name in ("all", "next") for t in read_suite(name).tables)
+
+
+def test_known_time_stands_beside_nothing_else(tmp_path: Path) -> None:
+    told = ROW.replace("mine", "told") + "set = { known_time = true }"
+    words = r"rows.told knows the time of a target .* and others do not"
+    with pytest.raises(BadInput, match=words):
+        read(tmp_path, f"title = 'x'\n{ROW}{told}")
+    assert read(tmp_path, f"title = 'x'\n{told}").tables[0].known_time
+
+
 def test_next_is_compared_with_castpoi_and_sasrec_and_its_parts_change_one_by_one() -> None:
     (table,) = read_suite("next").tables
     assert {row.preset for row in table.rows if row.method == "castpoi-next"} == {"next"}

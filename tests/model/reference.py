@@ -68,7 +68,7 @@ class Reference:
         return token
 
     def next_time(self, visits: list[Visit], number: int) -> Vector:
-        """Ours, if the time is known: when the visit after this one is, on the clock of this one."""
+        """Ours, if the time is known: when the next visit is, on the clock of this one."""
         _, at_us, offset = visits[number]
         is_last = number == len(visits) - 1
         next_us = next_moment(visits) if is_last else visits[number + 1][1]

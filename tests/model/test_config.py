@@ -21,7 +21,7 @@ def test_the_default_is_the_fast_preset() -> None:
     assert ModelConfig() == ModelConfig.preset("fast")
 
 
-def test_next_is_fast_with_a_distance_gate_and_rich_features_instead_of_the_reader() -> None:
+def test_next_is_fast_with_a_distance_gate_habits_and_deep_revisits_instead_of_the_reader() -> None:
     ours, fast = PRESETS["next"].to_dict(), PRESETS["fast"].to_dict()
     assert {name: ours[name] for name in ours if ours[name] != fast[name]} == {
         "candidate_conditioning": False,

@@ -30,7 +30,7 @@ HOUR_US = 3_600_000_000
 FRIDAY_NOON = at("2012-04-06 12:00")
 TIMED = {
     "next": small_config("next", known_time=True),
-    "with a reader": small_config(revisit_features="rich", known_time=True),
+    "with a reader": small_config(revisit_features="habits", known_time=True),
 }
 IN_BOTH = pytest.mark.parametrize("config", TIMED.values(), ids=TIMED.keys())
 

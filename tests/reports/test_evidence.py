@@ -114,3 +114,35 @@ def test_a_torn_log_is_told(tmp_path: Path) -> None:
     (city,) = read_evidence(root).cities
     with pytest.raises(BrokenFolder, match=r"log.jsonl is damaged .* remove it to report without"):
         _ = city.of("castpoi")[0].events
+
+
+def test_results_of_known_time_are_a_city_and_a_row_of_their_own(tmp_path: Path) -> None:
+    for number, known_time in enumerate((False, True)):
+        for part in ("test", "validation"):
+            name = f"{part}-{number}"
+            found = result_of([1, 2], method="castpoi-next", part=part, known_time=known_time)
+            found.save(tmp_path / ("known" if known_time else "a-town") / name)
+    evidence = read_evidence(tmp_path)
+    names = ["a-town", "a-town (validation)", "a-town (time known)"]
+    assert [city.name for city in evidence.cities] == [*names, "a-town (validation, time known)"]
+    assert [city.known_time for city in evidence.cities] == [False, False, True, True]
+    assert [list(city.contenders) for city in evidence.cities] == [
+        ["castpoi-next"],
+        ["castpoi-next"],
+        ["castpoi-next-known_time=true"],
+        ["castpoi-next-known_time=true"],
+    ]
+
+
+def test_a_result_of_known_time_in_the_folder_of_another_row_is_no_seed_of_it(
+    tmp_path: Path,
+) -> None:
+    root = write_suite(tmp_path / "s", targets=2)
+    result_of([1, 2], method="castpoi", seed=9, fingerprint="0" * 64, known_time=True).save(
+        root / "oldtown" / "castpoi" / "9"
+    )
+    evidence = read_evidence(root)
+    town, apart = evidence.cities
+    assert (town.name, apart.name) == ("oldtown", "oldtown (time known)")
+    assert [finding.seed for finding in town.of("castpoi")] == [1, 2]
+    assert list(apart.contenders) == ["castpoi-known_time=true"]

@@ -144,3 +144,17 @@ def test_the_papers_ablation_stands_beside_our_ablation(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("p", "words"), [(0.0004, "< 0.001"), (0.001, "0.001"), (1.0, "1.000")])
 def test_p_values_in_words(p: float, words: str) -> None:
     assert p_words(p) == words
+
+
+def test_numbers_of_known_time_stand_in_a_table_of_their_own_with_a_warning(small: Path) -> None:
+    (alone,) = tables_in(small)
+    result_of([1.0] * 10, method="castpoi", seed=1, known_time=True).save(small / "told-1")
+    main, apart = tables_in(small)
+    assert main == alone
+    assert apart.name == "known-time"
+    (group,) = apart.groups
+    assert group.heading == "town (time known)"
+    (row,) = group.rows
+    assert [cell.text for cell in row[:2]] == ["CaST-POI, known_time=true", "100.00"]
+    assert "were told when each target was: these numbers are not to be set beside" in apart.caption
+    assert "were told when" not in main.caption

@@ -56,3 +56,11 @@ def test_a_row_that_one_city_lacks_is_named(tmp_path: Path) -> None:
     for path in (root / "b" / "sasrec" / "1").glob("*.*"):
         path.unlink()
     assert "b: no result of SASRec for the main table." in gaps_in(root)
+
+
+def test_a_city_of_known_time_has_nobody_to_be_tested_against(tmp_path: Path) -> None:
+    result_of([1.0, 2.0], method="castpoi", known_time=True).save(tmp_path / "t" / "a")
+    gaps = gaps_in(tmp_path / "t")
+    words = "t (time known): it stands apart, so nothing is tested: its methods were told when"
+    assert any(gap.startswith(words) for gap in gaps)
+    assert not any("no other method" in gap for gap in gaps)

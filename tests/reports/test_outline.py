@@ -4,7 +4,13 @@ import pytest
 
 from castpoi.errors import BrokenFolder
 from castpoi.outline import STRONGEST, Row
-from castpoi.reports.outline import HEADLINE, outlines_in, outlines_of, row_of_method
+from castpoi.reports.outline import (
+    HEADLINE,
+    outlines_in,
+    outlines_of,
+    row_of_method,
+    row_of_run,
+)
 from tests.reports.result_folders import TABLES
 
 
@@ -54,3 +60,17 @@ def test_variants_without_a_suite_stand_in_an_ablation_beside_ours() -> None:
 def test_without_our_method_there_is_nothing_to_test() -> None:
     (table,) = outlines_of([row_of_method("revisit"), row_of_method("markov")])
     assert table.families == ()
+
+
+def test_rows_that_know_the_time_stand_in_a_table_of_their_own() -> None:
+    told = row_of_run("castpoi-next", {"known_time": "true", "epochs": "6"})
+    assert told.known_time
+    assert told.role == "ours"  # no variant that ours is tested against
+    main, apart = outlines_of([row_of_method("revisit"), told, row_of_method("castpoi-next")])
+    assert [row.name for row in main.rows] == ["revisit", "castpoi-next"]
+    assert not main.known_time
+    assert (apart.name, apart.title) == ("known-time", "Known time")
+    assert apart.rows == (told,)
+    assert apart.known_time
+    assert apart.families == ()
+    assert outlines_of([told]) == [apart]

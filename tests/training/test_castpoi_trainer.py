@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from castpoi.errors import BadInput, TooFewCheckins
 from castpoi.files import read_json
 from castpoi.methods import METHODS
 from castpoi.model.ranker import CastPoiRanker
+from castpoi.ranker import knows_time
 from castpoi.run import RunLog, load_run
 from castpoi.training.config import TrainingConfig
 from castpoi.training.loop import _optimizer
@@ -189,6 +191,26 @@ def test_a_trained_crowd_gate_knows_the_crowd_of_the_train_part(town: City) -> N
 def test_the_full_objective_cannot_take_a_person_out_of_the_crowd(town: City) -> None:
     with pytest.raises(BadInput, match="objective=full cannot train crowd_gate=true"):
         fitted(town, objective="full", crowd_gate="true")
+
+
+@pytest.mark.parametrize("objective", ["fast", "full"])
+def test_a_model_of_known_time_learns_when_people_go_where(town: City, objective: str) -> None:
+    ranker = fitted(town, known_time="true", objective=objective)
+    assert knows_time(ranker)
+    for name in ("tokens.next_time.hour", "tokens.next_time.wait"):
+        assert ranker.arrays[name].any()
+    assert ranker.training["validation"]["MRR"] > 0  # it was told the time there too
+    trajectories, rows = town.trajectories, town.targets("test")
+    now = trajectories.histories_before(rows, known_time=True)
+    assert now.next_at_us is not None
+    tonight = replace(now, next_at_us=now.next_at_us + 9 * 3_600_000_000)
+    assert (ranker.score(ranker.encode(now)) != ranker.score(ranker.encode(tonight))).any()
+
+
+def test_a_method_that_cannot_know_the_time_says_so(town: City) -> None:
+    asked = TrainingOptions(settings={"known_time": "true"})
+    with pytest.raises(BadInput, match="there is no setting 'known_time'"):
+        fit(METHODS.named("sasrec"), town, options=asked)
 
 
 def test_damaged_weights_are_refused(town: City) -> None:

@@ -28,7 +28,7 @@ OUR_PARTS: dict[str, dict[str, Any]] = {
         "revisit_features": "habits",
         "deep_revisits": True,
     },
-    "known time": {"revisit_features": "rich", "known_time": True},
+    "known time": {"revisit_features": "habits", "known_time": True},
     "shared vectors": {"shared_vectors": True, "forgotten_places": 0.0},
 }
 

@@ -76,6 +76,43 @@ def test_ours_walks_the_whole_road_with_a_preset_of_its_own(
         assert sum(each["terms"].values()) == pytest.approx(each["score"], abs=1e-5)
 
 
+def test_known_time_walks_the_whole_road_apart(
+    castpoi: CommandLine, town_folder: Path, tmp_path: Path
+) -> None:
+    results = tmp_path / "results"
+    for name, word in (("told", ["--known-time"]), ("untold", [])):
+        words = ["--model", "castpoi-next", "--threads", 1, *TINY_WORDS, "--epochs", 1, *word]
+        trained = castpoi("train", town_folder, *words, "--out", tmp_path / name)
+        assert trained.code == 0, trained.err
+        ended = castpoi("evaluate", tmp_path / name, "--out", results / name, "--json")
+        assert ended.code == 0, ended.err
+        assert ended.json["known_time"] == bool(word)
+    refused = castpoi("compare", results)
+    assert refused.code == 1
+    assert "compare results of known time apart" in refused.err
+    alone = castpoi("compare", results / "told")
+    assert "the moment of each told" in alone.out
+    told = castpoi("report", results, "--json").json
+    assert "known-time" in told["tables"]
+    assert told["cities"] == [tmp_path.name, f"{tmp_path.name} (time known)"]
+    user = pl.read_parquet(town_folder / "users.parquet")["user_id"][0]
+    scores = [
+        [each["score"] for each in castpoi(*words).json["recommendations"]]
+        for at in ("2026-05-04T08:00:00Z", "2026-05-09T22:00:00Z")
+        for words in [["recommend", tmp_path / "told", "--user", user, "--at", at, "--json"]]
+    ]
+    assert scores[0] != scores[1]
+
+
+def test_known_time_is_nothing_to_a_method_that_counts(
+    castpoi: CommandLine, town_folder: Path, tmp_path: Path
+) -> None:
+    words = ["--model", "revisit", "--known-time", "--out", tmp_path / "run"]
+    refused = castpoi("train", town_folder, *words)
+    assert refused.code == 1
+    assert "revisit is counted, not learned, so it has nothing to set; leave out" in refused.err
+
+
 def test_curves_are_drawn_where_they_are_asked_for(
     castpoi: CommandLine, town_folder: Path, tmp_path: Path
 ) -> None:

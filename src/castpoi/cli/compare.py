@@ -43,7 +43,8 @@ def compare(console: Console, results: tuple[Path, ...], sort_by: str) -> None:
     """Print results side by side.
 
     A RESULT is a result folder or a folder that holds some. All must be of one split, one part
-    and the same targets; those of known time stand apart. Several seeds of one method become mean ± sample standard deviation.
+    and the same targets; methods that know the time of a target stand apart. Several seeds of one
+    method become mean ± sample standard deviation.
     """
     loaded = [Result.load(folder) for folder in find_results(results)]
     comparison = compare_results(loaded, sort_by=sort_by)

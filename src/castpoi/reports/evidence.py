@@ -254,15 +254,18 @@ def _city_name(path: Path, *, in_suite: bool) -> str:
 
 
 def _cities(findings: Sequence[Finding], order: Sequence[str]) -> Iterator[CityEvidence]:
-    """The findings by split, part and knowledge, cities in the order in which the suite has them.
+    """The findings by split and part, cities in the order in which the suite has them.
 
-    Whoever was told when a target was stands apart, as if in another city.
+    Whoever was told when a target was stands apart, as if in another city, behind all others.
     """
     groups: dict[tuple[str, str, bool], list[Finding]] = {}
     names: dict[str, str] = {}
-    for finding in sorted(
-        findings, key=lambda each: order.index(each.city) if each.city in order else len(order)
-    ):
+
+    def standing(each: Finding) -> tuple[bool, int]:
+        at = order.index(each.city) if each.city in order else len(order)
+        return each.result.known_time, at
+
+    for finding in sorted(findings, key=standing):
         result = finding.result
         names.setdefault(result.fingerprint, finding.city)
         key = (result.fingerprint, result.part, result.known_time)
