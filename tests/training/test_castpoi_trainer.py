@@ -18,7 +18,8 @@ from castpoi.training.loop import _optimizer
 from castpoi.training.train import fit, train, workshop_of
 from castpoi.training.trainer import TrainingOptions
 from castpoi.training.windows import train_histories
-from tests.cities import CAFE, OFFICE, small_city
+from tests.cities import CAFE, OFFICE, PARK, STATION, small_city
+from tests.contract import odd_city
 from tests.training.small import TINY, tiny_model, tiny_model_config
 from tests.training.test_loop import Heard
 
@@ -205,6 +206,14 @@ def test_a_model_of_known_time_learns_when_people_go_where(town: City, objective
     assert now.next_at_us is not None
     tonight = replace(now, next_at_us=now.next_at_us + 9 * 3_600_000_000)
     assert (ranker.score(ranker.encode(now)) != ranker.score(ranker.encode(tonight))).any()
+
+
+def test_where_the_test_targets_are_changes_nothing_of_a_model_of_known_time() -> None:
+    cities = [odd_city(), odd_city(test_place=PARK), odd_city(test_place=STATION)]
+    plain, *others = (fitted(city, known_time="true", revisit_features="rich") for city in cities)
+    for ranker in others:
+        for name, weights in plain.arrays.items():
+            np.testing.assert_array_equal(ranker.arrays[name], weights)
 
 
 def test_a_method_that_cannot_know_the_time_says_so(town: City) -> None:
