@@ -51,7 +51,7 @@ class Row:
     @property
     def known_time(self) -> bool:
         """Whether its method is told when each target was; such rows stand in a table apart."""
-        return self.settings.get(KNOWN_TIME) == "true"
+        return self.settings.get(KNOWN_TIME, "").lower() == "true"
 
     @property
     def is_learned(self) -> bool:

@@ -156,5 +156,5 @@ def test_numbers_of_known_time_stand_in_a_table_of_their_own_with_a_warning(smal
     assert group.heading == "town (time known)"
     (row,) = group.rows
     assert [cell.text for cell in row[:2]] == ["CaST-POI, known_time=true", "100.00"]
-    assert "were told when each target was: these numbers are not to be set beside" in apart.caption
-    assert "were told when" not in main.caption
+    assert "Told when each target was: these numbers are not to be set beside" in apart.caption
+    assert "Told when" not in main.caption

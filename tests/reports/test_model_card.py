@@ -37,3 +37,11 @@ def test_a_method_nobody_knows_has_a_card_too(tmp_path: Path) -> None:
     card = model_card(evidence, evidence.rows[0])
     assert "`my-own`: a method this castpoi does not know." in card
     assert "In percent over seed 0." in card
+
+
+def test_the_card_of_a_method_that_knows_the_time_says_so(tmp_path: Path) -> None:
+    result_of([1.0, 2.0], method="castpoi", known_time=True).save(tmp_path / "t" / "a")
+    evidence = read_evidence(tmp_path / "t")
+    card = model_card(evidence, evidence.rows[0])
+    assert "Told when each target was: these numbers are not to be set beside" in card
+    assert "## On t (time known)" in card

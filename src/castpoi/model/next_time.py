@@ -1,12 +1,9 @@
-"""When the next visit is: known where somebody asks "where now?", and in histories for all but
-the last visit.
+"""When the next visit is, for models that know it (`ModelConfig.known_time`).
 
-The token of every visit tells it of the visit that follows: the hour of the day on a working day or
-a weekend, and how long until then, one learned vector each. Both start at zero. The clock is that
-of the visit itself: to read the next one's offset from UTC would tell where it is.
-
-Only a model with `ModelConfig.known_time` has this part; what it ranks cannot be compared with
-what others rank, who do not know when the next visit will be.
+Whoever asks "where now?" knows it of the visit to come; of all others the history tells. So the
+token of every visit tells when the one after it is: the hour of the day, apart for working days and
+weekends, and how long until then, one learned vector each. Both start at zero. The clock is that of
+the visit itself: the next one's offset from UTC would tell where it is.
 
 Shapes: N visits laid end to end, B histories, T slots, D width.
 """
@@ -15,6 +12,7 @@ from typing import Final
 
 import numpy as np
 import torch
+import torch.nn.functional as F  # noqa: N812
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -48,4 +46,4 @@ class NextTime(nn.Module):
     def forward(self, next_time: Tensor) -> Tensor:
         """The two vectors summed. [B, T, 2] -> [B, T, D]"""
         hour, wait = next_time.unbind(dim=-1)
-        return self.hour[hour] + self.wait[wait]
+        return F.embedding(hour, self.hour) + F.embedding(wait, self.wait)

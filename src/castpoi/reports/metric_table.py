@@ -11,7 +11,7 @@ from statistics import stdev
 from castpoi.evaluation.significance import Verdict
 from castpoi.outline import OURS, Row, TableOutline
 from castpoi.reports.evidence import CityEvidence, Evidence, mean_of
-from castpoi.reports.outline import HEADLINE
+from castpoi.reports.outline import HEADLINE, STANDS_APART
 from castpoi.reports.paper_values import (
     PaperCity,
     paper_city,
@@ -137,10 +137,7 @@ def _caption(outline: TableOutline, groups: Sequence[Group], verdicts: Verdicts)
     cells = [cell for group in groups for line in group for cell in line]
     words = ["In percent, every target ranked among all places."]
     if outline.known_time:
-        words.append(
-            "The methods of this table were told when each target was: these numbers are not to be "
-            "set beside those of methods that were not."
-        )
+        words.append(STANDS_APART)
     if any(cell.std is not None for cell in cells):
         words.append("Mean ± sample deviation over seeds.")
     if any(cell.is_best for cell in cells):

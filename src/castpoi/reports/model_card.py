@@ -13,6 +13,7 @@ from castpoi.outline import Row
 from castpoi.reports.beyond_table import results_with_top
 from castpoi.reports.evidence import CityEvidence, Evidence, Finding
 from castpoi.reports.learning_log import epochs_of, parameters_of
+from castpoi.reports.outline import STANDS_APART
 from castpoi.reports.table import Cell, Group, Table, count, word
 from castpoi.reports.table_files import markdown
 
@@ -57,6 +58,8 @@ def _settings(row: Row) -> Iterator[str]:
     if row.settings:
         changed = ", ".join(f"`{name}={value}`" for name, value in row.settings.items())
         yield f"Changed: {changed}."
+    if row.known_time:
+        yield STANDS_APART
 
 
 def _city_lines(city: CityEvidence) -> Iterator[str]:

@@ -14,6 +14,12 @@ from castpoi.outline import ABLATION, OURS, RIVALS, STRONGEST, Against, Family, 
 HEADLINE: Final = ("HR@5", "HR@10", "NDCG@5", "NDCG@10", "MRR")
 """The metrics of the paper's tables."""
 
+STANDS_APART: Final = (
+    "Told when each target was: these numbers are not to be set beside those of methods that were "
+    "not."
+)
+"""What must be said wherever the numbers of a row that knows the time stand."""
+
 OUR_METHODS: Final = ("castpoi", "castpoi-next")
 """Those that are no baselines."""
 _LABELS: Final = {

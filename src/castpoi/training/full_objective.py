@@ -49,7 +49,6 @@ class FullObjective:
         self.is_new = ~self.trajectories.is_revisit(self.target_rows, window=model.revisit_window)
         lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
         self.builder = BatchBuilder(config=model, lat=lat, lon=lon)
-        self.known_time = model.known_time
 
     def batches(self, epoch: int) -> Sequence[Prefixes]:
         """All instances once, in an order that seed and epoch fix."""
@@ -70,7 +69,8 @@ class FullObjective:
         assert isinstance(model, CastPoi)
         device = model.popularity.device
         rows = self.target_rows[batch]
-        histories = self.trajectories.histories_before(rows, known_time=self.known_time)
+        known_time = model.config.known_time
+        histories = self.trajectories.histories_before(rows, known_time=known_time)
         encoded = model.encode(self.builder.build(histories).to(device))
         scores = score_every_place(model, encoded, self.candidates_at_once)
         target = torch.from_numpy(self.trajectories.place[rows]).to(device)
