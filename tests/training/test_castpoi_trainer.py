@@ -210,7 +210,7 @@ def test_a_model_of_known_time_learns_when_people_go_where(town: City, objective
 
 def test_where_the_test_targets_are_changes_nothing_of_a_model_of_known_time() -> None:
     cities = [odd_city(), odd_city(test_place=PARK), odd_city(test_place=STATION)]
-    plain, *others = (fitted(city, known_time="true", revisit_features="rich") for city in cities)
+    plain, *others = (fitted(city, known_time="true", revisit_features="habits") for city in cities)
     for ranker in others:
         for name, weights in plain.arrays.items():
             np.testing.assert_array_equal(ranker.arrays[name], weights)

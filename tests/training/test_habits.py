@@ -81,7 +81,6 @@ def test_where_the_time_is_known_now_is_the_moment_of_the_visit_that_follows(
     served = revisits_of(asked, known_pairs(asked, window), window, points, known_time=True)
     position = np.repeat(np.arange(len(trajectories.place)), np.diff(known.bounds))
     order = np.lexsort((known.place, position))
-<<<<<<< HEAD
     np.testing.assert_allclose(known.features[order], served.features, rtol=1e-4, atol=1e-5)
     differs = (known.features != unknown.features).any(axis=0)[3:]
     told = {name for name, differs in zip(HABITS, differs, strict=True) if not differs}
@@ -99,11 +98,6 @@ def test_where_the_time_is_known_now_is_the_moment_of_the_visit_that_follows(
         "share of places among visits",
         "share of visits here",
     }  # what tells nothing of now
-=======
-    np.testing.assert_allclose(known.features[order], served.features, rtol=1e-6, atol=1e-6)
-    differs = (known.features != unknown.features).any(axis=0)
-    assert np.flatnonzero(differs).tolist() == [5, 6, 7, 8]  # what tells of time
->>>>>>> 9b801ba (known time: tests of the whole road, results and reports apart)
 
 
 def test_the_first_three_features_are_the_papers(town: City) -> None:
