@@ -109,18 +109,18 @@ def _sequence(name: str, line: str) -> Method:
 
 METHODS = Methods(
     Method(
-        name="castpoi",
-        line="every candidate reads the history for itself (CaST-POI; learned)",
-        ranker="castpoi.model.ranker:CastPoiRanker",
-        trainer="castpoi.training.castpoi_trainer:train_castpoi",
-        presets=("fast", "paper"),
-    ),
-    Method(
         name="castpoi-next",
-        line="CaST-POI and ours: nearness to last visit and home, own habits (learned)",
+        line="ours: CaST-POI with own habits and nearness instead of the reader (learned)",
         ranker="castpoi.model.ranker:CastPoiRanker",
         trainer="castpoi.training.castpoi_trainer:train_castpoi",
         presets=("next",),
+    ),
+    Method(
+        name="castpoi",
+        line="the paper's: every candidate reads the history for itself (learned)",
+        ranker="castpoi.model.ranker:CastPoiRanker",
+        trainer="castpoi.training.castpoi_trainer:train_castpoi",
+        presets=("fast", "paper"),
     ),
     Method(
         name="revisit",

@@ -12,7 +12,13 @@ from castpoi.run import Run
 
 @click.command(epilog=method_list("Methods:", METHODS))
 @click.argument("city", type=click.Path(path_type=Path))
-@click.option("--model", required=True, metavar="NAME", help="Name of the method, see below.")
+@click.option(
+    "--model",
+    default=METHODS.best.name,
+    show_default=True,
+    metavar="NAME",
+    help="Name of the method, see below.",
+)
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
