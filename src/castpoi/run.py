@@ -161,7 +161,7 @@ def load_run(folder: Path) -> Run:
     config = read_json(folder / CONFIG)
     try:
         ranker = method.ranker_class().restore(config, arrays)
-    except (KeyError, TypeError, ValueError) as problem:
+    except (BadInput, KeyError, TypeError, ValueError) as problem:  # of an earlier castpoi, perhaps
         raise BrokenFolder(
             f"{folder} does not fit the method {method.name} ({problem}); {_TRAIN_AGAIN}"
         ) from problem

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from castpoi.checkins.city import City
-from castpoi.errors import BadInput, TooFewCheckins
-from castpoi.files import read_json
+from castpoi.errors import BadInput, BrokenFolder, TooFewCheckins
+from castpoi.files import read_json, write_json
 from castpoi.methods import METHODS
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.ranker import knows_time
@@ -220,6 +220,17 @@ def test_a_method_that_cannot_know_the_time_says_so(town: City) -> None:
     asked = TrainingOptions(settings={"known_time": "true"})
     with pytest.raises(BadInput, match="there is no setting 'known_time'"):
         fit(METHODS.named("sasrec"), town, options=asked)
+
+
+def test_a_run_with_settings_of_an_earlier_castpoi_is_to_be_trained_again(
+    town_folder: Path, tmp_path: Path
+) -> None:
+    train(town_folder, tmp_path / "run", method="castpoi", options=options(epochs="1"))
+    config = read_json(tmp_path / "run" / "config.json")
+    config["model"]["revisit_features"] = "rich"
+    write_json(tmp_path / "run" / "config.json", config)
+    with pytest.raises(BrokenFolder, match=r"does not fit the method castpoi .*; train again with"):
+        load_run(tmp_path / "run")
 
 
 def test_damaged_weights_are_refused(town: City) -> None:
