@@ -33,10 +33,12 @@ def test_threads_order_and_random_numbers_are_as_before_when_training_ends() -> 
     with orderly(CPU, threads=2):
         assert torch.get_num_threads() == 2
         assert torch.are_deterministic_algorithms_enabled()
+        assert float(torch.full((1,), 1e-30) * 1e-10) == 0.0  # no denormal number
         seed_epoch(3, 1)
         torch.rand(5)
     assert torch.get_num_threads() == threads
     assert not torch.are_deterministic_algorithms_enabled()
+    assert float(torch.full((1,), 1e-30) * 1e-10) > 0.0
     assert torch.equal(torch.rand(1), expected)
 
 
