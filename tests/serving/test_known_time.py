@@ -18,7 +18,7 @@ from tests.contract import odd_city
 from tests.serving.live import MORNING, living, service_of
 from tests.serving.small_run import DAY, small_book, small_ranker, small_run
 
-PARTS = {"revisit_features": "rich", "known_time": True}
+PARTS = {"revisit_features": "habits", "deep_revisits": True, "known_time": True}
 EVENING = "2012-04-04T20:00:00-04:00"
 SUNDAY = "2012-04-08T09:00:00-04:00"
 
