@@ -15,7 +15,7 @@ its prefixes, are summed at once: a table of weights [positions, visits] meets a
 which visit is to which place [visits, places].
 
 Shapes: N visits laid end to end, E (position, known place) pairs; of one stretch of a history: n
-positions, v visits, p places, K kinds of weight.
+positions, v visits, p places.
 """
 
 from collections.abc import Iterator
