@@ -30,12 +30,14 @@ def mixed_precision(device: torch.device) -> AbstractContextManager[object]:
 
 @contextmanager
 def orderly(device: torch.device, *, threads: int) -> Iterator[None]:
-    """So many cores, sums in one fixed order, no denormal numbers; all as before at the end.
+    """So many cores, sums in one fixed order, no denormal numbers; as before at the end.
 
     The order costs nothing worth measuring, and without it two runs of one seed differ: on
     several cores torch adds slopes of shared rows in the order in which they happen to arrive.
     Numbers below 1e-38 are taken for zero: weights that fade away would end as such, which cost a
-    processor up to a hundred times as much (six times an epoch of Caser, after some thirty).
+    processor up to a hundred times as much (six times an epoch of Caser, after some thirty). Torch
+    tells this to the calling thread, and threads inherit it when they start: helpers that torch
+    had started before keep such numbers, and those that start here go on without them.
     """
     before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     filling = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
