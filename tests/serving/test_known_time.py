@@ -52,15 +52,23 @@ def test_the_moment_of_asking_changes_scores_only_where_the_time_is_known(
         assert (evening != sunday) == each.known_time
 
 
-def test_unless_told_it_is_now_and_later_visits_are_left_out(
+def test_unless_told_it_is_now(
     timed: Recommender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_clock(monkeypatch, EVENING)
     now = timed.recommend(DAY)
     assert scores(now) == scores(timed.recommend(DAY, at=EVENING))
     assert "last 22 hours ago" in next(each for each in now if each.place == "station").sentence
+
+
+def test_a_visit_told_by_a_clock_that_is_ahead_is_not_left_out(
+    timed: Recommender, monkeypatch: pytest.MonkeyPatch
+) -> None:
     set_clock(monkeypatch, "2012-04-03T12:45:00-04:00")
-    assert timed.recommend(DAY).remarks == (
+    now = timed.recommend(DAY)
+    assert now.remarks == ()
+    assert scores(now) == scores(timed.recommend(DAY, at=DAY[-1].at))
+    assert timed.recommend(DAY, at="2012-04-03T12:45:00-04:00").remarks == (
         "3 visits were left out: later than the moment of asking",
     )
 

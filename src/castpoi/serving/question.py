@@ -44,17 +44,19 @@ def put(
 
     `is_private` tells places that are recommended only to those who have been there. [P]
     `now_us` is what the clock shows, for a model that knows the time: where the request tells no
-    moment, it is asked now. Other models are asked right after the last visit.
+    moment, it is asked now, or after the last visit if that is later. Other models are then asked
+    right after the last visit.
     """
     if is_private is None:
         is_private = np.zeros(len(places), dtype=np.bool_)
     remarks: list[str] = []
     history = _history(request, places, users, remarks)
-    asked_us = now_us if request.at is None else instant_us(request.at, what="at")
     at_us = int(history.at_us[-1]) if len(history) else 0
-    if asked_us is not None:
-        at_us = asked_us
+    if request.at is not None:
+        at_us = instant_us(request.at, what="at")
         history = _until(history, at_us, remarks)
+    elif now_us is not None:
+        at_us = max(at_us, now_us)  # a visit told by a clock ahead of ours was made all the same
     if now_us is not None:
         history = replace(history, next_at_us=at_us)
     _remark_on_candidates(request, places, remarks)
