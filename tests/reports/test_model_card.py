@@ -11,7 +11,9 @@ def test_the_card_of_a_learned_method_tells_its_training(tmp_path: Path) -> None
     evidence = read_evidence(write_suite(tmp_path / "s"))
     variant = next(row for row in evidence.rows if row.name == "no-spatial-bias")
     card = model_card(evidence, variant)
-    assert card.startswith("# w/o spatial bias\n\n`castpoi`: the paper's: every candidate reads the history")
+    assert card.startswith(
+        "# w/o spatial bias\n\n`castpoi`: the paper's: every candidate reads the history"
+    )
     assert "Preset: fast." in card
     assert "Changed: `spatial_bias=false`." in card
     assert "In percent over seeds 1, 2." in card

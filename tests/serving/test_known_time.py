@@ -52,9 +52,7 @@ def test_the_moment_of_asking_changes_scores_only_where_the_time_is_known(
         assert (evening != sunday) == each.known_time
 
 
-def test_unless_told_it_is_now(
-    timed: Recommender, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unless_told_it_is_now(timed: Recommender, monkeypatch: pytest.MonkeyPatch) -> None:
     set_clock(monkeypatch, EVENING)
     now = timed.recommend(DAY)
     assert scores(now) == scores(timed.recommend(DAY, at=EVENING))
