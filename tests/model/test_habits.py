@@ -12,7 +12,7 @@ from castpoi.model.distance_buckets import unit_vectors
 from castpoi.model.habits import HABITS
 from castpoi.model.known_pairs import known_pairs
 from castpoi.model.revisits import Revisits, revisits_of
-from tests.model import reference
+from tests.model.slow_habits import habits
 from tests.model.small import (
     LAT,
     LON,
@@ -124,7 +124,7 @@ def test_the_first_three_features_are_those_of_the_paper() -> None:
 def check(found: Revisits, many: list[list[Visit]], window: int) -> None:
     pairs = zip(found.owner.tolist(), found.row.tolist(), found.features.numpy(), strict=True)
     for owner, row, features in pairs:
-        expected = reference.habits(many[owner][-window:], row - 1)
+        expected = habits(many[owner][-window:], row - 1)
         np.testing.assert_allclose(features[3:], expected, rtol=1e-4, atol=1e-5)
 
 

@@ -14,7 +14,7 @@ from castpoi.model.habits import HABITS
 from castpoi.model.known_pairs import known_pairs
 from castpoi.model.revisits import revisits_of
 from castpoi.training.windows import KnownPlaces, known_places, train_histories
-from tests.model import reference
+from tests.model.slow_habits import habits
 from tests.model.small import LAT, LON, histories, walk
 from tests.training.histories import prefixes
 
@@ -50,7 +50,7 @@ def test_habits_of_all_positions_agree_with_a_slow_count(
         of_places = of_position(found, position)
         assert of_places.keys() == {place for place, _, _ in visits[-window:]}
         for place, features in of_places.items():
-            expected = reference.habits(visits[-window:], place)
+            expected = habits(visits[-window:], place)
             np.testing.assert_allclose(features[3:], expected, rtol=1e-4, atol=1e-5)
 
 
