@@ -157,6 +157,14 @@ def test_a_batch_has_the_features_its_model_asks_for() -> None:
         assert model.revisit_gate.weigh[2].out_features == count
 
 
+def test_habits_are_not_counted_for_a_model_without_a_revisit_gate() -> None:
+    with_gate, without = (
+        batch_of(small_config("next", revisit_gate=has_gate), walk(6)) for has_gate in (True, False)
+    )
+    assert with_gate.revisits.features.shape[1] == 3 + len(HABITS)
+    assert without.revisits.features.shape[1] == 3
+
+
 def test_deep_revisits_begin_as_the_gate_of_the_paper() -> None:
     from castpoi.model.castpoi import new_model
 

@@ -125,7 +125,7 @@ class BatchBuilder:
         self.config = config
         self.lat = lat
         self.lon = lon
-        has_habits = config.revisit_features == "habits"
+        has_habits = config.revisit_gate and config.revisit_features == "habits"
         self.points = unit_vectors(lat, lon).numpy() if has_habits else None  # [P, 3]
 
     def build(self, histories: Histories) -> HistoryBatch:

@@ -1,4 +1,4 @@
-"""CaST-POI, the whole: a score of named terms, four of the paper's and one of ours.
+"""CaST-POI, the whole: a score of named terms, four of the paper's and two of ours.
 
     s(u, c) = h_u . e_c    base         the state after the last visit meets the candidate
             + beta_c       popularity   what the place is worth to anybody
