@@ -57,6 +57,19 @@ def test_variants_without_a_suite_stand_in_an_ablation_beside_ours() -> None:
     assert table.families[0].against == ("flat",)
 
 
+def test_each_of_our_methods_is_tested_and_has_an_ablation_of_its_own() -> None:
+    rows = [row_of_method(name) for name in ("castpoi-next", "castpoi", "revisit")]
+    variants = [
+        row_of_run("castpoi", {"spatial_bias": "false"}),
+        row_of_run("castpoi-next", {"distance_gate": "false"}),
+    ]
+    main, first, second = outlines_of([*rows, *variants])
+    assert [family.row for family in main.families] == ["castpoi-next", "castpoi"]
+    assert (first.title, first.families[0].row) == ("Ablation of CaST-POI", "castpoi")
+    assert [row.name for row in first.rows] == ["castpoi", "no-spatial-bias"]
+    assert (second.name, second.families[0].row) == ("ablation-castpoi-next", "castpoi-next")
+
+
 def test_without_our_method_there_is_nothing_to_test() -> None:
     (table,) = outlines_of([row_of_method("revisit"), row_of_method("markov")])
     assert table.families == ()

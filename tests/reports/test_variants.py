@@ -31,8 +31,16 @@ def test_a_variant_tells_what_was_changed() -> None:
     assert told == {"candidate_conditioning": "false", "epochs": "6"}
     row = row_of_run("castpoi", told)
     assert row.name == "castpoi-candidate_conditioning=false-epochs=6"
-    assert row.label == "CaST-POI, candidate_conditioning=false, epochs=6"
+    assert row.label == "CaST-POI w/o candidate conditioning, epochs=6"
     assert row.role == "ablation"
+
+
+def test_one_part_less_of_the_papers_model_is_called_as_in_the_papers_ablation() -> None:
+    row = row_of_run("castpoi", {"spatial_bias": "false"})
+    assert (row.name, row.label) == ("no-spatial-bias", "CaST-POI w/o spatial bias")
+    other = row_of_run("castpoi-next", {"distance_gate": "false"})
+    assert other.name == "castpoi-next-distance_gate=false"
+    assert other.label == "CaST-POI next w/o distance gate"
 
 
 def test_another_preset_is_told_by_its_name() -> None:

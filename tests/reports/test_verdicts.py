@@ -26,7 +26,7 @@ def test_the_strongest_baseline_is_sought_in_every_column(tmp_path: Path) -> Non
     assert strongest_baseline(table, city, "HR@5") == "sasrec"
     assert strongest_baseline(table, city, "HR@10") == "revisit"
     verdicts = judge_all(evidence, draws=50)
-    verdict = verdicts.against_strongest("main", "t", "HR@10")
+    verdict = verdicts.against_strongest("main", "t", "castpoi", "HR@10")
     assert verdict is not None
     assert verdict.test.against == "revisit"
 
@@ -36,7 +36,7 @@ def test_rows_without_a_result_are_not_tested(tmp_path: Path) -> None:
     evidence = read_evidence(tmp_path / "t")
     verdicts = judge_all(evidence, draws=50)
     assert verdicts.all == []
-    assert verdicts.against_strongest("main", "t", "MRR") is None
+    assert verdicts.against_strongest("main", "t", "castpoi", "MRR") is None
     assert significance_table(evidence, verdicts) is None
 
 

@@ -18,7 +18,7 @@ def ablation_bars(outline: TableOutline, city: CityEvidence) -> Picture | None:
     variants = [row for row in variants if row.name in city.contenders]
     if full is None or full.name not in city.contenders or not variants:
         return None
-    labels = [row.label for row in variants]
+    labels = [row.label.removeprefix(full.label).lstrip(", ") for row in variants]
     at = [float(number) for number in range(len(variants))][::-1]
     with look():
         figure, panels = new_figure(0.75 + 0.26 * len(variants), panels=2, share_y=True)
@@ -46,10 +46,13 @@ def ablation_bars(outline: TableOutline, city: CityEvidence) -> Picture | None:
         panels[0].tick_params(axis="y", length=0)
         panels[1].tick_params(axis="y", length=0)
         only("x", panels)
-    losses = {row.label: _change(city, full.name, row.name) for row in variants}
+    losses = {
+        label: _change(city, full.name, row.name)
+        for label, row in zip(labels, variants, strict=True)
+    }
     worst = min(losses, key=lambda label: losses[label])
     return Picture(
-        name=f"ablation-{city.name}",
+        name=f"{outline.name}-{city.name}",
         finding=_finding(worst, losses[worst]),
         caption=(
             "Change from the full model, in points of percent; orange bars are gains. Whiskers: "
@@ -62,8 +65,10 @@ def ablation_bars(outline: TableOutline, city: CityEvidence) -> Picture | None:
 def _finding(label: str, change: float) -> str:
     if change >= 0:
         return "No part is missed in HR@10"
-    part = label.removeprefix("w/o ")
-    return f"HR@10 loses most without the {part}: {-100 * change:.1f} points"
+    lost = f"{-100 * change:.1f} points"
+    if not label.startswith("w/o "):
+        return f"HR@10 loses most with {label}: {lost}"
+    return f"HR@10 loses most without the {label.removeprefix('w/o ')}: {lost}"
 
 
 def _change(city: CityEvidence, full: str, row: str) -> float:

@@ -14,7 +14,8 @@ from safetensors import SafetensorError, safe_open
 
 from castpoi.errors import BrokenFolder
 from castpoi.files import read_json
-from castpoi.reports.evidence import Finding
+from castpoi.outline import OURS, Row
+from castpoi.reports.evidence import CityEvidence, Evidence, Finding
 
 _WEIGHTS: Final = {
     "spatial": "refinement.spatial_bias.weight",
@@ -57,6 +58,13 @@ def biases_of(finding: Finding) -> dict[str, LearnedBias]:
         kind: LearnedBias(kind=kind, edges=tuple(one["edges"]), values=tuple(one["values"]))
         for kind, one in (told or {}).items()
     }
+
+
+def row_with_biases(evidence: Evidence, city: CityEvidence) -> Row | None:
+    """The first of our rows whose reader's biases are at hand on a city."""
+    ours = (row for row in evidence.rows_of(city) if row.role == OURS)
+    told = (row for row in ours if any(map(biases_of, city.of(row.name))))
+    return next(told, None)
 
 
 def read_biases(run: Path) -> dict[str, dict[str, Sequence[float]]]:

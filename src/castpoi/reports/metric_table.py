@@ -11,7 +11,7 @@ from statistics import stdev
 from castpoi.evaluation.significance import Verdict
 from castpoi.outline import OURS, Row, TableOutline
 from castpoi.reports.evidence import CityEvidence, Evidence, mean_of
-from castpoi.reports.outline import HEADLINE, STANDS_APART
+from castpoi.reports.outline import HEADLINE, PAPERS_METHOD, STANDS_APART
 from castpoi.reports.paper_values import (
     PaperCity,
     paper_city,
@@ -57,8 +57,16 @@ def _group(
         ]
         for row in present
     ]
-    improvement = [_improvement(outline, city, metric, verdicts, paper) for metric in metrics]
-    foot = [[word("Improvement"), *improvement]] if improvement != [NOTHING] * len(metrics) else []
+    lines = {
+        row.label: [_improvement(outline, city, row, metric, verdicts, paper) for metric in metrics]
+        for row in present
+        if row.role == OURS
+    }
+    told = {label: line for label, line in lines.items() if line != [NOTHING] * len(metrics)}
+    foot = [
+        [word("Improvement" if len(told) == 1 else f"Improvement of {label}"), *line]
+        for label, line in told.items()
+    ]
     return Group(heading=city.name, rows=rows, foot=foot)
 
 
@@ -92,15 +100,16 @@ def _cell(
 def _improvement(
     outline: TableOutline,
     city: CityEvidence,
+    row: Row,
     metric: str,
     verdicts: Verdicts,
     paper: PaperCity | None,
 ) -> Cell:
-    verdict = verdicts.against_strongest(outline.name, city.name, metric)
+    verdict = verdicts.against_strongest(outline.name, city.name, row.name, metric)
     if verdict is None or not verdict.test.against_mean:
         return NOTHING
     part = verdict.test.mean / verdict.test.against_mean - 1
-    reported = paper_improvement(paper, metric)
+    reported = paper_improvement(paper, metric) if row.method == PAPERS_METHOD else None
     return Cell(
         text=f"{100 * part:+.2f} %",
         value=100 * part,

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from castpoi.outline import RIVALS, Row
+from castpoi.outline import OURS, RIVALS, Row
 from castpoi.reports.beyond_table import results_with_top
 from castpoi.reports.evidence import CityEvidence, Evidence
-from castpoi.reports.learned_biases import biases_of
+from castpoi.reports.learned_biases import row_with_biases
+from castpoi.reports.outline import PAPERS_METHOD
 
 _NAMED = 6
 
@@ -50,10 +51,10 @@ def _gaps(evidence: Evidence, city: CityEvidence) -> Iterator[str]:
         yield "nobody says how many places it has, so no pool sizes; evaluate again."
     if not city.manifest:
         yield "the city is not at hand, so its users and check-ins are not counted."
-    yield from _training_gaps(city, rows, ours)
+    yield from _training_gaps(evidence, city, rows)
 
 
-def _training_gaps(city: CityEvidence, rows: Sequence[Row], ours: Row | None) -> Iterator[str]:
+def _training_gaps(evidence: Evidence, city: CityEvidence, rows: Sequence[Row]) -> Iterator[str]:
     silent = [
         row.label
         for row in rows
@@ -61,8 +62,8 @@ def _training_gaps(city: CityEvidence, rows: Sequence[Row], ours: Row | None) ->
     ]
     if silent:
         yield f"no log of the training of {_named(silent)}, so no curve of it."
-    is_told = ours is None or any(biases_of(finding) for finding in city.of(ours.name))
-    if not is_told:
+    has_reader = any(row.method == PAPERS_METHOD and row.role == OURS for row in rows)
+    if has_reader and row_with_biases(evidence, city) is None:
         yield "the learned biases are not at hand; evaluate a run whose weights are there."
 
 

@@ -20,7 +20,9 @@ STANDS_APART: Final = (
 )
 """What must be said wherever the numbers of a row that knows the time stand."""
 
-OUR_METHODS: Final = ("castpoi", "castpoi-next")
+PAPERS_METHOD: Final = "castpoi"
+"""The method of the paper."""
+OUR_METHODS: Final = (PAPERS_METHOD, "castpoi-next")
 """Those that are no baselines."""
 _LABELS: Final = {
     "castpoi": "CaST-POI",
@@ -64,19 +66,32 @@ def row_of_run(method: str, changes: Mapping[str, str]) -> Row:
     row = row_of_method(method)
     if not changes:
         return row
-    told = [f"{name}={value}" for name, value in changes.items()]
+    told = [_change(name, value) for name, value in changes.items()]
     variant = replace(
         row,
-        name="-".join([method, *told]),
-        label=", ".join([row.label, *told]),
+        name=_variant_name(method, changes),
+        label=", ".join([row.label, *told]).replace(", w/o", " w/o"),
         settings=changes,
     )
     # who knows the time is no variant to be tested against who does not
     return variant if variant.known_time else replace(variant, role=ABLATION)
 
 
+def _change(name: str, value: str) -> str:
+    """What was changed, in a word or two: a part that is switched off is missing."""
+    return f"w/o {name.replace('_', ' ')}" if value == "false" else f"{name}={value}"
+
+
+def _variant_name(method: str, changes: Mapping[str, str]) -> str:
+    """Name of a variant; a part less of the paper's model is called as in the paper's ablation."""
+    parts = [f"{name}={value}" for name, value in changes.items()]
+    if method == PAPERS_METHOD and list(changes.values()) == ["false"]:
+        return f"no-{next(iter(changes)).replace('_', '-')}"
+    return "-".join([method, *parts])
+
+
 def outlines_of(rows: Sequence[Row]) -> list[TableOutline]:
-    """A main table, an ablation where there are variants of ours; who knows the time apart."""
+    """A main table, an ablation of each of ours that has variants; who knows the time apart."""
     timed = [row for row in rows if row.known_time]
     untold = [row for row in rows if not row.known_time]
     tables = _outlines_of_untold(untold) if untold else []
@@ -90,13 +105,20 @@ def _outlines_of_untold(rows: Sequence[Row]) -> list[TableOutline]:
     variants = [row for row in rows if row.role == ABLATION]
     tables = []
     if rivals or not variants:
-        families = tuple(_against(row, STRONGEST) for row in ours[:1])
+        families = tuple(_against(row, STRONGEST) for row in ours)
         tables.append(_outline("main", "Main table", [*rivals, *ours], families))
-    if variants:
-        names = tuple(row.name for row in variants)
-        families = tuple(_against(row, names) for row in ours[:1])
-        tables.append(_outline("ablation", "Ablation", [*ours, *variants], families))
+    for method in dict.fromkeys(row.method for row in variants):
+        full = [row for row in ours if row.method == method]
+        tables.append(_ablation(method, full, [row for row in variants if row.method == method]))
     return tables
+
+
+def _ablation(method: str, full: Sequence[Row], variants: Sequence[Row]) -> TableOutline:
+    """Variants of one method beside it, if it has a result itself."""
+    names = tuple(row.name for row in variants)
+    families = tuple(_against(row, names) for row in full)
+    title = f"Ablation of {row_of_method(method).label}"
+    return _outline(f"ablation-{method}", title, [*full, *variants], families)
 
 
 def _outline(

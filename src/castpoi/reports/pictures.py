@@ -7,6 +7,7 @@ from castpoi.evaluation.strata import Stratum
 from castpoi.reports.ablation_bars import ablation_bars
 from castpoi.reports.bias_bars import bias_bars
 from castpoi.reports.evidence import CityEvidence, Evidence
+from castpoi.reports.learned_biases import row_with_biases
 from castpoi.reports.learning_curves import learning_curves
 from castpoi.reports.picture import Picture
 from castpoi.reports.pool_lines import pool_lines
@@ -18,14 +19,14 @@ def draw_all(
     evidence: Evidence, city: CityEvidence, strata: Sequence[Stratum], curve: PoolCurve | None
 ) -> dict[str, Picture]:
     """Draw what can be drawn of a city."""
-    ablation = next((table for table in evidence.tables if table.is_ablation), None)
-    ours = evidence.ours(city)
+    ablations = [table for table in evidence.tables if table.is_ablation]
+    reader = row_with_biases(evidence, city)
     drawn = {
-        "ablation": None if ablation is None else ablation_bars(ablation, city),
+        **{table.name: ablation_bars(table, city) for table in ablations},
         "pool": None if curve is None else pool_lines(evidence, city, curve),
         "strata": strata_dots(evidence, city, strata),
         "learning": learning_curves(evidence, city),
-        "biases": None if ours is None else bias_bars(city, ours),
+        "biases": None if reader is None else bias_bars(city, reader),
         "reliability": reliability_lines(evidence, city),
     }
     return {kind: picture for kind, picture in drawn.items() if picture is not None}

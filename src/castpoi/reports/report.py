@@ -32,7 +32,7 @@ class Chapter:
     pool: Table | None
     beyond: Table | None
     pictures: Mapping[str, "Picture"] = field(default_factory=dict)
-    """By kind: ablation, pool, strata, learning, biases, reliability."""
+    """By kind: the name of an ablation, pool, strata, learning, biases, reliability."""
 
 
 @dataclass(frozen=True, kw_only=True)

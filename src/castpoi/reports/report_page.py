@@ -90,7 +90,7 @@ def report_page(report: Report, command: str = "") -> str:
 def _sections(report: Report, command: str) -> Iterator[tuple[str, list[Markup]]]:
     """Headings and what stands under them; sections that have nothing to say are left out."""
     for outline, table in zip(report.evidence.tables, report.metric_tables, strict=True):
-        pictures = _pictures(report, "ablation") if outline.is_ablation else []
+        pictures = _pictures(report, outline.name) if outline.is_ablation else []
         yield table.title, [_whole_table(table, titled=False), *pictures]
     for heading, kind in (("Pool size", "pool"), ("Strata", "strata")):
         parts = [part for each in report.chapters for part in _analysis(each, kind)]
@@ -144,12 +144,12 @@ def _lede(report: Report, city: CityEvidence) -> Iterator[str]:
         return
     theirs = mean_of(city.contenders[rival.name], _HEADLINE)
     yield f"; {rival.label}, the strongest other method, has {100 * theirs:.1f}\u00a0%"
-    yield f"{_test_words(report, city, rival)}."
+    yield f"{_test_words(report, city, ours, rival)}."
 
 
-def _test_words(report: Report, city: CityEvidence, rival: Row) -> str:
+def _test_words(report: Report, city: CityEvidence, ours: Row, rival: Row) -> str:
     for table in report.evidence.tables:
-        verdict = report.verdicts.against_strongest(table.name, city.name, _HEADLINE)
+        verdict = report.verdicts.against_strongest(table.name, city.name, ours.name, _HEADLINE)
         if verdict is not None and verdict.test.against == rival.name:
             how = "tells" if verdict.is_significant else "does not tell"
             return f". The test {how} them apart (p\u00a0{_equals(p_words(verdict.wilcoxon_p))})"

@@ -50,10 +50,10 @@ class Verdicts:
                 return each.verdict
         return None
 
-    def against_strongest(self, table: str, city: str, metric: str) -> Verdict | None:
-        """The verdict on our row against the strongest baseline of a column."""
+    def against_strongest(self, table: str, city: str, row: str, metric: str) -> Verdict | None:
+        """The verdict on a row of ours against the strongest baseline of a column."""
         for each in self._in(table, city, metric):
-            if each.is_against_strongest:
+            if each.is_against_strongest and each.family.row == row:
                 return each.verdict
         return None
 
@@ -112,7 +112,8 @@ def _opponents(table: TableOutline, family: Family, city: CityEvidence, metric: 
 
 
 def _family_words(planned: _Planned) -> str:
-    words = f"{planned.table.title}, {planned.family.name}"
+    tested = planned.table.label(planned.family.row)
+    words = f"{planned.table.title}, {planned.family.name} of {tested}"
     return (
         words
         if planned.family.together == "table"
