@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from castpoi.baselines.sasrec import SasRecConfig
 from castpoi.model.config import ModelConfig
 from castpoi.reports.outline import row_of_run
 from castpoi.reports.variants import changes_of
 from castpoi.training.config import TrainingConfig
+from castpoi.training.sequence_config import SequenceTrainingConfig
 from tests.conftest import CommandLine
 
 
@@ -19,6 +21,11 @@ def trained(preset: str, **changes: Any) -> dict[str, Any]:
         assert name in model or name in settings
         (model if name in model else settings)[name] = value
     return {"config": {"model": model, "training": {"settings": settings}}}
+
+
+def sasrec_config(preset: str) -> dict[str, Any]:
+    settings = SequenceTrainingConfig.preset(preset).to_dict()
+    return {"model": SasRecConfig.preset(preset).to_dict(), "training": {"settings": settings}}
 
 
 def test_a_run_as_its_preset_says_is_no_variant_whatever_its_threads() -> None:
@@ -53,7 +60,15 @@ def test_a_setting_that_came_later_makes_no_variant_of_an_older_run() -> None:
     assert changes_of("castpoi", old) == {}
 
 
-@pytest.mark.parametrize("method", ["sasrec", "revisit", "my-own"])
+def test_a_tuned_baseline_is_not_one_more_seed_of_the_papers() -> None:
+    told = changes_of("sasrec", {"config": sasrec_config("tuned")})
+    assert told == {"preset": "tuned"}
+    row = row_of_run("sasrec", told)
+    assert (row.label, row.role) == ("SASRec, preset=tuned", "baseline")
+    assert changes_of("sasrec", {"config": sasrec_config("paper")}) == {}
+
+
+@pytest.mark.parametrize("method", ["target-attention", "revisit", "my-own"])
 def test_of_other_methods_nothing_is_known(method: str) -> None:
     assert changes_of(method, trained("fast", epochs=9)) == {}
     assert row_of_run(method, {}).name == method

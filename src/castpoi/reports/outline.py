@@ -73,8 +73,9 @@ def row_of_run(method: str, changes: Mapping[str, str]) -> Row:
         label=", ".join([row.label, *told]).replace(", w/o", " w/o"),
         settings=changes,
     )
-    # who knows the time is no variant to be tested against who does not
-    return variant if variant.known_time else replace(variant, role=ABLATION)
+    # who knows the time is no variant to be tested against who does not; a baseline stays a rival
+    is_part_less = method in OUR_METHODS and not variant.known_time
+    return replace(variant, role=ABLATION) if is_part_less else variant
 
 
 def _change(name: str, value: str) -> str:

@@ -1,4 +1,4 @@
-"""Runs of our own method with other settings than its preset: variants, not more seeds of it."""
+"""Runs with other settings than their method's preset: variants, not more seeds of it."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -7,6 +7,7 @@ from castpoi.methods import METHODS
 from castpoi.model import config as model
 from castpoi.reports.outline import OUR_METHODS
 from castpoi.training import config as training
+from castpoi.training.sequence_config import SequenceTrainingConfig
 
 _OF_NO_WEIGHT: Final = ("threads",)  # settings on which no number is meant to depend
 
@@ -15,28 +16,41 @@ def changes_of(method: str, trained: Mapping[str, Any]) -> dict[str, str]:
     """What the manifest of a run says was set otherwise than in the method's own preset.
 
     What the manifest does not tell is as in the preset: a setting that came later makes no variant
-    of an older run. Of methods that are not ours nothing is known.
+    of an older run. Of methods that are neither ours nor baselines nothing is known.
     """
-    if method not in OUR_METHODS or "config" not in trained:
+    presets = _presets(method)
+    if not presets or "config" not in trained:
         return {}
     own = METHODS.named(method).default_preset
     assert own is not None
-    told = _settings(own) | trained["config"].get("model", {})
+    told = presets[own] | trained["config"].get("model", {})
     told |= trained["config"].get("training", {}).get("settings", {})
-    for name in model.PRESETS:  # another preset as it is has a short name
-        if name != own and not _unlike(told, name):
+    for name, settings in presets.items():  # another preset as it is has a short name
+        if name != own and not _unlike(told, settings):
             return {"preset": name}
-    return {name: _shown(value) for name, value in _unlike(told, own).items()}
+    return {name: _shown(value) for name, value in _unlike(told, presets[own]).items()}
 
 
-def _unlike(told: Mapping[str, Any], preset: str) -> dict[str, Any]:
-    expected = _settings(preset)
+def _unlike(told: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[str, Any]:
     compared = told.keys() & expected.keys() - set(_OF_NO_WEIGHT)
     return {name: told[name] for name in told if name in compared and told[name] != expected[name]}
 
 
-def _settings(preset: str) -> dict[str, Any]:
-    return model.PRESETS[preset].to_dict() | training.PRESETS[preset].to_dict()
+def _presets(method: str) -> dict[str, dict[str, Any]]:
+    """All settings of every preset that a method may start from."""
+    if method in OUR_METHODS:
+        return {
+            name: preset.to_dict() | training.PRESETS[name].to_dict()
+            for name, preset in model.PRESETS.items()
+        }
+    from castpoi.baselines.sequence_models import MODELS, model_class  # torch comes with it
+
+    if method not in MODELS:
+        return {}
+    return {
+        name: preset.to_dict() | SequenceTrainingConfig.preset(name).to_dict()
+        for name, preset in model_class(method).config_class.presets().items()
+    }
 
 
 def _shown(value: object) -> str:
