@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from castpoi.model.backbone import join_heads, split_heads
+from castpoi.model.attend import attend
 from castpoi.model.config import ModelConfig
 from castpoi.model.feed_forward import FeedForward
 
@@ -30,7 +30,7 @@ class Memory:
     """What visits answer in one layer, whoever asks; empty slots answer nothing."""
 
     key: Tensor
-    """[B, T, D]"""
+    """Divided by sqrt(d_h). [B, T, D]"""
     value: Tensor
     """[B, T, D]"""
 
@@ -49,21 +49,22 @@ class CandidateAttention(nn.Module):
 
     def remember(self, visits: Tensor, is_real: Tensor) -> Memory:
         """What visits answer; an empty history answers with zero. [B, T, D], [B, T] -> memory"""
-        return Memory(key=self.key(visits), value=self.value(visits) * is_real.unsqueeze(-1))
+        return Memory(key=self.keys(visits), value=self.value(visits) * is_real.unsqueeze(-1))
+
+    def keys(self, visits: Tensor) -> Tensor:
+        """By what visits are found: K / sqrt(d_h), for visits are fewer than pairs. -> [..., D]"""
+        keys: Tensor = self.key(visits)
+        return keys / math.sqrt(keys.shape[-1] // self.heads)
 
     def forward(self, candidates: Tensor, memory: Memory, bias: Tensor) -> tuple[Tensor, Tensor]:
         """What each candidate finds, and where it looked.
 
         [B, C, D], memory of T visits, [B, C, T] -> [B, C, D], [B, H, C, T]
         """
-        query = split_heads(self.query(candidates), self.heads)  # [B, H, C, D / H]
-        key = split_heads(memory.key, self.heads)  # [B, H, T, D / H]
-        value = split_heads(memory.value, self.heads)
-        scaled = query / math.sqrt(query.shape[-1])
-        match = scaled @ key.mT + bias.unsqueeze(1)  # [B, H, C, T]
-        attention = match.softmax(dim=-1)
-        found: Tensor = self.mix(join_heads(attention @ value))  # [B, C, D]
-        return found, attention
+        query = self.query(candidates)  # [B, C, D]
+        found, attention = attend(query, memory.key, memory.value, bias, heads=self.heads)
+        mixed: Tensor = self.mix(found)
+        return mixed, attention
 
 
 class ReaderBlock(nn.Module):
@@ -116,19 +117,22 @@ class CandidateReader(nn.Module):
         Visits answer once, however many prefixes they are in. Slots before the first visit hold
         no answer, and must be masked. [T, D] -> memories of Q prefixes, L visits each
         """
+        first = torch.arange(len(visits) - count, len(visits), device=visits.device)
+        slots = first[:, None] + torch.arange(self.window, device=visits.device)  # [Q, L]
         memories = []
         for attention in self.attentions():
-            key, value = attention.key(visits), attention.value(visits)  # [T, D]
-            key, value = (self._prefixes(answers, count) for answers in (key, value))
+            key, value = attention.keys(visits), attention.value(visits)  # [T, D]
+            key, value = (self._prefixes(answers, slots) for answers in (key, value))
             if self.ago is not None:
-                key = key + attention.key(self.ago)
+                key = key + attention.keys(self.ago)
                 value = value + self.ago @ attention.value.weight.mT
             memories.append(Memory(key=key, value=value))
         return memories
 
-    def _prefixes(self, answers: Tensor, count: int) -> Tensor:
-        """The last answers of each of the longest prefixes. [T, D] -> [Q, L, D]"""
-        return F.pad(answers, (0, 0, self.window - 1, 0)).unfold(0, self.window, 1)[-count:].mT
+    def _prefixes(self, answers: Tensor, slots: Tensor) -> Tensor:
+        """The answers in slots, with window - 1 empty ones before. [T, D], [Q, L] -> [Q, L, D]"""
+        padded = F.pad(answers, (0, 0, self.window - 1, 0))
+        return padded.index_select(0, slots.flatten()).view(*slots.shape, -1)
 
     def forward(
         self, candidates: Tensor, memories: list[Memory], bias: Tensor
