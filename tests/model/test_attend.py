@@ -43,9 +43,9 @@ def test_candidates_find_and_learn_what_they_would_by_autograd() -> None:
 
 def test_half_numbers_are_summed_as_whole_ones() -> None:
     query, key, value, bias = (each.detach().float() for each in asked())
-    halves = [each.bfloat16().requires_grad_() for each in (query, key, value)]
+    query, key, value = halves = [each.bfloat16().requires_grad_() for each in (query, key, value)]
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found, attention = attend(*halves, bias, heads=HEADS)
+        found, attention = attend(query, key, value, bias, heads=HEADS)
     assert found.dtype == attention.dtype == torch.float32
     found.sum().backward()
     assert all(each.grad is not None and each.grad.dtype == torch.bfloat16 for each in halves)
