@@ -9,15 +9,13 @@ city with far less work. Where the backbone knows the order of visits by relativ
 states do not tell which of them is the last; the reader then adds a learned vector to each, by how
 many visits ago it was. With absolute positions the states tell it themselves.
 
-Shapes: B histories, C candidates, T slots, D width, H heads, Q prefixes of one trajectory,
-L window.
+Shapes: B histories, C candidates, T slots, D width, H heads, Q prefixes, L window.
 """
 
 import math
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from castpoi.model.attend import attend
@@ -91,7 +89,6 @@ class CandidateReader(nn.Module):
 
     def __init__(self, *, config: ModelConfig) -> None:
         super().__init__()
-        self.window = config.window
         self.blocks = nn.ModuleList(ReaderBlock(config=config) for _ in range(config.reader_layers))
         self.ago = None  # a vector for every number of visits ago, the last visit's last [L, D]
         if config.positions == "relative":
@@ -111,28 +108,24 @@ class CandidateReader(nn.Module):
         placed = self.placed(visits)
         return [attention.remember(placed, is_real) for attention in self.attentions()]
 
-    def remember_prefixes(self, visits: Tensor, count: int) -> list[Memory]:
-        """What the last visits of the `count` longest prefixes of a trajectory answer.
+    def remember_prefixes(self, visits: Tensor, slots: Tensor) -> list[Memory]:
+        """What the last visits of many prefixes answer, each prefix given by its slots.
 
-        Visits answer once, however many prefixes they are in. Slots before the first visit hold
-        no answer, and must be masked. [T, D] -> memories of Q prefixes, L visits each
+        Visits answer once, however many prefixes they are in. Slots are counted through all
+        trajectories; those that stand for none must be masked.
+        [B, T, D], [Q, L] -> memories of Q prefixes, L visits each
         """
-        first = torch.arange(len(visits) - count, len(visits), device=visits.device)
-        slots = first[:, None] + torch.arange(self.window, device=visits.device)  # [Q, L]
         memories = []
         for attention in self.attentions():
-            key, value = attention.keys(visits), attention.value(visits)  # [T, D]
-            key, value = (self._prefixes(answers, slots) for answers in (key, value))
+            key, value = (
+                answers.flatten(0, 1).index_select(0, slots.flatten()).view(*slots.shape, -1)
+                for answers in (attention.keys(visits), attention.value(visits))
+            )  # [Q, L, D]
             if self.ago is not None:
                 key = key + attention.keys(self.ago)
                 value = value + self.ago @ attention.value.weight.mT
             memories.append(Memory(key=key, value=value))
         return memories
-
-    def _prefixes(self, answers: Tensor, slots: Tensor) -> Tensor:
-        """The answers in slots, with window - 1 empty ones before. [T, D], [Q, L] -> [Q, L, D]"""
-        padded = F.pad(answers, (0, 0, self.window - 1, 0))
-        return padded.index_select(0, slots.flatten()).view(*slots.shape, -1)
 
     def forward(
         self, candidates: Tensor, memories: list[Memory], bias: Tensor
