@@ -46,7 +46,7 @@ class SpatialBias(nn.Module):
 
 
 class _LookUp(torch.autograd.Function):
-    """weight[bucket] with a gradient that sums bucket by bucket: in order, and quick for few."""
+    """weight[bucket] with a gradient that is summed in one pass."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, bucket: Tensor) -> Tensor:
@@ -58,5 +58,5 @@ class _LookUp(torch.autograd.Function):
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, None]:
         (slope,) = slopes
         (bucket,) = ctx.saved_tensors
-        sums = [(slope * (bucket == each)).sum() for each in range(ctx.buckets)]
-        return torch.stack(sums), None
+        sums = torch.bincount(bucket.flatten(), slope.flatten(), minlength=ctx.buckets)
+        return sums, None

@@ -7,6 +7,7 @@ multiplications. Up to a limit of places all pairs are kept in a table of one by
 Shapes: P places, V visits, C candidates, B histories, T slots.
 """
 
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -53,27 +54,28 @@ class DistanceBuckets(nn.Module):
     def forward(self, visited: Tensor, candidates: Tensor) -> Tensor:
         """Buckets of every history's visits and candidates. [B, T], [B, C] -> [B, C, T] bytes"""
         if self.has_table:
-            return self.table[candidates.unsqueeze(2), visited.unsqueeze(1)]
+            pairs = candidates.unsqueeze(2) * len(self.table) + visited.unsqueeze(1)  # [B, C, T]
+            return self.table.view(-1).index_select(0, pairs.flatten()).view(pairs.shape)
         return _buckets(self.vectors[candidates], self.vectors[visited], self.edges)
 
     def nearest(self, visited: Tensor) -> Tensor:
         """Bucket of every place by its nearest of some visits. [B, T] rows -> [B, P] bytes"""
-        every = torch.arange(1, self.places + 1, device=visited.device)
         known, number = visited.unique(return_inverse=True)  # [V], [B, T]
-        buckets = self.between(known, every)  # [V, P]
-        return torch.stack([buckets[slot] for slot in number.unbind(dim=1)]).amin(dim=0)
+        buckets = self.to_every(known)  # [V, P]
+        by_slot = (buckets.index_select(0, slot) for slot in number.unbind(dim=1))  # [B, P] each
+        return reduce(torch.minimum, by_slot)
 
     def to_every(self, visited: Tensor) -> Tensor:
         """Buckets of visits with every place. [V] -> [V, P] bytes"""
         if self.has_table:
-            return self.table[visited][:, 1:]
+            return self.table.index_select(0, visited)[:, 1:]
         known, number = visited.unique(return_inverse=True)  # a few visits to many places
         return _buckets(self.vectors[known], self.vectors[1:], self.edges)[number]
 
     def between(self, visited: Tensor, candidates: Tensor) -> Tensor:
         """Buckets of all visits with all candidates. [V], [C] -> [V, C] bytes"""
         if self.has_table:
-            return self.table[visited][:, candidates]
+            return self.table.index_select(0, visited)[:, candidates]
         return _buckets(self.vectors[visited], self.vectors[candidates], self.edges)
 
 

@@ -10,6 +10,7 @@ Shapes: B histories (or any positions), A anchors, C candidates, P places, D wid
 """
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from castpoi.model.config import ModelConfig
@@ -47,7 +48,8 @@ class ReaderForecast(nn.Module):
         if candidates is None:
             guess = torch.addmm(self.popularity, lean, place.mT)
             nearness: Tensor = self.distance(state, anchors)
-            return guess + nearness + known * is_known
-        guess = (place[candidates] @ lean.unsqueeze(2)).squeeze(2) + self.popularity[candidates]
+            return guess.add_(nearness).addcmul_(known, is_known)
+        vectors = F.embedding(candidates, place)  # [B, C, D]
+        guess = (vectors @ lean.unsqueeze(2)).squeeze(2) + self.popularity[candidates]
         nearness = self.distance(state, anchors, candidates + 1)  # rows
         return guess + nearness + known * is_known.gather(1, candidates)

@@ -9,18 +9,16 @@ city with far less work. Where the backbone knows the order of visits by relativ
 states do not tell which of them is the last; the reader then adds a learned vector to each, by how
 many visits ago it was. With absolute positions the states tell it themselves.
 
-Shapes: B histories, C candidates, T slots, D width, H heads, Q prefixes of one trajectory,
-L window.
+Shapes: B histories, C candidates, T slots, D width, H heads, Q prefixes, L window.
 """
 
 import math
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from castpoi.model.backbone import join_heads, split_heads
+from castpoi.model.attend import attend
 from castpoi.model.config import ModelConfig
 from castpoi.model.feed_forward import FeedForward
 
@@ -30,7 +28,7 @@ class Memory:
     """What visits answer in one layer, whoever asks; empty slots answer nothing."""
 
     key: Tensor
-    """[B, T, D]"""
+    """Divided by sqrt(d_h). [B, T, D]"""
     value: Tensor
     """[B, T, D]"""
 
@@ -49,21 +47,22 @@ class CandidateAttention(nn.Module):
 
     def remember(self, visits: Tensor, is_real: Tensor) -> Memory:
         """What visits answer; an empty history answers with zero. [B, T, D], [B, T] -> memory"""
-        return Memory(key=self.key(visits), value=self.value(visits) * is_real.unsqueeze(-1))
+        return Memory(key=self.keys(visits), value=self.value(visits) * is_real.unsqueeze(-1))
+
+    def keys(self, visits: Tensor) -> Tensor:
+        """By what visits are found: K / sqrt(d_h), for visits are fewer than pairs. -> [..., D]"""
+        keys: Tensor = self.key(visits)
+        return keys / math.sqrt(keys.shape[-1] // self.heads)
 
     def forward(self, candidates: Tensor, memory: Memory, bias: Tensor) -> tuple[Tensor, Tensor]:
         """What each candidate finds, and where it looked.
 
         [B, C, D], memory of T visits, [B, C, T] -> [B, C, D], [B, H, C, T]
         """
-        query = split_heads(self.query(candidates), self.heads)  # [B, H, C, D / H]
-        key = split_heads(memory.key, self.heads)  # [B, H, T, D / H]
-        value = split_heads(memory.value, self.heads)
-        scaled = query / math.sqrt(query.shape[-1])
-        match = scaled @ key.mT + bias.unsqueeze(1)  # [B, H, C, T]
-        attention = match.softmax(dim=-1)
-        found: Tensor = self.mix(join_heads(attention @ value))  # [B, C, D]
-        return found, attention
+        query = self.query(candidates)  # [B, C, D]
+        found, attention = attend(query, memory.key, memory.value, bias, heads=self.heads)
+        mixed: Tensor = self.mix(found)
+        return mixed, attention
 
 
 class ReaderBlock(nn.Module):
@@ -90,7 +89,6 @@ class CandidateReader(nn.Module):
 
     def __init__(self, *, config: ModelConfig) -> None:
         super().__init__()
-        self.window = config.window
         self.blocks = nn.ModuleList(ReaderBlock(config=config) for _ in range(config.reader_layers))
         self.ago = None  # a vector for every number of visits ago, the last visit's last [L, D]
         if config.positions == "relative":
@@ -110,25 +108,24 @@ class CandidateReader(nn.Module):
         placed = self.placed(visits)
         return [attention.remember(placed, is_real) for attention in self.attentions()]
 
-    def remember_prefixes(self, visits: Tensor, count: int) -> list[Memory]:
-        """What the last visits of the `count` longest prefixes of a trajectory answer.
+    def remember_prefixes(self, visits: Tensor, slots: Tensor) -> list[Memory]:
+        """What the last visits of many prefixes answer, each prefix given by its slots.
 
-        Visits answer once, however many prefixes they are in. Slots before the first visit hold
-        no answer, and must be masked. [T, D] -> memories of Q prefixes, L visits each
+        Visits answer once, however many prefixes they are in. Slots are counted through all
+        trajectories; those that stand for none must be masked.
+        [B, T, D], [Q, L] -> memories of Q prefixes, L visits each
         """
         memories = []
         for attention in self.attentions():
-            key, value = attention.key(visits), attention.value(visits)  # [T, D]
-            key, value = (self._prefixes(answers, count) for answers in (key, value))
+            key, value = (
+                answers.flatten(0, 1).index_select(0, slots.flatten()).view(*slots.shape, -1)
+                for answers in (attention.keys(visits), attention.value(visits))
+            )  # [Q, L, D]
             if self.ago is not None:
-                key = key + attention.key(self.ago)
+                key = key + attention.keys(self.ago)
                 value = value + self.ago @ attention.value.weight.mT
             memories.append(Memory(key=key, value=value))
         return memories
-
-    def _prefixes(self, answers: Tensor, count: int) -> Tensor:
-        """The last answers of each of the longest prefixes. [T, D] -> [Q, L, D]"""
-        return F.pad(answers, (0, 0, self.window - 1, 0)).unfold(0, self.window, 1)[-count:].mT
 
     def forward(
         self, candidates: Tensor, memories: list[Memory], bias: Tensor

@@ -28,10 +28,10 @@ def draw_places(
 
     Chances need not sum to 1; the bucket is that of the distance from the last visits.
     """
-    nearness = _nearness(chance, bucket)
-    densities = torch.stack([chance, chance.sqrt(), nearness, torch.ones_like(chance)])
-    summed = densities.cumsum(dim=2)  # [W, R, V]
-    whole = summed[:, :, -1:].clamp(min=_LEAST)
+    even = chance.new_ones(1).expand_as(chance)
+    densities = [chance, chance.sqrt(), _nearness(chance, bucket), even]
+    summed = [each.cumsum(dim=1) for each in densities[:-1]]  # [R, V] each
+    summed.append(even[0].cumsum(dim=0))  # [V], the same for all
     counts = [len(part) for part in np.array_split(np.arange(count), _WAYS)]
     starts = torch.from_numpy(rng.random((_WAYS, len(chance), 1), dtype=np.float32))
     drawn = torch.cat(
@@ -42,7 +42,12 @@ def draw_places(
         dim=1,
     )  # [R, n]
     # how likely each way was to draw each place, whichever way drew it
-    by_way = densities.gather(2, drawn.expand(_WAYS, -1, -1)) / whole  # [W, R, n]
+    by_way = torch.stack(
+        [
+            density.gather(1, drawn) / sums[..., -1:].clamp(min=_LEAST)
+            for density, sums in zip(densities, summed, strict=True)
+        ]
+    )  # [W, R, n]
     parts = chance.new_tensor(counts) / count  # [W]
     density = torch.einsum("w,wrn->rn", parts, by_way)
     # even where no place has a chance
@@ -54,11 +59,15 @@ def _nearness(chance: Tensor, bucket: Tensor) -> Tensor:
     """How likely each place is to be drawn for its distance. [R, V], [R, V] -> [R, V]"""
     weights = chance.new_zeros(256)
     weights[: len(NEAR_WEIGHTS)] = chance.new_tensor(NEAR_WEIGHTS)
-    return weights[bucket.int()] * (chance > 0)  # what is read anyway is not drawn
+    nearness = weights.index_select(0, bucket.flatten().int()).view_as(chance)
+    return nearness.mul_(chance.sign())  # what is read anyway is not drawn
 
 
 def _passed(summed: Tensor, start: Tensor, steps: int) -> Tensor:
-    """Places at which a running sum passes even steps of the whole. [R, V], [R, 1] -> [R, n]"""
+    """Places at which a running sum passes even steps of the whole.
+
+    [R, V] or [V], [R, 1] -> [R, n]
+    """
     levels = (start + torch.arange(steps, device=summed.device)) / max(1, steps)
-    passed = torch.searchsorted(summed, levels * summed[:, -1:], right=True)
-    return passed.clamp(max=summed.shape[1] - 1)
+    passed = torch.searchsorted(summed, levels * summed[..., -1:], right=True)
+    return passed.clamp(max=summed.shape[-1] - 1)

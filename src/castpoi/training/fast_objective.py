@@ -4,8 +4,7 @@ Base, popularity and revisit gate learn from every target against the full vocab
 learns from a few candidates of each (see fused_loss.py). What is learned is the paper's model,
 scored by the same exact scorer.
 
-Shapes: B windows, T slots, R targets of a batch, Q targets of one window, C candidates, D width,
-V places.
+Shapes: B windows, T slots, R targets of a batch, C candidates, L visits read, D width, V places.
 """
 
 from collections.abc import Sequence
@@ -210,11 +209,19 @@ class FastObjective:
         is_real = visits >= np.array([window.begin for window in windows])[:, None]
         learns = visits >= np.array([window.learn for window in windows])[:, None]
         visits = np.where(is_real, visits, 0)
+        window, slot = np.nonzero(learns)  # [R], [R]
+        back = slot[:, None] + np.arange(1 - self.model.window, 1)  # [R, L]
+        read = window[:, None] * slots + np.maximum(back, 0)
+        visit, visit_read = visits[learns], visits.reshape(-1)[read]
+        at_us = self.facts.at_us
         return _Layout(
             windows=windows_of(self.facts, visits, is_real),
-            at_us=torch.from_numpy(self.facts.at_us[visits]),
             learns=torch.from_numpy(learns),
-            visit=visits[learns],
+            visit=visit,
+            read=torch.from_numpy(read),
+            is_read=torch.from_numpy((back >= 0) & is_real.reshape(-1)[read]),
+            read_row=torch.from_numpy(self.place[visit_read] + 1),
+            read_age_us=torch.from_numpy(np.maximum(at_us[visit][:, None] - at_us[visit_read], 0)),
         )
 
     def _known(self, visit: NDArray[np.int64], device: torch.device) -> tuple[Tensor, Revisits]:
@@ -254,48 +261,19 @@ class FastObjective:
     def _read(
         self, model: CastPoi, table: PlaceTable, states: Tensor, layout: "_Layout", places: Tensor
     ) -> Tensor:
-        """What the reader says of places of every target, window by window. [R, C] -> [R, C]"""
-        asking = layout.learns.sum(dim=1).tolist()
-        terms = [
-            self._read_window(model, table.of(rows), states[window], layout, window, rows)
-            for window, rows in enumerate(torch.split(places + 1, asking))
-        ]
-        return torch.cat(terms)
-
-    def _read_window(
-        self,
-        model: CastPoi,
-        candidates: Tensor,
-        states: Tensor,
-        layout: "_Layout",
-        window: int,
-        rows: Tensor,
-    ) -> Tensor:
-        """What the reader says of the candidates of one window's targets.
-
-        [Q, C, D], [T, D], [Q, C] -> [Q, C]
+        """What the reader says of places of every target. [R, C] -> [R, C]
 
         Every target is read from the visits before it, the last `window` of them.
         """
         assert model.refinement is not None
-        asking = len(rows)
-        visited, at_us, is_real = (
-            self._prefixes(slots[window], asking)  # [Q, L]
-            for slots in (layout.windows.row, layout.at_us, layout.windows.is_real)
-        )
-        age_us = (at_us[:, -1:] - at_us).clamp(min=0)
-        buckets = model.distances(visited, rows)  # [Q, C, L]
+        rows = places + 1
+        buckets = model.distances(layout.read_row, rows)  # [R, C, L]
         term, _ = model.refinement.read(
-            candidates,
-            model.refinement.reader.remember_prefixes(states, asking),
-            model.refinement.bias(age_us, is_real, buckets),
+            table.of(rows),
+            model.refinement.reader.remember_prefixes(states, layout.read),
+            model.refinement.bias(layout.read_age_us, layout.is_read, buckets),
         )
         return term
-
-    def _prefixes(self, slots: Tensor, count: int) -> Tensor:
-        """The last slots before each of a window's last targets. [T] -> [Q, L]"""
-        length = self.model.window
-        return nn.functional.pad(slots, (length - 1, 0)).unfold(0, length, 1)[-count:]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,20 +281,29 @@ class _Layout:
     """The windows of a batch."""
 
     windows: Windows
-    at_us: Tensor
-    """Instant of the visit in each slot. [B, T]"""
     learns: Tensor
     """Whether the visit in a slot has a target. [B, T]"""
     visit: NDArray[np.int64]
     """Number of each visit that has a target. [R]"""
+    read: Tensor
+    """Slots that are read for a target, its own last, counted through all windows. [R, L]"""
+    is_read: Tensor
+    """Whether there is such a slot, and a visit in it. [R, L]"""
+    read_row: Tensor
+    """Row of the place visited in it. [R, L]"""
+    read_age_us: Tensor
+    """Microseconds from that visit to the last one. [R, L]"""
 
     def to(self, device: torch.device) -> "_Layout":
         """The same on another device."""
         return replace(
             self,
             windows=self.windows.to(device),
-            at_us=self.at_us.to(device),
             learns=self.learns.to(device),
+            read=self.read.to(device),
+            is_read=self.is_read.to(device),
+            read_row=self.read_row.to(device),
+            read_age_us=self.read_age_us.to(device),
         )
 
 
