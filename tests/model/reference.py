@@ -267,7 +267,10 @@ class Reference:
     def attend(
         self, name: str, asking: Vector, asked: list[Vector], biases: list[Vector]
     ) -> tuple[Vector, list[Vector]]:
-        """softmax(Q K^T / sqrt(d_h) + B) V, heads side by side, projected; and the weights."""
+        """softmax(Q K^T / sqrt(d_h) + B) V, heads side by side, projected; and the weights.
+
+        Where candidates may look away, the softmax has one more column, where nothing is found.
+        """
         size = self.config.width // self.config.heads
         query = self.linear(f"{name}.query", asking)
         keys = [self.linear(f"{name}.key", each) for each in asked]
@@ -280,7 +283,9 @@ class Reference:
                 for key, bias in zip(keys, biases[head], strict=True)
             ]
             weights = [math.exp(logit) for logit in logits]
-            weights = [weight / sum(weights) for weight in weights]
+            away = self.weights.get(f"{name}.away")
+            whole = sum(weights) + (0.0 if away is None else math.exp(away))
+            weights = [weight / whole for weight in weights]
             attention.append(weights)
             found += [
                 sum(weight * value[part][i] for weight, value in zip(weights, values, strict=True))

@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -11,23 +12,29 @@ from castpoi.model.backbone import MASKED, join_heads, split_heads
 HEADS = 2
 
 
-def asked() -> list[Tensor]:
+def asked(*, away: bool = False) -> list[Tensor]:
     """Queries, keys, values and biases of 3 histories, 4 candidates and 5 visits."""
     generator = torch.Generator().manual_seed(0)
-    shapes = [(3, 4, 6), (3, 5, 6), (3, 5, 6), (3, 4, 5)]
+    shapes = [(3, 4, 6), (3, 5, 6), (3, 5, 6), (3, 4, 5), *([()] if away else [])]
     given = [torch.randn(each, generator=generator, dtype=torch.float64) for each in shapes]
     given[3][0, :, :2] = MASKED
     return [each.requires_grad_() for each in given]
 
 
-def plainly(query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+def plainly(
+    query: Tensor, key: Tensor, value: Tensor, bias: Tensor, away: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     query, key, value = (split_heads(each, HEADS) for each in (query, key, value))
-    attention = (query @ key.mT + bias.unsqueeze(1)).softmax(dim=-1)
+    match = query @ key.mT + bias.unsqueeze(1)  # [B, H, C, T]
+    if away is not None:
+        match = torch.cat([match, away.expand(*match.shape[:-1], 1)], dim=-1)
+    attention = match.softmax(dim=-1)[..., : key.shape[2]]
     return join_heads(attention @ value), attention
 
 
-def test_candidates_find_and_learn_what_they_would_by_autograd() -> None:
-    given = asked()
+@pytest.mark.parametrize("away", [False, True])
+def test_candidates_find_and_learn_what_they_would_by_autograd(away: bool) -> None:
+    given = asked(away=away)
     found, attention = attend(*given, heads=HEADS)
     expected, looked = plainly(*given)
     torch.testing.assert_close(found, expected)

@@ -34,6 +34,7 @@ OUR_PARTS: dict[str, Any] = {
     "distance_gate": True,
     "revisit_features": "habits",
     "deep_revisits": True,
+    "looking_away": True,
 }
 
 
@@ -121,13 +122,25 @@ def test_the_terms_sum_to_the_score(preset: str) -> None:
 
 @BOTH
 def test_attention_sums_to_one_over_real_visits(preset: str) -> None:
-    model = trained_model(small_config(preset))
+    model = trained_model(small_config(preset, looking_away=False))
     found = terms(model, walk(12, seed=4), walk(2, seed=5))
     ones = torch.ones(2, 2, 2, PLACES)
     torch.testing.assert_close(found.attention.sum(dim=-1), ones)
     torch.testing.assert_close(found.attention_by_layer.sum(dim=-1), ones[:, :, 0])
     torch.testing.assert_close(found.attention_by_visit.sum(dim=-1), ones[0, :, 0])
     assert not found.attention[:, 1, :, :, :-2].any()  # the second history has two visits
+
+
+def test_a_candidate_that_may_look_away_gives_more_attention_the_nearer_all_visits_are() -> None:
+    model = trained_model(small_config("fast", looking_away=True))
+    assert model.refinement is not None
+    assert model.refinement.spatial_bias is not None
+    given = []
+    for everywhere in (-4.0, 4.0):  # all visits far, all visits near
+        model.refinement.spatial_bias.weight.data.fill_(everywhere)
+        given.append(terms(model, walk(12, seed=4)).attention.sum(dim=-1))
+    assert (given[0] < given[1]).all()
+    assert given[1].max() < 1
 
 
 @BOTH
@@ -276,6 +289,7 @@ def test_gradients_are_finite_where_a_history_is_empty(preset: str) -> None:
         ("spatial_bias", "refinement.spatial_bias."),
         ("revisit_gate", "revisit_gate."),
         ("distance_gate", "distance_gate."),
+        ("looking_away", tuple(f"refinement.reader.blocks.{n}.attention.away" for n in range(2))),
     ],
 )
 def test_an_ablation_removes_the_parameters_of_its_part_and_no_others(
@@ -288,12 +302,12 @@ def test_an_ablation_removes_the_parameters_of_its_part_and_no_others(
 
 
 @BOTH
-def test_our_own_parts_are_off_by_default_and_leave_the_papers_first_weights_as_they_are(
+def test_our_own_parts_leave_the_papers_first_weights_as_they_are(
     preset: str,
 ) -> None:
     """SHA-256 over names and bytes of all weights of a new model, as they were before our parts."""
     lat, lon = np.linspace(40, 41, 50), np.linspace(-74, -73, 50)
-    config = ModelConfig.preset(preset)
+    config = replace(ModelConfig.preset(preset), looking_away=False)
     plain = of_the_score(new_model(config=config, lat=lat, lon=lon, seed=3))
     digest = hashlib.sha256()
     for name in sorted(plain):

@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,23 +9,26 @@ from castpoi.errors import BadInput
 from castpoi.model.config import PRESETS, ModelConfig
 
 
-def test_the_presets_differ_only_where_the_letter_forbids_sharing_work() -> None:
+def test_fast_differs_from_the_paper_in_what_decisions_7_and_15_list_and_in_nothing_else() -> None:
     paper, fast = PRESETS["paper"].to_dict(), PRESETS["fast"].to_dict()
     differing = {name for name in paper if paper[name] != fast[name]}
     assert differing == {
         *("positions", "gamma_start", "spatial_start", "dropout"),
-        "reader_forecast",
+        *("looking_away", "reader_forecast"),
     }
 
 
-def test_the_default_is_the_fast_preset() -> None:
-    assert ModelConfig() == ModelConfig.preset("fast")
+def test_a_run_from_before_candidates_could_look_away_is_read_as_it_was_trained() -> None:
+    older = ModelConfig.preset("fast").to_dict()
+    del older["looking_away"]
+    assert ModelConfig.from_dict(older) == replace(ModelConfig.preset("fast"), looking_away=False)
 
 
 def test_next_is_fast_with_a_distance_gate_habits_and_deep_revisits_instead_of_the_reader() -> None:
     ours, fast = PRESETS["next"].to_dict(), PRESETS["fast"].to_dict()
     assert {name: ours[name] for name in ours if ours[name] != fast[name]} == {
         "candidate_conditioning": False,
+        "looking_away": False,
         "distance_gate": True,
         "revisit_features": "habits",
         "deep_revisits": True,

@@ -54,6 +54,14 @@ def test_another_preset_is_told_by_its_name() -> None:
     assert changes_of("castpoi", trained("paper")) == {"preset": "paper"}
 
 
+def test_a_run_from_before_candidates_could_look_away_is_a_variant_now() -> None:
+    old = trained("fast")
+    del old["config"]["model"]["looking_away"]
+    row = row_of_run("castpoi", changes_of("castpoi", old))
+    assert changes_of("castpoi-next", trained("next")) == {}
+    assert (row.name, row.label) == ("no-looking-away", "CaST-POI w/o looking away")
+
+
 def test_a_setting_that_came_later_makes_no_variant_of_an_older_run() -> None:
     old = trained("fast")
     del old["config"]["model"]["reader_forecast"]

@@ -87,7 +87,8 @@ class Terms:
     crowd: Tensor
     """[B, C]"""
     attention: Tensor
-    """Weight of each visit in each reader layer and head; sums to 1 over visits. [N, B, H, C, T]"""
+    """Weight of each visit in each reader layer and head; over visits they sum to 1, or to less
+    where candidates may look away. [N, B, H, C, T]"""
 
     @property
     def score(self) -> Tensor:

@@ -1,8 +1,8 @@
 """What a CaST-POI model is made of: sizes, windows, bucket edges, and a switch for every part.
 
 Three presets of the one model. `paper` is the published model to the letter. `fast`, the default,
-differs in three places so that work can be shared between the prefixes of a trajectory and so that
-the reader learns from the first step:
+differs in four places so that work can be shared between the prefixes of a trajectory, that the
+reader learns from the first step, and that it can tell what is near from what is far:
 
     positions      paper: one learned vector a slot of the left-padded window
                    fast:  one learned attention bias a relative offset, head and layer;
@@ -11,6 +11,8 @@ the reader learns from the first step:
                    fast:  gamma starts at 1 and the last layer of the head at 0
     spatial_start  paper: the bias of every distance starts at 0
                    fast:  it falls evenly from 1 (near) to -1 (far)
+    looking_away   paper: a candidate gives all of its attention to some visit
+                   fast:  it may look at none of them (docs/decisions, 15)
 
 Beside it stands a forecast of the reader, which is no part of the score (`forecast.py`).
 
@@ -101,6 +103,8 @@ class ModelConfig:
     revisit_gate: bool = True
     """Ablation: without it past visits to the candidate are not counted."""
 
+    looking_away: bool = False
+    """Beyond the paper: a candidate may look at no visit at all; see `reader.py`."""
     reader_forecast: bool = True
     """A cheap guess at what the reader says, for training and shortlists; never in the score."""
     revisit_features: RevisitFeatures = "paper"
@@ -274,7 +278,7 @@ PRESETS: Final[Mapping[str, ModelConfig]] = {
         reader_forecast=False,
         dropout=0.1,
     ),
-    "fast": ModelConfig(),
+    "fast": ModelConfig(looking_away=True),
     "next": ModelConfig(
         candidate_conditioning=False,
         revisit_features="habits",

@@ -9,11 +9,16 @@ city with far less work. Where the backbone knows the order of visits by relativ
 states do not tell which of them is the last; the reader then adds a learned vector to each, by how
 many visits ago it was. With absolute positions the states tell it themselves.
 
+A softmax over visits sees distances against one another only: a candidate that is near all visits
+looks at them as one that is far from all. If candidates may look away (`looking_away`, ours), how
+much of its attention a candidate gives at all tells the two apart.
+
 Shapes: B histories, C candidates, T slots, D width, H heads, Q prefixes, L window.
 """
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +26,8 @@ from torch import Tensor, nn
 from castpoi.model.attend import attend
 from castpoi.model.config import ModelConfig
 from castpoi.model.feed_forward import FeedForward
+
+_AWAY: Final = 2.5  # logit of looking away at the start: as much as twelve visits of no bias
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +51,7 @@ class CandidateAttention(nn.Module):
         self.key = nn.Linear(config.width, config.width, bias=False)
         self.value = nn.Linear(config.width, config.width)
         self.mix = nn.Linear(config.width, config.width)
+        self.away = nn.Parameter(torch.tensor(_AWAY)) if config.looking_away else None
 
     def remember(self, visits: Tensor, is_real: Tensor) -> Memory:
         """What visits answer; an empty history answers with zero. [B, T, D], [B, T] -> memory"""
@@ -60,7 +68,9 @@ class CandidateAttention(nn.Module):
         [B, C, D], memory of T visits, [B, C, T] -> [B, C, D], [B, H, C, T]
         """
         query = self.query(candidates)  # [B, C, D]
-        found, attention = attend(query, memory.key, memory.value, bias, heads=self.heads)
+        found, attention = attend(
+            query, memory.key, memory.value, bias, self.away, heads=self.heads
+        )
         mixed: Tensor = self.mix(found)
         return mixed, attention
 

@@ -284,9 +284,13 @@ class _Layer:
         block, forward = self.block, self.block.feed_forward
         match = memory.keys @ queries.view(self.heads, -1, queries.shape[1])  # [H, T, C]
         match.add_(bias)
-        match.sub_(match.amax(dim=1, keepdim=True)).exp_()
+        away, top = block.attention.away, match.amax(dim=1, keepdim=True)  # [H, 1, C]
+        top = top if away is None else torch.maximum(top, away)
+        whole = match.sub_(top).exp_().sum(dim=1, keepdim=True)
+        if away is not None:
+            whole.add_(away.sub(top).exp_())
         # softmax divides by the sum; to divide what is found is to divide fewer numbers
-        found = (memory.values @ match).div_(match.sum(dim=1, keepdim=True))  # [H, D / H, C]
+        found = (memory.values @ match).div_(whole)  # [H, D / H, C]
         reading = torch.addmm(reading, found.flatten(0, 1).mT, self.mix)  # [C, D]
         reading = block.attention_norm(reading.add_(block.attention.mix.bias))
         inner = torch.addmm(forward.widen.bias, reading, self.widen).relu_()  # [C, F]

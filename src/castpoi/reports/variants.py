@@ -10,20 +10,23 @@ from castpoi.training import config as training
 from castpoi.training.sequence_config import SequenceTrainingConfig
 
 _OF_NO_WEIGHT: Final = ("threads",)  # settings on which no number is meant to depend
+_LEFT_OUT: Final = {"looking_away": False}
+"""What runs were that do not tell a setting, where their preset is otherwise by now."""
 
 
 def changes_of(method: str, trained: Mapping[str, Any]) -> dict[str, str]:
     """What the manifest of a run says was set otherwise than in the method's own preset.
 
-    What the manifest does not tell is as in the preset: a setting that came later makes no variant
-    of an older run. Of methods that are neither ours nor baselines nothing is known.
+    What the manifest does not tell is as a run without it is read: a setting that came later makes
+    no variant of an older run, unless the preset has since come to change it. Of methods that are
+    neither ours nor baselines nothing is known.
     """
     presets = _presets(method)
     if not presets or "config" not in trained:
         return {}
     own = METHODS.named(method).default_preset
     assert own is not None
-    told = presets[own] | trained["config"].get("model", {})
+    told = presets[own] | _LEFT_OUT | trained["config"].get("model", {})
     told |= trained["config"].get("training", {}).get("settings", {})
     for name, settings in presets.items():  # another preset as it is has a short name
         if name != own and not _unlike(told, settings):
