@@ -92,7 +92,7 @@ def test_next_is_compared_with_castpoi_and_sasrec_and_its_parts_change_one_by_on
         {"distance_gate": "false"},
         {"revisit_features": "paper"},
         {"deep_revisits": "false"},
-        {"candidate_conditioning": "true"},
+        {"candidate_conditioning": "true", "looking_away": "true"},
     ]
 
 
