@@ -215,7 +215,7 @@ def test_suites_of_one_folder_add_up(village: CityFolder, tmp_path: Path) -> Non
 def test_only_one_suite_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
     with (
         alone_in(tmp_path),
-        pytest.raises(BadInput, match="another 'castpoi reproduce' is at work in"),
+        pytest.raises(BadInput, match="another castpoi command is at work in"),
         alone_in(tmp_path, patience_seconds=0),
     ):
         pass

@@ -1,4 +1,4 @@
-"""Runs what a suite lacks: several experiments side by side, and on when one of them fails."""
+"""Runs what a plan lacks: several experiments side by side, and on when one of them fails."""
 
 import os
 import time
@@ -14,7 +14,7 @@ from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.job import Job
 from castpoi.experiments.lock import alone_in
 from castpoi.experiments.plan import Planned
-from castpoi.experiments.record import SuiteRecord
+from castpoi.experiments.record import Record, SuiteRecord
 from castpoi.experiments.suite import Suite
 from castpoi.progress import Progress, Task, describe
 
@@ -61,10 +61,32 @@ def run_suite(
     progress: Progress,
     say: Callable[[str], None],
 ) -> list[Failure]:
-    """Run every experiment of the plan that is not there; the failures, in the order they came."""
+    """Run every experiment of a suite that is not there; the failures, in the order they came."""
+    return run_plan(
+        plan,
+        folder,
+        record=lambda: SuiteRecord(folder, suite, plan),
+        pace=pace,
+        progress=progress,
+        say=say,
+        name="suite",
+    )
+
+
+def run_plan(
+    plan: Sequence[Planned],
+    folder: SuiteFolder,
+    *,
+    record: Callable[[], Record],
+    pace: Pace,
+    progress: Progress,
+    say: Callable[[str], None],
+    name: str,
+) -> list[Failure]:
+    """Run all of a plan that is not there; the record is opened when nobody else writes to it."""
     _make(folder.root)
-    with alone_in(folder.root) as lock, progress.task("suite", total=len(plan)) as task:
-        runner = _Runner(suite, plan, folder, pace=pace, lock=lock, task=task, say=say)
+    with alone_in(folder.root) as lock, progress.task(name, total=len(plan)) as task:
+        runner = _Runner(plan, folder, record=record(), pace=pace, lock=lock, task=task, say=say)
         try:
             runner.run()
         finally:
@@ -86,10 +108,10 @@ class _Runner:
 
     def __init__(
         self,
-        suite: Suite,
         plan: Sequence[Planned],
         folder: SuiteFolder,
         *,
+        record: Record,
         pace: Pace,
         lock: int,
         task: Task,
@@ -101,7 +123,7 @@ class _Runner:
         self._all, self._over = len(plan), len(plan) - len(self._waiting)
         self._folder, self._pace, self._lock = folder, pace, lock
         self._task, self._say = task, say
-        self._record = SuiteRecord(folder, suite, plan)
+        self._record = record
         formers = map(Former.of, folder.proofs())
         self._estimator = Estimator(formers, threads=pace.threads_a_job)
         task.advance(self._over)
