@@ -1,9 +1,7 @@
 """`castpoi tune`, as a person, a failing trial and a power cut would use it."""
 
 import json
-import signal
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from castpoi.cli.tune import tune
 from castpoi.experiments import job
 from castpoi.files import read_json
 from tests.cities import CAFE
-from tests.cli.test_reproduce_journey import started
+from tests.cli.killed import killed_in_training
 from tests.conftest import CommandLine
 from tests.contract import odd_city
 from tests.experiments.stand_in import __file__ as stand_in
@@ -158,6 +156,24 @@ def test_a_folder_of_other_trials_is_refused(
     assert "holds trials with fingerprint" in ended.err
 
 
+_WRITTEN = [
+    line.split()[1:]
+    for page in ("baselines.md", "cli.md")
+    for line in (Path(__file__).parents[2] / "docs" / page).read_text().splitlines()
+    if line.startswith("castpoi tune ")
+]
+
+
+@pytest.mark.parametrize("line", _WRITTEN, ids=lambda line: line[3])
+def test_the_commands_of_the_docs_can_be_given(
+    castpoi: CommandLine, city: Path, line: list[str]
+) -> None:
+    given = [str(city) if word == "CITY" else word for word in line]
+    ended = castpoi(*given, "--dry-run", "--json")
+    assert ended.code == 0, ended.err
+    assert ended.json["to_run"] == len(ended.json["trials"]) > 1
+
+
 def test_the_words_of_tune_are_a_contract() -> None:
     options = {option for one in tune.params for option in one.opts}
     assert options >= {
@@ -176,13 +192,7 @@ def test_a_tune_that_was_killed_goes_on_where_it_was(
     out = tmp_path / "out"
     asked = words(city, out, "--try", "dropout=0.2", "--set", "epochs=60", "--set", "patience=60",
                   *TINY)  # fmt: skip
-    process = started(*asked)
-    state = out / "runs" / "village" / "dropout=0.2" / "42.training" / "checkpoint.json"
-    deadline = time.monotonic() + 240
-    while not state.is_file() and time.monotonic() < deadline and process.poll() is None:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    killed_in_training(out / "runs" / "village" / "dropout=0.2" / "42", *asked)
     again = castpoi(*asked, "--json")
     assert again.code == 0, again.err
     (trial,) = again.json["trials"]

@@ -16,9 +16,9 @@ from castpoi.experiments.experiment import CityFolder
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.job import commands_of
 from castpoi.experiments.plan import plan_of
-from castpoi.experiments.runner import Failure, Pace
-from castpoi.experiments.tune import Tune, run_tune, tune_of
-from castpoi.experiments.tune_record import Frame, check_frame, read_tune
+from castpoi.experiments.runner import Failure, Pace, run_plan
+from castpoi.experiments.tune import Tune, tune_of
+from castpoi.experiments.tune_record import Frame, TuneRecord, check_frame, read_tune
 from castpoi.files import read_json
 from castpoi.progress import SILENCE
 from castpoi.training.train import workshop_of
@@ -52,11 +52,17 @@ class Bench:
         return Tune(frame=self.frame, trials=trials)
 
     def run(self, trials: Sequence[Mapping[str, str]], *, any_code: bool = False) -> list[Failure]:
-        tune = self.tune(trials)
-        plan = plan_of(tune.experiments, self.folder, any_code=any_code)
-        pace = Pace(threads=1, any_code=any_code)
+        plan = plan_of(self.tune(trials).experiments, self.folder, any_code=any_code)
         self.told.clear()
-        return run_tune(tune, plan, self.folder, pace=pace, progress=SILENCE, say=self.told.append)
+        return run_plan(
+            plan,
+            self.folder,
+            record=lambda: TuneRecord(self.folder, self.frame, plan, any_code=any_code),
+            pace=Pace(threads=1, any_code=any_code),
+            progress=SILENCE,
+            say=self.told.append,
+            name="trials",
+        )
 
     def trials(self, *parts: str) -> list[Any]:
         trials = read_tune(self.folder)["trials"]

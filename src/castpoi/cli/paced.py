@@ -1,9 +1,16 @@
-"""Options of commands that run many experiments: how many at once, on how many cores, or none."""
+"""Commands that run many experiments: how many at once, on how many cores, and how it is shown."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
+
+from castpoi.cli.console import Console
+from castpoi.experiments.folder import SuiteFolder
+from castpoi.experiments.plan import Planned
+from castpoi.experiments.record import Record
+from castpoi.experiments.runner import Failure, Pace, run_plan
+from castpoi.training.trainer import say_nothing
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -39,3 +46,25 @@ def paced(noun: str) -> Callable[[Command], Command]:
         return command
 
     return wrapped
+
+
+def run_shown(
+    console: Console,
+    plan: Sequence[Planned],
+    folder: SuiteFolder,
+    pace: Pace,
+    *,
+    record: Callable[[], Record],
+    name: str,
+) -> list[Failure]:
+    """Run what a plan lacks, with a bar and a remark for each experiment; what failed."""
+    with console.progress(tells_remaining=False) as progress:
+        return run_plan(
+            plan,
+            folder,
+            record=record,
+            pace=pace,
+            progress=progress,
+            say=say_nothing if console.quiet else console.note,
+            name=name,
+        )

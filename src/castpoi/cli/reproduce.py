@@ -5,15 +5,15 @@ from pathlib import Path
 import click
 
 from castpoi.cli.console import Console, speaks
-from castpoi.cli.paced import paced
+from castpoi.cli.paced import paced, run_shown
 from castpoi.cli.several import TakesSeveral
 from castpoi.cli.suite_tables import show_outcome, show_plan
 from castpoi.experiments.experiment import CityFolder, experiments_of
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.plan import plan_of
-from castpoi.experiments.runner import Pace, cores, run_suite
+from castpoi.experiments.record import SuiteRecord
+from castpoi.experiments.runner import Pace, cores
 from castpoi.experiments.suite_file import read_suite, suite_names
-from castpoi.training.trainer import say_nothing
 
 
 def _is_numbers(word: str) -> bool:
@@ -80,15 +80,14 @@ def reproduce(
     if dry_run:
         show_plan(console, plan, folder, pace, about={"suite": suite.name})
         return
-    with console.progress(tells_remaining=False) as progress:
-        failures = run_suite(
-            suite,
-            plan,
-            folder,
-            pace=pace,
-            progress=progress,
-            say=say_nothing if console.quiet else console.note,
-        )
+    failures = run_shown(
+        console,
+        plan,
+        folder,
+        pace,
+        record=lambda: SuiteRecord(folder, suite, plan),
+        name="suite",
+    )
     show_outcome(console, suite, plan, folder, failures)
     if failures:
         click.get_current_context().exit(1)

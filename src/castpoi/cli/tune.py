@@ -6,7 +6,7 @@ import click
 
 from castpoi.cli.console import Console, speaks
 from castpoi.cli.method_list import method_list
-from castpoi.cli.paced import paced
+from castpoi.cli.paced import paced, run_shown
 from castpoi.cli.suite_tables import show_plan
 from castpoi.cli.tune_tables import show_trials
 from castpoi.experiments.experiment import CityFolder
@@ -15,7 +15,6 @@ from castpoi.experiments.plan import plan_of
 from castpoi.experiments.runner import Pace, cores
 from castpoi.experiments.suite import DEFAULT_SEEDS
 from castpoi.methods import METHODS
-from castpoi.training.trainer import say_nothing
 
 _LEARNED = [method for method in METHODS if method.needs_training]
 
@@ -81,8 +80,8 @@ def tune(
     where it was. A trial that fails does not stop the others.
     """
     from castpoi.experiments.trials import tried_of
-    from castpoi.experiments.tune import run_tune, tune_of
-    from castpoi.experiments.tune_record import check_frame
+    from castpoi.experiments.tune import tune_of
+    from castpoi.experiments.tune_record import TuneRecord, check_frame
     from castpoi.training.settings import pairs_of
 
     asked = tune_of(
@@ -101,15 +100,14 @@ def tune(
     if dry_run:
         show_plan(console, plan, folder, pace, about=asked.frame.to_dict(), noun="trials")
         return
-    with console.progress(tells_remaining=False) as progress:
-        failures = run_tune(
-            asked,
-            plan,
-            folder,
-            pace=pace,
-            progress=progress,
-            say=say_nothing if console.quiet else console.note,
-        )
+    failures = run_shown(
+        console,
+        plan,
+        folder,
+        pace,
+        record=lambda: TuneRecord(folder, asked.frame, plan, any_code=any_code),
+        name="trials",
+    )
     show_trials(console, asked, plan, folder, failures)
     if failures:
         click.get_current_context().exit(1)

@@ -4,7 +4,7 @@ The states are told, not trusted: whether a result is there is decided by its ke
 """
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, Protocol
 
 from castpoi.experiments.experiment import Experiment
@@ -22,15 +22,11 @@ _FILE: Final = "suite.json"
 class Record(Protocol):
     """Someone who notes how experiments stand."""
 
-    def note(
-        self,
-        experiment: Experiment,
-        state: State,
-        *,
-        why: str = "",
-        proof: dict[str, Any] | None = None,
-    ) -> None:
-        """Say how an experiment stands; `proof` tells how one that is done came about."""
+    def note(self, experiment: Experiment, state: State, why: str = "") -> None:
+        """Say how an experiment stands that is not done."""
+
+    def note_done(self, experiment: Experiment, proof: Mapping[str, Any]) -> None:
+        """Say that an experiment is done, and how it came about."""
 
 
 class SuiteRecord:
@@ -51,17 +47,16 @@ class SuiteRecord:
             self._add(planned)
         self._save()
 
-    def note(
-        self,
-        experiment: Experiment,
-        state: State,
-        *,
-        why: str = "",
-        proof: dict[str, Any] | None = None,
-    ) -> None:
-        """Say how an experiment stands."""
-        entry = self._content["experiments"][experiment.name]
-        entry |= {"state": state, "why": why, **_from_proof(proof or {})}
+    def note(self, experiment: Experiment, state: State, why: str = "") -> None:
+        """Say how an experiment stands that is not done."""
+        self._change(experiment, state=state, why=why, **_from_proof({}))
+
+    def note_done(self, experiment: Experiment, proof: Mapping[str, Any]) -> None:
+        """Say that an experiment is done, and how it came about."""
+        self._change(experiment, state="done", why="", **_from_proof(proof))
+
+    def _change(self, experiment: Experiment, **entries: object) -> None:
+        self._content["experiments"][experiment.name] |= entries
         self._save()
 
     def _add(self, planned: Planned) -> None:
@@ -87,5 +82,5 @@ class SuiteRecord:
         write_json(self._path, self._content)
 
 
-def _from_proof(proof: dict[str, Any]) -> dict[str, Any]:
+def _from_proof(proof: Mapping[str, Any]) -> dict[str, Any]:
     return {"seconds": proof.get("seconds"), "key": proof.get("key")}

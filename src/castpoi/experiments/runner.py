@@ -14,8 +14,7 @@ from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.job import Job
 from castpoi.experiments.lock import alone_in
 from castpoi.experiments.plan import Planned
-from castpoi.experiments.record import Record, SuiteRecord
-from castpoi.experiments.suite import Suite
+from castpoi.experiments.record import Record
 from castpoi.progress import Progress, Task, describe
 
 _LOOK_EVERY_SECONDS: Final = 0.1
@@ -52,27 +51,6 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def run_suite(
-    suite: Suite,
-    plan: Sequence[Planned],
-    folder: SuiteFolder,
-    *,
-    pace: Pace,
-    progress: Progress,
-    say: Callable[[str], None],
-) -> list[Failure]:
-    """Run every experiment of a suite that is not there; the failures, in the order they came."""
-    return run_plan(
-        plan,
-        folder,
-        record=lambda: SuiteRecord(folder, suite, plan),
-        pace=pace,
-        progress=progress,
-        say=say,
-        name="suite",
-    )
-
-
 def run_plan(
     plan: Sequence[Planned],
     folder: SuiteFolder,
@@ -83,7 +61,10 @@ def run_plan(
     say: Callable[[str], None],
     name: str,
 ) -> list[Failure]:
-    """Run all of a plan that is not there; the record is opened when nobody else writes to it."""
+    """Run all of a plan that is not there; the failures, in the order they came.
+
+    The record is opened when nobody else can write to it; `name` is that of the progress bar.
+    """
     _make(folder.root)
     with alone_in(folder.root) as lock, progress.task(name, total=len(plan)) as task:
         runner = _Runner(plan, folder, record=record(), pace=pace, lock=lock, task=task, say=say)
@@ -143,7 +124,7 @@ class _Runner:
         """End what is under way; the next command goes on from there."""
         for job in self._under_way:
             job.stop()
-            self._record.note(job.experiment, "waiting", why="interrupted")
+            self._record.note(job.experiment, "waiting", "interrupted")
 
     def _start(self, experiment: Experiment) -> None:
         try:
@@ -172,14 +153,14 @@ class _Runner:
             return
         self._count()
         self._estimator.learn(Former.of(proof))
-        self._record.note(job.experiment, "done", proof=proof)
+        self._record.note_done(job.experiment, proof)
         took = duration_words(proof["seconds"])
         self._say(f"{job.experiment.name} is done ({took}); {self._words()}")
 
     def _fail(self, experiment: Experiment, problem: str) -> None:
         self._count()
         self.failures.append(Failure(experiment, problem))
-        self._record.note(experiment, "failed", why=problem)
+        self._record.note(experiment, "failed", problem)
         self._say(f"{experiment.name} FAILED: {problem}; {self._words()}")
 
     def _count(self) -> None:

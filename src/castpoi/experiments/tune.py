@@ -4,7 +4,7 @@ A trial is trained and nothing more: the test part is never ranked, so whoever c
 has not looked at what the choice will be judged by.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,14 +12,10 @@ from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.errors import BadInput, TooFewCheckins
 from castpoi.experiments.experiment import CityFolder, Experiment
-from castpoi.experiments.folder import SuiteFolder
-from castpoi.experiments.plan import Planned
-from castpoi.experiments.runner import Failure, Pace, run_plan
 from castpoi.experiments.trials import Tried, trial_name, trials_of
-from castpoi.experiments.tune_record import Frame, TuneRecord
+from castpoi.experiments.tune_record import Frame
 from castpoi.methods import METHODS, Method
 from castpoi.outline import ABLATION, Row
-from castpoi.progress import Progress
 from castpoi.training.configs import configs_for
 
 _SELECT_BY: Final = "select_by"
@@ -77,27 +73,6 @@ def tune_of(
         metric=plans[0].select_by,  # the same in all, since it is not tried
     )
     return Tune(frame=frame, trials=trials)
-
-
-def run_tune(
-    tune: Tune,
-    plan: Sequence[Planned],
-    folder: SuiteFolder,
-    *,
-    pace: Pace,
-    progress: Progress,
-    say: Callable[[str], None],
-) -> list[Failure]:
-    """Train every trial that is not there; the failures, in the order they came."""
-    return run_plan(
-        plan,
-        folder,
-        record=lambda: TuneRecord(folder, tune.frame, plan, any_code=pace.any_code),
-        pace=pace,
-        progress=progress,
-        say=say,
-        name="trials",
-    )
 
 
 def _preset(method: Method, preset: str | None) -> str:

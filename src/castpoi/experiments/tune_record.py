@@ -95,19 +95,14 @@ class TuneRecord:
             self._add(planned)
         self._save()
 
-    def note(
-        self,
-        experiment: Experiment,
-        state: State,
-        *,
-        why: str = "",
-        proof: dict[str, Any] | None = None,
-    ) -> None:
-        """Say how a trial stands."""
-        trial = self._trials[experiment.row.name]
-        trial |= {"state": state, "why": why}
-        if proof is not None:
-            trial |= self._outcome(experiment, proof)
+    def note(self, experiment: Experiment, state: State, why: str = "") -> None:
+        """Say how a trial stands that is not done."""
+        self._trials[experiment.row.name] |= {"state": state, "why": why}
+        self._save()
+
+    def note_done(self, experiment: Experiment, proof: Mapping[str, Any]) -> None:
+        """Say that a trial is done, and what its training tells."""
+        self._trials[experiment.row.name] |= self._outcome(experiment, proof)
         self._save()
 
     def _add(self, planned: Planned) -> None:
@@ -118,7 +113,7 @@ class TuneRecord:
             "settings": {
                 name: value for name, value in experiment.row.settings.items() if name not in fixed
             },
-            "state": DONE if planned.is_there else "waiting",
+            "state": "waiting",
             "why": planned.why,
             **_NEVER_DONE,
         }
@@ -134,10 +129,12 @@ class TuneRecord:
         return {**trial, "state": DONE if is_ours else OUTDATED}
 
     def _outcome(self, experiment: Experiment, proof: Mapping[str, Any]) -> dict[str, Any]:
-        """What a training tells of its best epoch."""
+        """What the training of a trial that is done tells of its best epoch."""
         papers = self._folder.papers(experiment)
         training = read_json(papers / "config.json")["training"]
         return {
+            "state": DONE,
+            "why": "",
             **{name: training[name] for name in ("validation", "best_epoch", "epochs")},
             "seconds": proof["seconds"],
             "commit": read_json(papers / "manifest.json")["commit"],
