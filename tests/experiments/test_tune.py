@@ -149,6 +149,12 @@ def test_a_failing_trial_does_not_stop_the_others_and_is_tried_again(bench: Benc
     assert bench.trials("state") == [("done",), ("waiting",)]
 
 
+def test_a_city_prepared_anew_on_the_way_is_told(bench: Bench) -> None:
+    bench.frame = replace(bench.frame, city=replace(bench.frame.city, fingerprint="earlier"))
+    (failure,) = bench.run(dropouts("0.5"))
+    assert "was prepared anew while village/dropout=0.5/1 was under way" in failure.problem
+
+
 def test_where_all_fail_nothing_is_best(bench: Bench) -> None:
     bench.run([{"crash": "true"}])
     assert read_tune(bench.folder)["best"] is None
