@@ -2,10 +2,8 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 from castpoi.cli.reproduce import reproduce
 from castpoi.evaluation.result import Result
 from castpoi.files import read_json
+from tests.cli.killed import killed_in_training
 from tests.conftest import CommandLine
 from tests.contract import odd_city
 from tests.training.small import TINY
@@ -60,15 +59,6 @@ def city(tmp_path: Path) -> Path:
 def suite(folder: Path, *parts: str) -> Path:
     (folder / "own.toml").write_text("".join(parts))
     return folder / "own.toml"
-
-
-def started(*words: object) -> "subprocess.Popen[bytes]":
-    """A castpoi command in a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "castpoi.cli.main", *map(str, words)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
 
 
 def test_a_plan_is_shown_and_nothing_is_written(
@@ -178,13 +168,7 @@ def test_a_suite_that_was_killed_goes_on_where_it_was(
     out, own = tmp_path / "out", suite(tmp_path, COUNTED, LEARNED)
     words = ["reproduce", city, "--suite", own, "--only", "recent", "learned", "--seeds", 5,
              "--threads", 1, "--out", out]  # fmt: skip
-    process = started(*words)
-    state = out / "runs" / "village" / "learned" / "5.training" / "checkpoint.json"
-    deadline = time.monotonic() + 240
-    while not state.is_file() and time.monotonic() < deadline and process.poll() is None:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    killed_in_training(out / "runs" / "village" / "learned" / "5", *words)
     assert not (out / "village" / "learned").exists()
     counted = (out / "village" / "recent" / "0" / "manifest.json").read_bytes()
     again = castpoi(*words, "--json")

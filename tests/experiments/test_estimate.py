@@ -59,6 +59,19 @@ def test_without_measurements_the_rates_of_castpoi_tell(village: CityFolder) -> 
     assert (rough.seconds, rough.source) == (plain.seconds, "rough rates")
 
 
+def test_other_settings_on_the_same_city_tell_more_than_rough_rates(village: CityFolder) -> None:
+    wide = replace(ROW, settings={"width": "256"})
+    narrow = Experiment(city=village, row=replace(ROW, settings={"width": "64"}), seed=3)
+    estimator = Estimator([former(village, 100.0, row=wide)], threads=2)
+    assert estimator.estimate(narrow) == Estimate(100.0, "other settings")
+    plain = Experiment(city=village, row=ROW, seed=3)
+    assert estimator.estimate(plain).source == "rates"
+    town = replace(village, fingerprint="town")
+    assert estimator.estimate(replace(narrow, city=town)).source == "rough rates"
+    paper = replace(narrow, row=replace(narrow.row, preset="paper"))
+    assert estimator.estimate(paper).source == "rough rates"
+
+
 def test_counting_takes_seconds_and_what_nobody_knows_is_not_known(village: CityFolder) -> None:
     estimator = Estimator([], threads=2)
     counted = replace(ROW, method="revisit", preset=None)

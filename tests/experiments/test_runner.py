@@ -15,7 +15,8 @@ from castpoi.experiments.experiment import CityFolder, experiments_of
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.lock import alone_in
 from castpoi.experiments.plan import plan_of
-from castpoi.experiments.runner import Failure, Pace, run_suite
+from castpoi.experiments.record import SuiteRecord
+from castpoi.experiments.runner import Failure, Pace, run_plan
 from castpoi.experiments.suite import Suite
 from castpoi.files import read_json
 from castpoi.outline import Row, TableOutline
@@ -54,13 +55,14 @@ class Bench:
     def run(self, **pace: Any) -> list[Failure]:
         experiments = experiments_of(self.suite, [self.village], self.suite.seeds)
         plan = plan_of(experiments, self.folder, any_code=pace.get("any_code", False))
-        return run_suite(
-            self.suite,
+        return run_plan(
             plan,
             self.folder,
+            record=lambda: SuiteRecord(self.folder, self.suite, plan),
             pace=Pace(threads=pace.pop("threads", 2), **pace),
             progress=SILENCE,
             say=self.say,
+            name="suite",
         )
 
     def states(self) -> dict[str, str]:
@@ -215,7 +217,7 @@ def test_suites_of_one_folder_add_up(village: CityFolder, tmp_path: Path) -> Non
 def test_only_one_suite_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
     with (
         alone_in(tmp_path),
-        pytest.raises(BadInput, match="another 'castpoi reproduce' is at work in"),
+        pytest.raises(BadInput, match="another castpoi command is at work in"),
         alone_in(tmp_path, patience_seconds=0),
     ):
         pass

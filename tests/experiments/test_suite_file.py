@@ -39,6 +39,25 @@ def test_the_main_table_holds_seven_baselines_a_heuristic_and_ours() -> None:
     )  # fmt: skip
 
 
+def test_tuned_is_the_main_table_with_tuned_baselines_and_two_references() -> None:
+    (table,) = read_suite("tuned").tables
+    (main,) = read_suite("main").tables
+    of_main = {row.method: row for row in main.rows}
+    baselines = {row.method: row for row in table.rows if row.role == "baseline"}
+    assert baselines.keys() == {
+        *(method for method, row in of_main.items() if row.role == "baseline"),
+        "esasrec", "target-attention",
+    }  # fmt: skip
+    assert {row.preset for row in baselines.values()} == {"tuned", "fast"}
+    for row in table.rows:
+        if row.preset == "tuned":
+            assert row.name == f"{row.method}-tuned"  # never the folder of the paper's
+            assert row.label.endswith("(tuned)")
+        elif row.method in of_main:
+            assert row == of_main[row.method]  # one run serves both
+    assert table.families == main.families
+
+
 def test_the_ablation_takes_away_one_part_at_a_time() -> None:
     (table,) = read_suite("ablation").tables
     taken = [dict(row.settings) for row in table.rows]

@@ -1,14 +1,13 @@
 """`castpoi compare`: results side by side, the best of every column marked."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 import click
-from rich.console import Console as RichConsole
 
-from castpoi.cli.console import Console, speaks
+from castpoi.cli.console import Console, speaks, width_of
 from castpoi.evaluation.compare import (
     ComparedMethod,
     Comparison,
@@ -61,11 +60,8 @@ def as_json(comparison: Comparison) -> dict[str, object]:
 def show_comparison(console: Console, comparison: Comparison) -> None:
     """Print the table in percent, as many metrics as there is room for."""
     wide = _cells(comparison, METRICS)
-    room = _width(wide)
-    if not console.out.is_terminal:  # a file has no edge to wrap at
-        out = RichConsole(soft_wrap=True, highlight=False, width=max(room, console.out.width))
-        console = replace(console, out=out)
-    fits = room <= console.out.width
+    console = console.with_room_for(wide)
+    fits = width_of(wide) <= console.out.width
     header, *rows = wide if fits else _cells(comparison, _NARROW)
     known = ", the moment of each told" if comparison.known_time else ""
     title = f"{comparison.n:,} targets of the {comparison.part} part{known}, in percent"
@@ -108,8 +104,3 @@ def _cell(spread: Spread) -> str:
         return "-"
     mean = f"{100 * spread.mean:.2f}"
     return mean if spread.std is None else f"{mean} ± {100 * spread.std:.2f}"
-
-
-def _width(cells: Sequence[Sequence[str]]) -> int:
-    """Characters a table needs: a column is as wide as its widest cell, plus rules and blanks."""
-    return sum(max(map(len, column)) + 3 for column in zip(*cells, strict=True)) + 1

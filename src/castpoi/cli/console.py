@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any
 
@@ -68,6 +68,13 @@ class Console:
         for row in rows:
             table.add_row(*(cell.replace("[", r"\[") for cell in row))
         self.out.print(table, soft_wrap=False)
+
+    def with_room_for(self, cells: Sequence[Sequence[str]]) -> "Console":
+        """This console; where it writes to a file, which has no edge, wide enough for a table."""
+        if self.out.is_terminal:
+            return self
+        width = max(width_of(cells), self.out.width)
+        return replace(self, out=RichConsole(soft_wrap=True, highlight=False, width=width))
 
     def result(self, content: dict[str, Any]) -> None:
         """The one JSON object of `--json`; nothing otherwise."""
@@ -135,6 +142,11 @@ def speaks(command: Callable[..., None]) -> Callable[..., None]:
         command(Console(as_json=as_json, quiet=quiet), *arguments, **options)
 
     return wrapped
+
+
+def width_of(cells: Sequence[Sequence[str]]) -> int:
+    """Characters a table needs: a column is as wide as its widest cell, plus rules and blanks."""
+    return sum(max(map(len, column)) + 3 for column in zip(*cells, strict=True)) + 1
 
 
 def wants(flag: str, arguments: Sequence[str] | None = None) -> bool:

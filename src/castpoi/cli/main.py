@@ -26,6 +26,7 @@ VERBS = {
     "evaluate": ("castpoi.cli.evaluate", "Rank every test target and write a result."),
     "compare": ("castpoi.cli.compare", "Print results side by side."),
     "reproduce": ("castpoi.cli.reproduce", "Run all that a suite of experiments lacks."),
+    "tune": ("castpoi.cli.tune", "Try settings of a method, judged by validation alone."),
     "report": ("castpoi.cli.report", "One page, tables and figures about many results."),
     "recommend": ("castpoi.cli.recommend", "Where next, and why: for a user or a history."),
     "serve": ("castpoi.cli.serve", "Serve a run's recommendations over HTTP."),

@@ -5,14 +5,15 @@ from pathlib import Path
 import click
 
 from castpoi.cli.console import Console, speaks
+from castpoi.cli.paced import paced, run_shown
 from castpoi.cli.several import TakesSeveral
 from castpoi.cli.suite_tables import show_outcome, show_plan
 from castpoi.experiments.experiment import CityFolder, experiments_of
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.plan import plan_of
-from castpoi.experiments.runner import Pace, cores, run_suite
+from castpoi.experiments.record import SuiteRecord
+from castpoi.experiments.runner import Pace, cores
 from castpoi.experiments.suite_file import read_suite, suite_names
-from castpoi.training.trainer import say_nothing
 
 
 def _is_numbers(word: str) -> bool:
@@ -41,23 +42,8 @@ def _is_value(word: str) -> bool:
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for all of it.")
 @click.option("--only", multiple=True, metavar="ROW...", help="Only these rows; CITY comes first.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Experiments side by side.",
-)
-@click.option(
-    "--threads",
-    type=click.IntRange(min=1),
-    help="Cores to share among the jobs; all unless told otherwise.",
-)
-@click.option("--dry-run", is_flag=True, help="List the experiments and their time; run none.")
+@paced("experiments")
 @click.option("--keep-runs", is_flag=True, help="Keep the trained weights.")
-@click.option(
-    "--any-code", is_flag=True, help="Count results that another version of the code has made."
-)
 @speaks
 def reproduce(
     console: Console,
@@ -92,17 +78,16 @@ def reproduce(
     plan = plan_of(experiments, folder, any_code=any_code)
     pace = Pace(jobs=jobs, threads=threads or cores(), keep_runs=keep_runs, any_code=any_code)
     if dry_run:
-        show_plan(console, suite, plan, folder, pace)
+        show_plan(console, plan, folder, pace, about={"suite": suite.name})
         return
-    with console.progress(tells_remaining=False) as progress:
-        failures = run_suite(
-            suite,
-            plan,
-            folder,
-            pace=pace,
-            progress=progress,
-            say=say_nothing if console.quiet else console.note,
-        )
+    failures = run_shown(
+        console,
+        plan,
+        folder,
+        pace,
+        record=lambda: SuiteRecord(folder, suite, plan),
+        name="suite",
+    )
     show_outcome(console, suite, plan, folder, failures)
     if failures:
         click.get_current_context().exit(1)

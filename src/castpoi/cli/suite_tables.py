@@ -1,6 +1,6 @@
 """What `castpoi reproduce` shows: the plan of a suite, and what came of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,13 @@ from castpoi.experiments.suite import Suite
 
 
 def show_plan(
-    console: Console, suite: Suite, plan: Sequence[Planned], folder: SuiteFolder, pace: Pace
+    console: Console,
+    plan: Sequence[Planned],
+    folder: SuiteFolder,
+    pace: Pace,
+    *,
+    about: Mapping[str, Any],
+    noun: str = "experiments",
 ) -> None:
     """List the experiments with what is there and how long the others may take."""
     estimator = Estimator(map(Former.of, folder.proofs()), threads=pace.threads_a_job)
@@ -25,7 +31,7 @@ def show_plan(
     to_run = [guess for each, guess in guessed if not each.is_there]
     left = remaining(to_run, [], jobs=pace.jobs)
     console.table(
-        ["experiment", "state", "time from", "time"],
+        [noun.removesuffix("s"), "state", "time from", "time"],
         [
             [each.experiment.name, each.why or "there", guess.source, _time(guess)]
             for each, guess in guessed
@@ -33,12 +39,12 @@ def show_plan(
         left=3,
     )
     words = f": {left.words} on {pace.threads} cores" if to_run else ""
-    console.say(f"{len(to_run)} of {len(plan)} experiments are to be run{words}.")
+    console.say(f"{len(to_run)} of {len(plan)} {noun} are to be run{words}.")
     console.result(
         {
-            "suite": suite.name,
+            **about,
             "out": str(folder.root),
-            "experiments": [
+            noun: [
                 {**_named(each.experiment), "why": each.why, **_seconds(guess)}
                 for each, guess in guessed
             ],
@@ -64,25 +70,34 @@ def show_outcome(
     for city, comparison in comparisons.items():
         console.say(f"{city}:")
         show_comparison(console, comparison)
-    for failure in failures:
-        console.say(f"FAILED {failure.experiment.name}: {failure.problem}")
-        console.say(f"       its log: {folder.log(failure.experiment)}")
+    show_failures(console, failures, folder)
     console.say(
         f"{suite.name}: {len(done) - were_there} done now, {were_there} there before, "
         f"{len(failures)} failed. All is in {folder.root}"
         + ("; the same command tries the failed ones again." if failures else ".")
     )
-    content: dict[str, Any] = {
+    content = {
         "suite": suite.name,
         "out": str(folder.root),
         "done": [_named(each) for each in done],
         "there_before": were_there,
-        "failed": [_told(failure, folder) for failure in failures],
+        "failed": [told(failure, folder) for failure in failures],
         "cities": {city: as_json(comparison) for city, comparison in comparisons.items()},
     }
-    if failures:
-        content["error"] = f"{len(failures)} experiments failed: {', '.join(sorted(failed))}"
-    console.result(content)
+    console.result(content | error_of(failures))
+
+
+def show_failures(console: Console, failures: Sequence[Failure], folder: SuiteFolder) -> None:
+    """Name what failed, why, and where its log is."""
+    for failure in failures:
+        console.say(f"FAILED {failure.experiment.name}: {failure.problem}")
+        console.say(f"       its log: {folder.log(failure.experiment)}")
+
+
+def error_of(failures: Sequence[Failure], noun: str = "experiments") -> dict[str, str]:
+    """The error of a JSON object; nothing where nothing failed."""
+    names = ", ".join(sorted(failure.experiment.name for failure in failures))
+    return {"error": f"{len(failures)} {noun} failed: {names}"} if failures else {}
 
 
 def _comparisons(done: Sequence[Experiment], folder: SuiteFolder) -> dict[str, Comparison]:
@@ -107,7 +122,8 @@ def _seconds(guess: Estimate) -> dict[str, object]:
     return {"seconds": guess.seconds, "source": guess.source}
 
 
-def _told(failure: Failure, folder: SuiteFolder) -> dict[str, object]:
+def told(failure: Failure, folder: SuiteFolder) -> dict[str, object]:
+    """A failure in JSON's words."""
     log = str(folder.log(failure.experiment))
     return {**_named(failure.experiment), "problem": failure.problem, "log": log}
 

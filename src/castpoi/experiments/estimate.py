@@ -15,6 +15,8 @@ _COUNTING_SECONDS: Final = 3.0
 """The start of a process and a count; results/nyc shows that ranking takes less than a second."""
 _LEAST_LEFT: Final = 0.05
 """An experiment that has used up its estimate still needs this share of it."""
+_ROUGH: Final = "rough rates"
+_NOBODY: Final = "not known"
 
 
 @dataclass(frozen=True)
@@ -24,8 +26,13 @@ class Estimate:
     seconds: float | None
     source: str
 
+    @property
+    def is_rough(self) -> bool:
+        """Whether nobody has measured these very settings, or anything at all."""
+        return self.source in (_ROUGH, _NOBODY)
 
-NOT_KNOWN: Final = Estimate(None, "not known")
+
+NOT_KNOWN: Final = Estimate(None, _NOBODY)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +44,12 @@ class Former:
     train_checkins: int
     threads: int
     seconds: float
+
+    def is_kin_of(self, experiment: Experiment) -> bool:
+        """Whether it was on the same city, with the same method and preset."""
+        row = experiment.row
+        same_start = self.recipe[:2] == (row.method, row.preset)
+        return same_start and self.fingerprint == experiment.city.fingerprint
 
     @classmethod
     def of(cls, proof: Mapping[str, Any]) -> "Former":
@@ -72,7 +85,9 @@ class Estimator:
             return self._from(same_row, experiment, "other cities")
         if not experiment.needs_training:
             return Estimate(_COUNTING_SECONDS, "counting")
-        return self._from_rates(experiment)
+        guess = self._from_rates(experiment)
+        kin = [each for each in self._formers if each.is_kin_of(experiment)]
+        return self._from(kin, experiment, "other settings") if kin and guess.is_rough else guess
 
     def _from(self, formers: Sequence[Former], experiment: Experiment, source: str) -> Estimate:
         """By check-ins and cores, which is exact for the same city on the same cores."""
@@ -92,7 +107,7 @@ class Estimator:
             if (rate["method"], rate["preset"]) == (row.method, row.preset):
                 thousands = experiment.city.train_checkins / 1000
                 seconds = rate["seconds"] * thousands * rate["cores"] / self._threads
-                return Estimate(seconds, "rough rates" if row.settings else "rates")
+                return Estimate(seconds, _ROUGH if row.settings else "rates")
         return NOT_KNOWN
 
 

@@ -1,10 +1,14 @@
-"""An experiment: one row of a suite on one city with one seed; it becomes one result."""
+"""An experiment: one row of a suite on one city with one seed; it becomes one result.
+
+A trial is an experiment that ends with its training, which tells how it does on validation.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from castpoi.checkins import record
 from castpoi.errors import BadInput, BrokenFolder
 from castpoi.experiments.suite import Suite
 from castpoi.files import read_manifest
@@ -59,6 +63,13 @@ class Experiment:
     city: CityFolder
     row: Row
     seed: int
+    part: str = record.TEST
+    """The part it is judged by."""
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether it is judged by validation, as training does it, and is never evaluated."""
+        return self.part == record.VALIDATION
 
     @property
     def name(self) -> str:

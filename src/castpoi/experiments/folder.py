@@ -1,4 +1,4 @@
-"""The folder of a suite: where runs, results and logs are.
+"""The folder of a suite, or of trials: where runs, results and logs are.
 
 DIR/suite.json                         what was asked for and how it stands (see `record.py`)
 DIR/CITY/ROW/SEED/                     a result, as `castpoi evaluate` writes it
@@ -7,6 +7,8 @@ DIR/CITY/ROW/SEED/run/                 manifest, config and log of its run, with
 DIR/runs/CITY/ROW/SEED/                the run, while it is needed
 DIR/runs/CITY/ROW/SEED.key.json        the key that the run is made for
 DIR/logs/CITY/ROW/SEED.log             what the commands said
+
+A trial has no result: in its place stand only the proof and the papers of its run.
 """
 
 import shutil
@@ -18,7 +20,7 @@ from typing import Any, Final
 from castpoi.errors import BadInput, BrokenFolder
 from castpoi.experiments.experiment import CityFolder, Experiment
 from castpoi.experiments.key import CODE, Key
-from castpoi.files import is_folder_of, read_json, write_json
+from castpoi.files import is_folder_of, read_json, read_manifest, write_json
 from castpoi.training.train import workshop_of
 
 _PROOF: Final = "experiment.json"
@@ -45,21 +47,21 @@ class SuiteFolder:
 
     def proof(self, experiment: Experiment) -> dict[str, Any]:
         """How a finished experiment came about; empty if it is not finished."""
-        if not is_folder_of(self.result(experiment), "result"):
+        if not experiment.is_trial and not is_folder_of(self.result(experiment), "result"):
             return {}
-        return _read_or_nothing(self.result(experiment) / _PROOF)
+        return read_or_nothing(self.result(experiment) / _PROOF)
 
     def proofs(self) -> Iterator[dict[str, Any]]:
         """How all finished experiments came about, of this suite or another."""
         for path in sorted(self.root.glob(f"*/*/*/{_PROOF}")):
-            proof = _read_or_nothing(path)
+            proof = read_or_nothing(path)
             if proof.get("kind") == "experiment":
                 yield proof
 
     def check_city(self, city: CityFolder) -> None:
         """Refuse a city whose name another one has here: their results would mix."""
         for path in sorted(self.root.glob(f"{city.name}/*/*/{_PROOF}")):
-            former = _read_or_nothing(path).get("key", {}).get("fingerprint", city.fingerprint)
+            former = read_or_nothing(path).get("key", {}).get("fingerprint", city.fingerprint)
             if former != city.fingerprint:
                 raise BadInput(
                     f"{path.parent} is of another city named {city.name} (fingerprint "
@@ -72,7 +74,7 @@ class SuiteFolder:
 
         With `any_code` a run made by another version of the code stays, and so does its key.
         """
-        former = _read_or_nothing(self._run_key(experiment))
+        former = read_or_nothing(self._run_key(experiment))
         changes = key.changes_since(former)
         if self._has_begun(experiment) and not (set(changes) - ({CODE} if any_code else set())):
             return former
@@ -93,14 +95,23 @@ class SuiteFolder:
                 shutil.rmtree(folder)
         self._run_key(experiment).unlink(missing_ok=True)
 
+    def made(self, experiment: Experiment) -> dict[str, Any]:
+        """The manifest of what the commands of an experiment have made: a result, or a run."""
+        if experiment.is_trial:
+            return read_manifest(self.run(experiment), kind="run")
+        return read_manifest(self.result(experiment), kind="result")
+
     def close(self, experiment: Experiment, proof: dict[str, Any]) -> None:
         """Put the papers of the run beside its result, and last of all the proof."""
-        result = self.result(experiment)
         if experiment.needs_training:
-            (result / "run").mkdir(exist_ok=True)
+            self.papers(experiment).mkdir(parents=True, exist_ok=True)
             for name in _RUN_FILES:
-                shutil.copyfile(self.run(experiment) / name, result / "run" / name)
-        write_json(result / _PROOF, proof)
+                shutil.copyfile(self.run(experiment) / name, self.papers(experiment) / name)
+        write_json(self.result(experiment) / _PROOF, proof)
+
+    def papers(self, experiment: Experiment) -> Path:
+        """Manifest, config and log of the run of a finished experiment."""
+        return self.result(experiment) / "run"
 
     def _has_begun(self, experiment: Experiment) -> bool:
         return self.has_run(experiment) or workshop_of(self.run(experiment)).is_dir()
@@ -110,7 +121,8 @@ class SuiteFolder:
         return run.with_name(f"{run.name}.key.json")
 
 
-def _read_or_nothing(path: Path) -> dict[str, Any]:
+def read_or_nothing(path: Path) -> dict[str, Any]:
+    """One JSON object from a file; empty where there is none."""
     try:
         return read_json(path)
     except BrokenFolder:  # absent or torn: as if it had never been

@@ -19,7 +19,6 @@ from castpoi.errors import BrokenFolder
 from castpoi.experiments.experiment import Experiment
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.key import key_of
-from castpoi.files import read_manifest
 from castpoi.provenance import now_utc
 
 _TETHERED: Final = (sys.executable, "-m", "castpoi.cli.tethered")
@@ -56,7 +55,8 @@ class Job:
         self._waiting = self._commands[1:] if folder.has_run(experiment) else self._commands[:]
         self._began = perf_counter()
         folder.log(experiment).parent.mkdir(parents=True, exist_ok=True)
-        self._process = self._start(self._waiting.pop(0))
+        # no process where the run of a trial is whole and only its proof was never written
+        self._process = self._start(self._waiting.pop(0)) if self._waiting else None
 
     @property
     def seconds(self) -> float:
@@ -65,7 +65,7 @@ class Job:
 
     def is_over(self) -> bool:
         """Whether it has ended, well or not; starts its next command where one is due."""
-        code = self._process.poll()
+        code = 0 if self._process is None else self._process.poll()
         if code is None:
             return False
         self._close_pipe()
@@ -82,8 +82,8 @@ class Job:
 
     def close(self, *, keep_run: bool) -> dict[str, Any]:
         """Prove that it is done; remove its run unless that shall stay."""
-        result = read_manifest(self._folder.result(self.experiment), kind="result")
-        if result.get("fingerprint") != self.experiment.city.fingerprint:
+        made = self._folder.made(self.experiment)
+        if made.get("fingerprint") != self.experiment.city.fingerprint:
             raise BrokenFolder(
                 f"{self.experiment.city.folder} was prepared anew while {self.experiment.name} was "
                 "under way; give the same command again"
@@ -96,6 +96,8 @@ class Job:
 
     def stop(self) -> None:
         """End its process, if one is running."""
+        if self._process is None:
+            return
         self._close_pipe()
         self._process.terminate()
         try:
@@ -119,7 +121,7 @@ class Job:
             )
 
     def _close_pipe(self) -> None:
-        if self._process.stdin is not None:
+        if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
 
     def _told(self, code: int) -> str:
@@ -161,15 +163,24 @@ class Job:
 
 
 def commands_of(experiment: Experiment, folder: SuiteFolder) -> list[list[str]]:
-    """The words after `castpoi` that make the result of an experiment."""
+    """The words after `castpoi` that make the result of an experiment, or the run of a trial."""
     row, result = experiment.row, str(folder.result(experiment))
     city, run = str(experiment.city.folder), str(folder.run(experiment))
     if not experiment.needs_training:
         words = ["evaluate", "--city", city, "--model", row.method, "--out", result, "--overwrite"]
         return [words]
-    train = ["train", city, "--model", row.method, "--seed", str(experiment.seed), "--out", run]
+    if experiment.is_trial:
+        return [[*training_words(experiment, run), "--part", experiment.part]]
+    evaluate = ["evaluate", run, "--city", city, "--out", result, "--overwrite"]
+    return [training_words(experiment, run), evaluate]
+
+
+def training_words(experiment: Experiment, run: str) -> list[str]:
+    """The words after `castpoi` that train the row of an experiment."""
+    row, city = experiment.row, str(experiment.city.folder)
+    words = ["train", city, "--model", row.method, "--seed", str(experiment.seed), "--out", run]
     if row.preset is not None:
-        train += ["--preset", row.preset]
+        words += ["--preset", row.preset]
     for name, value in row.settings.items():
-        train += ["--set", f"{name}={value}"]
-    return [train, ["evaluate", run, "--city", city, "--out", result, "--overwrite"]]
+        words += ["--set", f"{name}={value}"]
+    return words

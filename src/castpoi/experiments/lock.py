@@ -1,4 +1,4 @@
-"""One suite at a time in a folder.
+"""One command at a time in the folder of a suite or of trials.
 
 The lock is held by the open file, so it goes with the last process that has it: also the processes
 that a killed suite has left behind hold it until they are gone.
@@ -27,7 +27,7 @@ def alone_in(folder: Path, *, patience_seconds: float = _PATIENCE_SECONDS) -> It
         while not _taken(lock.fileno()):
             if time.monotonic() > deadline:
                 raise BadInput(
-                    f"another 'castpoi reproduce' is at work in {folder}; wait for it, or choose "
+                    f"another castpoi command is at work in {folder}; wait for it, or choose "
                     "another --out"
                 )
             time.sleep(0.1)

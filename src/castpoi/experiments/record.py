@@ -4,20 +4,29 @@ The states are told, not trusted: whether a result is there is decided by its ke
 """
 
 import shlex
-from collections.abc import Sequence
-from typing import Any, Final, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, Protocol
 
-from castpoi.errors import BrokenFolder
 from castpoi.experiments.experiment import Experiment
-from castpoi.experiments.folder import SuiteFolder
+from castpoi.experiments.folder import SuiteFolder, read_or_nothing
 from castpoi.experiments.job import commands_of
 from castpoi.experiments.plan import Planned
 from castpoi.experiments.suite import Suite
-from castpoi.files import read_json, write_json
+from castpoi.files import write_json
 
 State = Literal["done", "failed", "under way", "waiting"]
 
 _FILE: Final = "suite.json"
+
+
+class Record(Protocol):
+    """Someone who notes how experiments stand."""
+
+    def note(self, experiment: Experiment, state: State, why: str = "") -> None:
+        """Say how an experiment stands that is not done."""
+
+    def note_done(self, experiment: Experiment, proof: Mapping[str, Any]) -> None:
+        """Say that an experiment is done, and how it came about."""
 
 
 class SuiteRecord:
@@ -26,7 +35,7 @@ class SuiteRecord:
     def __init__(self, folder: SuiteFolder, suite: Suite, plan: Sequence[Planned]) -> None:
         self._path = folder.root / _FILE
         self._folder = folder
-        former = _former(folder)
+        former = read_or_nothing(self._path)
         self._content: dict[str, Any] = {
             "kind": "suite",
             "tables": former.get("tables", {}),
@@ -38,17 +47,16 @@ class SuiteRecord:
             self._add(planned)
         self._save()
 
-    def note(
-        self,
-        experiment: Experiment,
-        state: State,
-        *,
-        why: str = "",
-        proof: dict[str, Any] | None = None,
-    ) -> None:
-        """Say how an experiment stands."""
-        entry = self._content["experiments"][experiment.name]
-        entry |= {"state": state, "why": why, **_from_proof(proof or {})}
+    def note(self, experiment: Experiment, state: State, why: str = "") -> None:
+        """Say how an experiment stands that is not done."""
+        self._change(experiment, state=state, why=why, **_from_proof({}))
+
+    def note_done(self, experiment: Experiment, proof: Mapping[str, Any]) -> None:
+        """Say that an experiment is done, and how it came about."""
+        self._change(experiment, state="done", why="", **_from_proof(proof))
+
+    def _change(self, experiment: Experiment, **entries: object) -> None:
+        self._content["experiments"][experiment.name] |= entries
         self._save()
 
     def _add(self, planned: Planned) -> None:
@@ -74,12 +82,5 @@ class SuiteRecord:
         write_json(self._path, self._content)
 
 
-def _from_proof(proof: dict[str, Any]) -> dict[str, Any]:
+def _from_proof(proof: Mapping[str, Any]) -> dict[str, Any]:
     return {"seconds": proof.get("seconds"), "key": proof.get("key")}
-
-
-def _former(folder: SuiteFolder) -> dict[str, Any]:
-    try:
-        return read_json(folder.root / _FILE)
-    except BrokenFolder:
-        return {}

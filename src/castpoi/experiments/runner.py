@@ -1,4 +1,4 @@
-"""Runs what a suite lacks: several experiments side by side, and on when one of them fails."""
+"""Runs what a plan lacks: several experiments side by side, and on when one of them fails."""
 
 import os
 import time
@@ -14,8 +14,7 @@ from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.job import Job
 from castpoi.experiments.lock import alone_in
 from castpoi.experiments.plan import Planned
-from castpoi.experiments.record import SuiteRecord
-from castpoi.experiments.suite import Suite
+from castpoi.experiments.record import Record
 from castpoi.progress import Progress, Task, describe
 
 _LOOK_EVERY_SECONDS: Final = 0.1
@@ -52,19 +51,23 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def run_suite(
-    suite: Suite,
+def run_plan(
     plan: Sequence[Planned],
     folder: SuiteFolder,
     *,
+    record: Callable[[], Record],
     pace: Pace,
     progress: Progress,
     say: Callable[[str], None],
+    name: str,
 ) -> list[Failure]:
-    """Run every experiment of the plan that is not there; the failures, in the order they came."""
+    """Run all of a plan that is not there; the failures, in the order they came.
+
+    The record is opened when nobody else can write to it; `name` is that of the progress bar.
+    """
     _make(folder.root)
-    with alone_in(folder.root) as lock, progress.task("suite", total=len(plan)) as task:
-        runner = _Runner(suite, plan, folder, pace=pace, lock=lock, task=task, say=say)
+    with alone_in(folder.root) as lock, progress.task(name, total=len(plan)) as task:
+        runner = _Runner(plan, folder, record=record(), pace=pace, lock=lock, task=task, say=say)
         try:
             runner.run()
         finally:
@@ -86,10 +89,10 @@ class _Runner:
 
     def __init__(
         self,
-        suite: Suite,
         plan: Sequence[Planned],
         folder: SuiteFolder,
         *,
+        record: Record,
         pace: Pace,
         lock: int,
         task: Task,
@@ -101,7 +104,7 @@ class _Runner:
         self._all, self._over = len(plan), len(plan) - len(self._waiting)
         self._folder, self._pace, self._lock = folder, pace, lock
         self._task, self._say = task, say
-        self._record = SuiteRecord(folder, suite, plan)
+        self._record = record
         formers = map(Former.of, folder.proofs())
         self._estimator = Estimator(formers, threads=pace.threads_a_job)
         task.advance(self._over)
@@ -121,7 +124,7 @@ class _Runner:
         """End what is under way; the next command goes on from there."""
         for job in self._under_way:
             job.stop()
-            self._record.note(job.experiment, "waiting", why="interrupted")
+            self._record.note(job.experiment, "waiting", "interrupted")
 
     def _start(self, experiment: Experiment) -> None:
         try:
@@ -150,14 +153,14 @@ class _Runner:
             return
         self._count()
         self._estimator.learn(Former.of(proof))
-        self._record.note(job.experiment, "done", proof=proof)
+        self._record.note_done(job.experiment, proof)
         took = duration_words(proof["seconds"])
         self._say(f"{job.experiment.name} is done ({took}); {self._words()}")
 
     def _fail(self, experiment: Experiment, problem: str) -> None:
         self._count()
         self.failures.append(Failure(experiment, problem))
-        self._record.note(experiment, "failed", why=problem)
+        self._record.note(experiment, "failed", problem)
         self._say(f"{experiment.name} FAILED: {problem}; {self._words()}")
 
     def _count(self) -> None:

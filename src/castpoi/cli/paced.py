@@ -1,0 +1,70 @@
+"""Commands that run many experiments: how many at once, on how many cores, and how it is shown."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from castpoi.cli.console import Console
+from castpoi.experiments.folder import SuiteFolder
+from castpoi.experiments.plan import Planned
+from castpoi.experiments.record import Record
+from castpoi.experiments.runner import Failure, Pace, run_plan
+from castpoi.training.trainer import say_nothing
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def paced(noun: str) -> Callable[[Command], Command]:
+    """Give a command `--jobs`, `--threads`, `--dry-run` and `--any-code`, in words for a noun."""
+    options = (
+        click.option(
+            "--jobs",
+            type=click.IntRange(min=1),
+            default=1,
+            show_default=True,
+            help=f"{noun.capitalize()} side by side.",
+        ),
+        click.option(
+            "--threads",
+            type=click.IntRange(min=1),
+            help="Cores to share among the jobs; all unless told otherwise.",
+        ),
+        click.option(
+            "--dry-run", is_flag=True, help=f"List the {noun} and their time; run none of them."
+        ),
+        click.option(
+            "--any-code",
+            is_flag=True,
+            help=f"Count {noun} that another version of the code has made.",
+        ),
+    )
+
+    def wrapped(command: Command) -> Command:
+        for option in reversed(options):  # so that --help shows them in this order
+            command = option(command)
+        return command
+
+    return wrapped
+
+
+def run_shown(
+    console: Console,
+    plan: Sequence[Planned],
+    folder: SuiteFolder,
+    pace: Pace,
+    *,
+    record: Callable[[], Record],
+    name: str,
+) -> list[Failure]:
+    """Run what a plan lacks, with a bar and a remark for each experiment; what failed."""
+    with console.progress(tells_remaining=False) as progress:
+        return run_plan(
+            plan,
+            folder,
+            record=record,
+            pace=pace,
+            progress=progress,
+            say=say_nothing if console.quiet else console.note,
+            name=name,
+        )

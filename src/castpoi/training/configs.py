@@ -1,0 +1,31 @@
+"""The configs that settings lead to, without training anything: for those who must ask before.
+
+Not imported by any training; it says what `castpoi_trainer` and `sequence_trainer` would make.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from castpoi.baselines.sequence_models import MODELS, model_class
+from castpoi.methods import Method
+from castpoi.training.plan import Plan
+from castpoi.training.sequence_config import SequenceTrainingConfig
+from castpoi.training.settings import changed, configs_of
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+def configs_for(
+    method: Method, preset: str, settings: Mapping[str, str]
+) -> tuple["DataclassInstance", Plan]:
+    """The model and the training of a learned method.
+
+    Raises:
+        BadInput: a setting is unknown, cannot be read, or makes no sense with the others.
+    """
+    every = {**settings, **method.settings}
+    if method.name in MODELS:
+        shape = model_class(method.name).config_class.preset(preset)
+        return changed(shape, SequenceTrainingConfig.preset(preset), every)
+    return configs_of(preset, every)

@@ -1,0 +1,52 @@
+"""The configs that settings lead to are those that are really trained."""
+
+from typing import Any
+
+import pytest
+
+from castpoi.errors import BadInput
+from castpoi.methods import METHODS
+from castpoi.progress import SILENCE
+from castpoi.training import castpoi_trainer, sequence_trainer
+from castpoi.training.configs import configs_for
+from castpoi.training.course import Course
+from castpoi.training.train import fit
+from castpoi.training.trainer import TrainingOptions
+from tests.contract import odd_city
+
+LEARNED = [(each.name, preset) for each in METHODS for preset in each.presets]
+
+
+class _Stopped(Exception):
+    """A training that has begun, with its course."""
+
+
+def stop(course: Course[Any], *_: object, **__: object) -> None:
+    raise _Stopped(course)
+
+
+@pytest.mark.parametrize(("name", "preset"), LEARNED)
+def test_they_are_those_of_the_training(
+    name: str, preset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(castpoi_trainer, "follow", stop)
+    monkeypatch.setattr(sequence_trainer, "follow", stop)
+    method, settings = METHODS.named(name), {"width": "32", "epochs": "7"}
+    with pytest.raises(_Stopped) as stopped:
+        fit(
+            method,
+            odd_city(),
+            progress=SILENCE,
+            options=TrainingOptions(preset=preset, settings=settings),
+        )
+    course = stopped.value.args[0]
+    shape, plan = configs_for(method, preset, settings)
+    assert (shape.to_dict(), plan) == (course.shape, course.plan)  # type: ignore[attr-defined]
+    assert plan.epochs == 7
+
+
+@pytest.mark.parametrize("name", ["castpoi", "sasrec"])
+def test_a_wrong_setting_is_told_as_by_the_training(name: str) -> None:
+    method = METHODS.named(name)
+    with pytest.raises(BadInput, match="there is no setting 'wdith'; did you mean 'width'"):
+        configs_for(method, method.presets[0], {"wdith": "64"})
