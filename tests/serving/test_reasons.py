@@ -94,7 +94,7 @@ def test_the_weights_of_all_visits_that_are_read_sum_to_one(recommender: Recomme
         assert weights == sorted(weights, reverse=True)
 
 
-def test_a_weight_is_the_mean_of_the_readers_attention_over_heads_and_layers() -> None:
+def test_a_weight_is_a_visits_share_of_the_attention_given_to_visits() -> None:
     ranker, (history, _) = small_ranker(odd_city()), history_of(DAY, small_book())
     (reasons,) = Reasoner(ranker, small_book()).reasons(
         [history], [ALL], [np.zeros(5, dtype=np.float32)]
@@ -102,16 +102,20 @@ def test_a_weight_is_the_mean_of_the_readers_attention_over_heads_and_layers() -
     with torch.inference_mode():
         encoded = ranker.encode(end_to_end([history]))
         attention = ranker.model.terms(encoded, torch.arange(1, 6)).attention  # [N, 1, H, 5, 4]
+    layers, _, heads, _, slots = attention.shape
     for place, reason in enumerate(reasons):
-        for attended in reason.visits:
-            slow = np.mean(
-                [
-                    float(attention[layer, 0, head, place, attended.visit - 3])
-                    for layer in range(attention.shape[0])
-                    for head in range(attention.shape[2])
-                ]
+        slow = [
+            sum(
+                float(attention[layer, 0, head, place, slot])
+                for layer in range(layers)
+                for head in range(heads)
             )
-            assert attended.weight == pytest.approx(slow, abs=1e-6)
+            for slot in range(slots)
+        ]
+        assert sum(slow) < layers * heads  # the candidate looked away, too
+        for attended in reason.visits:
+            share = slow[attended.visit + slots - len(DAY)] / sum(slow)
+            assert attended.weight == pytest.approx(share, abs=1e-6)
 
 
 def test_the_counterfactual_is_the_score_of_the_history_without_the_visit(

@@ -10,6 +10,7 @@ from castpoi.training import config as training
 from castpoi.training.sequence_config import SequenceTrainingConfig
 
 _OF_NO_WEIGHT: Final = ("threads",)  # settings on which no number is meant to depend
+_OF_BASELINES: Final = ("paper", "tuned")
 _LEFT_OUT: Final = {"looking_away": False}
 """What runs were that do not tell a setting, where their preset is otherwise by now."""
 
@@ -40,20 +41,18 @@ def _unlike(told: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[str, A
 
 
 def _presets(method: str) -> dict[str, dict[str, Any]]:
-    """All settings of every preset that a method may start from."""
+    """The settings of every preset that a method may start from; of a baseline, how it is trained.
+
+    The shape of a baseline is not asked for: its presets differ in their training as well.
+    """
     if method in OUR_METHODS:
         return {
             name: preset.to_dict() | training.PRESETS[name].to_dict()
             for name, preset in model.PRESETS.items()
         }
-    from castpoi.baselines.sequence_models import MODELS, model_class  # torch comes with it
-
-    if method not in MODELS:
+    if method not in METHODS.names or METHODS.named(method).presets != _OF_BASELINES:
         return {}
-    return {
-        name: preset.to_dict() | SequenceTrainingConfig.preset(name).to_dict()
-        for name, preset in model_class(method).config_class.presets().items()
-    }
+    return {name: SequenceTrainingConfig.preset(name).to_dict() for name in _OF_BASELINES}
 
 
 def _shown(value: object) -> str:

@@ -132,6 +132,7 @@ class Reasoner:
         for each, history in enumerate(histories):
             seen = min(len(history), attention.shape[2])
             weights = attention[each, :, attention.shape[2] - seen :]  # [C, seen]
+            weights = weights / weights.sum(axis=1, keepdims=True)  # of what it did not look away
             first = len(history) - seen
             by_candidate = []
             for weight in weights[: len(chosen[each])]:

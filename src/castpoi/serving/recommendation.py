@@ -50,8 +50,7 @@ class VisitReason:
     """Hours from the visit to the moment of asking."""
     weight: float
     """Share of the reader's attention, mean over heads and layers; without a reader, of what the
-    score would lose without one of the last visits. All visits sum to 1, or to less where a reader
-    may look away from them."""
+    score would lose without one of the last visits. All visits sum to 1, those named to less."""
     distance_km: float
     """From the visited place to the candidate."""
     score_without: float
