@@ -34,6 +34,17 @@ def test_our_method_keeps_its_own_name_although_the_ablation_comes_first(tmp_pat
     assert evidence.cities[0].of("castpoi")[0].row.label == "CaST-POI"
 
 
+def test_taken_out_of_its_suite_our_method_is_not_called_the_full_model(tmp_path: Path) -> None:
+    folder = write_suite(tmp_path / "s", targets=4)
+    for path in folder.rglob("experiment.json"):
+        proof = json.loads(path.read_text())
+        if proof["row"]["name"] == "castpoi":
+            path.write_text(json.dumps(proof | {"row": proof["row"] | {"label": "Full model"}}))
+    (folder / "suite.json").unlink()
+    labels = {row.name: row.label for row in read_evidence(folder).rows}
+    assert (labels["castpoi"], labels["sasrec"]) == ("CaST-POI", "SASRec")
+
+
 def test_the_papers_of_a_run_are_read_beside_its_result(tmp_path: Path) -> None:
     (city,) = read_evidence(write_suite(tmp_path / "s", targets=4)).cities
     ours = city.of("castpoi")[0]

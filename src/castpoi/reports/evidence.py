@@ -18,7 +18,7 @@ from castpoi.evaluation.contender import Contender
 from castpoi.evaluation.result import Result
 from castpoi.files import is_folder_of, read_json
 from castpoi.outline import ABLATION, KNOWN_TIME, OURS, RIVALS, Row, TableOutline, row_from_dict
-from castpoi.reports.outline import outlines_in, outlines_of, row_of_run
+from castpoi.reports.outline import OUR_METHODS, outlines_in, outlines_of, row_of_run
 from castpoi.reports.variants import changes_of
 
 _SUITE: Final = "suite.json"
@@ -231,8 +231,10 @@ def _find(path: Path, rows: dict[str, Row]) -> Finding:
     result = Result.load(path)
     experiment = _read_if_there(path / "experiment.json")
     if experiment:
-        row = row_from_dict(experiment["row"])
-        row = rows.get(row.name, row)
+        told = row_from_dict(experiment["row"])
+        # without its suite a row of ours is not called what it was called beside its variants
+        alone = _row_of(result) if told.method in OUR_METHODS else told
+        row = rows.get(told.name, alone)
     else:
         named = rows.get(path.parent.name)
         row = named if named and named.known_time == result.known_time else _row_of(result)
