@@ -37,6 +37,13 @@ def test_the_table_of_the_readme_is_the_mean_of_the_results() -> None:
             assert cell == f"{mean:.2f}", (method, metric)
 
 
+def test_the_committed_report_is_made_from_the_committed_results() -> None:
+    results = ROOT / "results"
+    report = json.loads((results / "report" / "manifest.json").read_text(encoding="utf-8"))
+    told = {(results / "report" / path).resolve() for path in report["results"]}
+    assert told == {path.parent for path in results.rglob("ranks.parquet")}
+
+
 def test_no_number_of_known_time_stands_beside_the_others() -> None:
     for manifest in (ROOT / "results").rglob("manifest.json"):
         is_told = json.loads(manifest.read_text(encoding="utf-8")).get("known_time", False)

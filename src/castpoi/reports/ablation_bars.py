@@ -1,5 +1,6 @@
 """Figure: what every part of the model is worth, as bars of what is lost without it."""
 
+import math
 from statistics import stdev
 from typing import Final
 
@@ -36,7 +37,7 @@ def ablation_bars(outline: TableOutline, city: CityEvidence) -> Picture | None:
                 changes,
                 height=0.62,
                 color=[OURS if change < 0 else RIVAL for change in changes],
-                xerr=[0.0 if each is None else each for each in spreads],
+                xerr=[math.nan if each is None else each for each in spreads],
                 error_kw={"ecolor": INK, "elinewidth": 0.8, "capsize": 1.8},
             )
             axes.axvline(0, color=SOFT, linewidth=0.8)
