@@ -18,6 +18,7 @@ def asked(*, away: bool = False) -> list[Tensor]:
     shapes = [(3, 4, 6), (3, 5, 6), (3, 5, 6), (3, 4, 5), *([()] if away else [])]
     given = [torch.randn(each, generator=generator, dtype=torch.float64) for each in shapes]
     given[3][0, :, :2] = MASKED
+    given[3][1, 0] = MASKED  # a row of nothing else
     return [each.requires_grad_() for each in given]
 
 

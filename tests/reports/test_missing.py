@@ -55,7 +55,7 @@ def test_a_row_that_one_city_lacks_is_named(tmp_path: Path) -> None:
     root = write_suite(tmp_path / "s", cities=("a", "b"), seeds=(1,), targets=4)
     for path in (root / "b" / "sasrec" / "1").glob("*.*"):
         path.unlink()
-    assert "b: no result of SASRec for the main table." in gaps_in(root)
+    assert "b: no result of SASRec in the table 'Main table'." in gaps_in(root)
 
 
 def test_a_city_of_known_time_has_nobody_to_be_tested_against(tmp_path: Path) -> None:

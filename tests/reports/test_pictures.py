@@ -32,7 +32,7 @@ def test_a_whole_suite_has_all_figures_and_each_is_headed_by_what_it_shows(
     pictures: dict[str, Picture],
 ) -> None:
     assert list(pictures) == ["ablation", "pool", "strata", "learning", "biases", "reliability"]
-    assert pictures["ablation"].finding.startswith("HR@10 loses most without the spatial bias: ")
+    assert pictures["ablation"].finding.startswith("HR@10 loses most without spatial bias: ")
     assert pictures["learning"].finding == "CaST-POI trained for 3 epochs"
     expected = "The reader looks most at visits < 0.5 km from the candidate"
     assert pictures["biases"].finding == expected

@@ -76,7 +76,25 @@ def test_a_tuned_baseline_is_not_one_more_seed_of_the_papers() -> None:
     assert changes_of("sasrec", {"config": sasrec_config("paper")}) == {}
 
 
-@pytest.mark.parametrize("method", ["target-attention", "revisit", "my-own"])
+def test_a_run_without_a_reader_has_nothing_to_look_away_from() -> None:
+    old = trained("fast", candidate_conditioning=False)
+    del old["config"]["model"]["looking_away"]
+    row = row_of_run("castpoi", changes_of("castpoi", old))
+    assert (row.name, row.label) == (
+        "no-candidate-conditioning",
+        "CaST-POI w/o candidate conditioning",
+    )
+
+
+def test_what_a_method_is_defined_by_is_no_change_of_it() -> None:
+    own = {"spatial_bias": False, "temporal_bias": False, "revisit_gate": False}
+    assert changes_of("target-attention", trained("fast", **own)) == {}
+    told = changes_of("target-attention", trained("fast", looking_away=False, **own))
+    assert told == {"looking_away": "false"}
+    assert row_of_run("target-attention", told).role == "baseline"
+
+
+@pytest.mark.parametrize("method", ["revisit", "my-own"])
 def test_of_other_methods_nothing_is_known(method: str) -> None:
     assert changes_of(method, trained("fast", epochs=9)) == {}
     assert row_of_run(method, {}).name == method

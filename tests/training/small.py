@@ -28,7 +28,8 @@ TINY_WORDS = [word for name, value in TINY.items() for word in ("--set", f"{name
 
 def tiny_model_config(**changes: Any) -> ModelConfig:
     tiny = {name: int(value) for name, value in TINY.items()}
-    return ModelConfig.from_dict(tiny | {"dropout": 0.0} | changes)
+    fast = ModelConfig.preset("fast").to_dict()
+    return ModelConfig.from_dict(fast | tiny | {"dropout": 0.0} | changes)
 
 
 def tiny_model(city: City, config: ModelConfig, *, noise: float = 0.0, seed: int = 0) -> CastPoi:

@@ -58,5 +58,6 @@ class _LookUp(torch.autograd.Function):
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, None]:
         (slope,) = slopes
         (bucket,) = ctx.saved_tensors
-        sums = torch.bincount(bucket.flatten(), slope.flatten(), minlength=ctx.buckets)
-        return sums, None
+        # one by one, so in numbers that millions of small summands do not round away
+        exact = torch.bincount(bucket.flatten(), slope.flatten().double(), minlength=ctx.buckets)
+        return exact.to(slope.dtype), None

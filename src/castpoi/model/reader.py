@@ -4,10 +4,11 @@
     U~     = LN_1( U + CCAttn(U, X, X; B, M) )
     U'     = LN_2( U~ + FFN(U~) )                              U^(0) are the candidate's vectors
 
-This is the reader of the paper, term by term; `scoring.py` computes the same for all places of a
-city with far less work. Where the backbone knows the order of visits by relative positions, the
-states do not tell which of them is the last; the reader then adds a learned vector to each, by how
-many visits ago it was. With absolute positions the states tell it themselves.
+This is the reader of the paper, term by term, but for looking away (below); `scoring.py` computes
+the same for all places of a city with far less work. Where the backbone knows the order of visits
+by relative positions, the states do not tell which of them is the last; the reader then adds a
+learned vector to each, by how many visits ago it was. With absolute positions the states tell it
+themselves.
 
 A softmax over visits sees distances against one another only: a candidate that is near all visits
 looks at them as one that is far from all. If candidates may look away (`looking_away`, ours), how
@@ -47,7 +48,8 @@ class CandidateAttention(nn.Module):
         super().__init__()
         self.heads = config.heads
         self.query = nn.Linear(config.width, config.width)
-        # a bias here would add the same to every logit of a row, which softmax cannot see
+        # a bias here would add the same to every logit of a row, which a softmax over visits cannot
+        # see; where a candidate may look away it would be seen, and is left out all the same
         self.key = nn.Linear(config.width, config.width, bias=False)
         self.value = nn.Linear(config.width, config.width)
         self.mix = nn.Linear(config.width, config.width)

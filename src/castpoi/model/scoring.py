@@ -14,7 +14,6 @@ Shapes: B histories, C candidates of a chunk, T visits, V distinct visited place
 H heads.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -272,10 +271,10 @@ class _Layer:
     def remember(self, visits: Tensor, is_real: Tensor) -> _Memory:
         """What visits answer. [T, D], [T] -> memory"""
         attention = self.block.attention
-        keys = attention.key(visits).view(len(visits), self.heads, -1)  # [T, H, D / H]
+        keys = attention.keys(visits).view(len(visits), self.heads, -1)  # [T, H, D / H]
         values = (attention.value(visits) * is_real.unsqueeze(1)).view(keys.shape)
         return _Memory(
-            keys=(keys.transpose(0, 1) / math.sqrt(keys.shape[-1])).contiguous(),
+            keys=keys.transpose(0, 1).contiguous(),
             values=values.permute(1, 2, 0).contiguous(),
         )
 

@@ -69,7 +69,7 @@ def _finding(label: str, change: float) -> str:
     lost = f"{-100 * change:.1f} points"
     if not label.startswith("w/o "):
         return f"HR@10 loses most with {label}: {lost}"
-    return f"HR@10 loses most without the {label.removeprefix('w/o ')}: {lost}"
+    return f"HR@10 loses most {label.replace('w/o', 'without')}: {lost}"
 
 
 def _change(city: CityEvidence, full: str, row: str) -> float:

@@ -29,8 +29,7 @@ def _gaps(evidence: Evidence, city: CityEvidence) -> Iterator[str]:
     for table in evidence.tables:
         absent = [row.label for row in table.rows if row.name not in city.contenders]
         if absent and len(absent) < len(table.rows):
-            title = table.title[0].lower() + table.title[1:]
-            yield f"no result of {_named(absent)} for the {title}."
+            yield f"no result of {_named(absent)} in the table '{table.title}'."
     rows = [row for row in evidence.rows if row.name in city.contenders]
     single = [row.label for row in rows if row.is_learned and len(city.of(row.name)) == 1]
     if single:

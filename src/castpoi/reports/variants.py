@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from castpoi.methods import METHODS
 from castpoi.model import config as model
-from castpoi.reports.outline import OUR_METHODS
 from castpoi.training import config as training
 from castpoi.training.sequence_config import SequenceTrainingConfig
 
@@ -19,8 +18,8 @@ def changes_of(method: str, trained: Mapping[str, Any]) -> dict[str, str]:
     """What the manifest of a run says was set otherwise than in the method's own preset.
 
     What the manifest does not tell is as a run without it is read: a setting that came later makes
-    no variant of an older run, unless the preset has since come to change it. Of methods that are
-    neither ours nor baselines nothing is known.
+    no variant of an older run, unless the preset has since come to change it. Of a method that
+    castpoi does not know nothing is known.
     """
     presets = _presets(method)
     if not presets or "config" not in trained:
@@ -29,6 +28,8 @@ def changes_of(method: str, trained: Mapping[str, Any]) -> dict[str, str]:
     assert own is not None
     told = presets[own] | _LEFT_OUT | trained["config"].get("model", {})
     told |= trained["config"].get("training", {}).get("settings", {})
+    if told.get("candidate_conditioning") is False:  # who does not look cannot look away
+        told["looking_away"] = presets[own]["looking_away"]
     for name, settings in presets.items():  # another preset as it is has a short name
         if name != own and not _unlike(told, settings):
             return {"preset": name}
@@ -45,14 +46,22 @@ def _presets(method: str) -> dict[str, dict[str, Any]]:
 
     The shape of a baseline is not asked for: its presets differ in their training as well.
     """
-    if method in OUR_METHODS:
-        return {
-            name: preset.to_dict() | training.PRESETS[name].to_dict()
-            for name, preset in model.PRESETS.items()
-        }
-    if method not in METHODS.names or METHODS.named(method).presets != _OF_BASELINES:
+    if method not in METHODS.names:
         return {}
-    return {name: SequenceTrainingConfig.preset(name).to_dict() for name in _OF_BASELINES}
+    known = METHODS.named(method)
+    if known.presets == _OF_BASELINES:
+        return {name: SequenceTrainingConfig.preset(name).to_dict() for name in _OF_BASELINES}
+    if not set(known.presets) & set(model.PRESETS):
+        return {}
+    every = {
+        name: preset.to_dict() | training.PRESETS[name].to_dict()
+        for name, preset in model.PRESETS.items()
+    }
+    # what a method is defined by is none of its changes
+    return {
+        name: {each: value for each, value in preset.items() if each not in known.settings}
+        for name, preset in every.items()
+    }
 
 
 def _shown(value: object) -> str:

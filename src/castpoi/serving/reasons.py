@@ -132,7 +132,8 @@ class Reasoner:
         for each, history in enumerate(histories):
             seen = min(len(history), attention.shape[2])
             weights = attention[each, :, attention.shape[2] - seen :]  # [C, seen]
-            weights = weights / weights.sum(axis=1, keepdims=True)  # of what it did not look away
+            given = weights.sum(axis=1, keepdims=True)  # less than 1 where it looked away
+            weights = weights / np.maximum(given, np.finfo(weights.dtype).tiny)
             first = len(history) - seen
             by_candidate = []
             for weight in weights[: len(chosen[each])]:

@@ -49,8 +49,8 @@ class VisitReason:
     hours_ago: float
     """Hours from the visit to the moment of asking."""
     weight: float
-    """Share of the reader's attention, mean over heads and layers; without a reader, of what the
-    score would lose without one of the last visits. All visits sum to 1, those named to less."""
+    """Share of the attention that the reader gave to visits; without a reader, of what the score
+    would lose without one of the last visits. All visits sum to 1, those named to less."""
     distance_km: float
     """From the visited place to the candidate."""
     score_without: float
