@@ -10,7 +10,7 @@ from safetensors.numpy import save_file
 
 from castpoi.errors import BrokenFolder
 from castpoi.reports.evidence import Finding, read_evidence
-from castpoi.reports.learned_biases import LearnedBias, biases_of, read_biases
+from castpoi.reports.learned_biases import LearnedBias, biases_of, read_biases, row_with_biases
 from tests.reports.result_folders import result_of
 
 EDGES_KM = [0.5, 2.0, 5.0, 20.0, 100.0]
@@ -63,3 +63,16 @@ def test_buckets_are_named_in_the_unit_that_suits_them() -> None:
     assert spatial.buckets == ["< 0.5 km", "0.5–2 km", "2–100 km", "≥ 100 km"]
     temporal = LearnedBias(kind="temporal", edges=(1.0, 24.0, 168.0, 720.0), values=(0.0,) * 5)
     assert temporal.buckets == ["< 1 h", "1–24 h", "1–7 d", "7–30 d", "≥ 30 d"]
+
+
+def test_biases_are_those_of_our_first_method_that_has_a_reader(tmp_path: Path) -> None:
+    town = tmp_path / "town"
+    result_of([1.0, 2.0], method="castpoi-next", seed=1).save(town / "a-next")
+    evidence = read_evidence(town)
+    assert row_with_biases(evidence, evidence.cities[0]) is None
+    learned = {"spatial": {"edges": [1.0], "values": [0.5, -0.5]}}
+    result_of([1.0, 2.0], method="castpoi", seed=1, learned=learned).save(town / "b-castpoi")
+    evidence = read_evidence(town)
+    found = row_with_biases(evidence, evidence.cities[0])
+    assert found is not None
+    assert found.name == "castpoi"

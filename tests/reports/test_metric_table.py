@@ -158,3 +158,10 @@ def test_numbers_of_known_time_stand_in_a_table_of_their_own_with_a_warning(smal
     assert [cell.text for cell in row[:2]] == ["CaST-POI, known_time=true", "100.00"]
     assert "Told when each target was: these numbers are not to be set beside" in apart.caption
     assert "Told when" not in main.caption
+
+
+def test_two_methods_of_ours_have_an_improvement_each(small: Path) -> None:
+    result_of(SIX, method="castpoi-next", seed=1).save(small / "next-1")
+    (table,) = tables_in(small)
+    assert cells(table, "Improvement of CaST-POI")["HR@5"].text == "+66.67 %"  # 5 against 3 of ten
+    assert cells(table, "Improvement of CaST-POI next")["HR@5"].text == "+100.00 %"
