@@ -1,7 +1,8 @@
 """DIR/tune.json: the trials of a folder from best to worst, by the validation part alone.
 
 As with a suite the states are told, not trusted: whether a trial is there is decided by its key.
-Trials of earlier commands in the same folder stay, if they differ in nothing but what was tried.
+Trials of earlier commands in the same folder stay as they were told, if they differ in nothing but
+what was tried; removing the folder of one does not remove it from the record.
 """
 
 from collections.abc import Mapping, Sequence
