@@ -1,0 +1,247 @@
+"""An official model trained on one of our cities, judged by our evaluation.
+
+Shapes: B prefixes, T slots of a window (right-padded), N check-ins, P places; row 0 is padding.
+"""
+
+import argparse
+import json
+import math
+import random
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))  # castpoi, not installed here
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from recbole.data.interaction import Interaction
+from recbole.data.transform import construct_transform
+from recbole_models import Vocabulary, batch_of, official
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from castpoi.checkins.city import City
+from castpoi.evaluation.evaluate import evaluate
+from castpoi.evaluation.ranking import rank_targets
+
+HISTORY: Final = 50
+BATCH, RATE, PATIENCE = 2048, 1e-3, 10
+"""RecBole's defaults: prefixes a step, Adam's rate, epochs without a better validation value."""
+
+
+class OracleRanker:
+    """An official model behind castpoi's protocol of every ranking method."""
+
+    def __init__(self, model: Any, vocabulary: Vocabulary, user_rows: dict[Any, int]) -> None:
+        self.model = model
+        self.vocabulary = vocabulary
+        self.user_rows = user_rows
+
+    @property
+    def places(self) -> int:
+        """Number of places, P."""
+        return self.vocabulary.places
+
+    def encode(self, histories: Any) -> Interaction:
+        """Last visits of each history; an empty one is a visit to padding."""
+        window = self.vocabulary.window
+        lengths = np.minimum(histories.lengths, window)
+        rows = windows_of(histories.place, histories.bounds[1:], lengths, window)
+        first = histories.bounds[:-1][histories.lengths > 0]
+        users = np.zeros(len(histories), dtype=np.int64)
+        begins = zip(histories.at_us[first].tolist(), histories.place[first].tolist(), strict=True)
+        users[histories.lengths > 0] = [self.user_rows[begin] for begin in begins]
+        user = torch.from_numpy(users)
+        return batch_of(torch.from_numpy(rows), torch.from_numpy(lengths).clamp(min=1), user, user)
+
+    @torch.no_grad()
+    def score(
+        self, encoded: Interaction, candidates: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
+        """Scores of all places; the padding class is left out. [B, P]"""
+        if candidates is not None:
+            raise NotImplementedError("the oracle scores all places")
+        scores: NDArray[np.float32] = self.model.eval().full_sort_predict(encoded).numpy()
+        return scores[:, 1:]
+
+
+def windows_of(
+    place: NDArray[np.int64], end: NDArray[np.int64], lengths: NDArray[np.int64], window: int
+) -> NDArray[np.int64]:
+    """Rows of the `lengths` visits before each `end`, right-padded. [N], [B], [B] -> [B, T]"""
+    slots = np.arange(window)
+    is_real = slots < lengths[:, None]  # [B, T]
+    visits = np.where(is_real, (end - lengths)[:, None] + slots, 0)
+    return np.where(is_real, place[visits] + 1, 0)
+
+
+def prefixes_of(trajectories: Any, most: int | None) -> Interaction:
+    """Every train check-in with a history, as RecBole makes its rows: the last 50 visits before."""
+    before = np.arange(len(trajectories)) - trajectories.starts
+    rows = np.flatnonzero((trajectories.part == 0) & (before > 0))[:most]
+    lengths = np.minimum(before[rows], HISTORY)
+    return batch_of(
+        torch.from_numpy(windows_of(trajectories.place, rows, lengths, HISTORY)),
+        torch.from_numpy(lengths),
+        torch.from_numpy(trajectories.user[rows] + 1),
+        torch.from_numpy(trajectories.place[rows] + 1),
+    )
+
+
+def first_visits(trajectories: Any) -> dict[Any, int]:
+    """Row of the user whose trajectory begins with this visit: a history names no user."""
+    starts = np.unique(trajectories.starts)
+    begins = zip(
+        trajectories.at_us[starts].tolist(), trajectories.place[starts].tolist(), strict=True
+    )
+    found = dict(zip(begins, (trajectories.user[starts] + 1).tolist(), strict=True))
+    if len(found) < len(starts):
+        raise SystemExit("two users have the same first check-in: Caser cannot tell them apart")
+    return found
+
+
+class Training:
+    """RecBole's training loop in its bare form: Adam, shuffled prefixes, its own transform."""
+
+    def __init__(self, name: str, city: City, *, seed: int, most: int | None) -> None:
+        self.seed = seed
+        self._begin(epoch=0)
+        self.vocabulary = Vocabulary(city.places.height, city.users.height, HISTORY)
+        self.model, config = official(name, self.vocabulary, {})
+        self.transform = construct_transform(config)
+        self.prefixes = prefixes_of(city.trajectories, most)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=RATE)
+
+    def compile(self) -> None:
+        """The same function, its many small operations fused: a quarter less time."""
+        self.model.calculate_loss = torch.compile(self.model.calculate_loss)
+
+    def learn(self, epoch: int, share: float = 1.0) -> list[float]:
+        """One epoch, or a part of one; the loss of every step."""
+        self._begin(epoch)
+        self.model.train()
+        steps = torch.randperm(len(self.prefixes)).split(BATCH)
+        return [self._step(chosen) for chosen in steps[: max(1, round(share * len(steps)))]]
+
+    def _begin(self, epoch: int) -> None:
+        """Chance depends on the epoch alone, so that a killed training can go on."""
+        random.seed(self.seed + 1000 * epoch)  # RecBole's masks of BERT4Rec draw from it
+        torch.manual_seed(self.seed + 1000 * epoch)
+
+    def _step(self, chosen: Tensor) -> float:
+        batch = self.transform(self.vocabulary, self.prefixes[chosen])
+        self.optimizer.zero_grad()
+        loss = self.model.calculate_loss(batch)
+        loss.backward()
+        self.optimizer.step()
+        return float(loss.detach())
+
+
+def time_epoch(options: argparse.Namespace) -> dict[str, Any]:
+    """Seconds an epoch, measured on a whole one or on a part of it, and peak memory."""
+    city = City.load(options.city)
+    training = Training(options.model, city, seed=options.seed, most=options.prefixes)
+    if options.compile:
+        training.compile()
+    training.learn(0, share=0.0)  # one step, to warm up
+    began = time.perf_counter()
+    steps = len(training.learn(1, share=options.time_epochs))
+    seconds = time.perf_counter() - began
+    return {
+        "model": options.model,
+        "targets": len(training.prefixes),
+        "seconds_an_epoch": seconds * math.ceil(len(training.prefixes) / BATCH) / steps,
+        "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+    }
+
+
+class Progress:
+    """Where a training stands, in a file beside the result: a killed one goes on from there."""
+
+    def __init__(self, file: Path, training: Training) -> None:
+        self.file, self.training = file, training
+        self.epoch, self.best_epoch, self.best = 0, 0, -1.0
+        self.weights: dict[str, Tensor] = {}
+
+    def note(self, value: float) -> None:
+        """One more epoch, with this value on validation."""
+        self.epoch += 1
+        if value > self.best:
+            self.best, self.best_epoch = value, self.epoch
+            self.weights = {k: each.clone() for k, each in self.training.model.state_dict().items()}
+        state = {f"best.{key}": each for key, each in self.weights.items()}
+        state |= {f"now.{key}": each for key, each in self.training.model.state_dict().items()}
+        for row, moments in self.training.optimizer.state_dict()["state"].items():
+            state |= {f"adam.{row}.{key}": each for key, each in moments.items()}
+        about = {"epoch": self.epoch, "best_epoch": self.best_epoch, "best": self.best}
+        half = self.file.with_suffix(".half")
+        save_file(state, half, metadata={"about": json.dumps(about)})
+        half.replace(self.file)
+
+    def resume(self) -> None:
+        """Take up what the file holds, if there is one."""
+        if not self.file.exists():
+            return
+        with safe_open(self.file, framework="pt") as opened:
+            about = json.loads(opened.metadata()["about"])
+        self.epoch, self.best_epoch = about["epoch"], about["best_epoch"]
+        self.best = about["best"]
+        moments: dict[int, dict[str, Tensor]] = {}
+        now = {}
+        for name, each in load_file(self.file).items():
+            group, key = name.split(".", 1)
+            if group == "best":
+                self.weights[key] = each
+            elif group == "now":
+                now[key] = each
+            else:
+                row, key = key.split(".", 1)
+                moments.setdefault(int(row), {})[key] = each
+        self.training.model.load_state_dict(now)
+        adam = self.training.optimizer.state_dict()
+        self.training.optimizer.load_state_dict({**adam, "state": moments})
+
+
+def train(options: argparse.Namespace) -> dict[str, Any]:
+    """Train until ten epochs were no better on validation; rank the test targets with the best."""
+    name, city = options.model, City.load(options.city)
+    training = Training(name, city, seed=options.seed, most=options.prefixes)
+    progress = Progress(options.out.with_suffix(".progress"), training)
+    progress.resume()
+    if options.compile:
+        training.compile()
+    ranker = OracleRanker(training.model, training.vocabulary, first_visits(city.trajectories))
+    while progress.epoch < min(options.epochs, progress.best_epoch + PATIENCE):
+        loss = float(np.mean(training.learn(progress.epoch + 1)))
+        progress.note(validation_value(ranker, city, name))
+        say({"epoch": progress.epoch, "loss": round(loss, 4), "best": round(progress.best, 5)})
+    training.model.load_state_dict(progress.weights)
+    origin = {
+        "oracle": "recbole 1.2.1",
+        "epochs": progress.epoch,
+        "best_epoch": progress.best_epoch,
+        "validation MRR@10": progress.best,
+    }
+    result = evaluate(
+        ranker, city, method=f"recbole-{name.lower()}", seed=options.seed, origin=origin
+    )
+    result.save(options.out)
+    progress.file.unlink()
+    return {**origin, **result.summary()}
+
+
+def validation_value(ranker: OracleRanker, city: City, name: str) -> float:
+    """MRR@10 on the validation part, by which RecBole chooses an epoch."""
+    ranks = rank_targets(ranker, city.trajectories, city.targets("validation"), method=name)
+    return float(np.where(ranks <= 10, 1 / ranks, 0.0).mean())
+
+
+def say(content: dict[str, Any]) -> None:
+    """One line of JSON, at once."""
+    sys.stdout.write(json.dumps(content) + "\n")
+    sys.stdout.flush()
