@@ -1,3 +1,5 @@
+import ctypes
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from castpoi.training.memory import (
     bytes_of_reading,
     candidates_at_once,
     free_bytes,
+    give_back,
 )
 
 MACHINE = "MemTotal:  8000000 kB\nMemFree:  10 kB\nMemAvailable:    3000000 kB\n"
@@ -54,3 +57,22 @@ def test_what_is_read_at_once_fits_or_is_one(free: int, histories: int) -> None:
     count = candidates_at_once(config, histories=histories, free=free)
     assert count.bit_count() == 1
     assert count == 1 or count * histories * bytes_of_reading(config) <= free / 4
+
+
+@pytest.mark.skipif(
+    not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="this C library gives nothing back"
+)
+def test_gaps_between_what_is_kept_are_given_back_to_the_system() -> None:
+    blocks = [b"x" * 100_000 for _ in range(1000)]  # 100 MB
+    kept = blocks[::10]  # no more than nine blocks lie together
+    del blocks
+    before = _held_bytes()
+    give_back()
+    assert before - _held_bytes() > 40_000_000
+    assert len(kept) == 100
+
+
+def _held_bytes() -> int:
+    """Memory of this process that is really there."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")

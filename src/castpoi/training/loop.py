@@ -22,6 +22,7 @@ from castpoi.training.averaging import WeightAverage, set_weights
 from castpoi.training.checkpoint import Checkpoint, Workshop
 from castpoi.training.device import mixed_precision, seed_epoch
 from castpoi.training.distributed import Team
+from castpoi.training.memory import give_back
 from castpoi.training.objective import Objective
 from castpoi.training.plan import Plan
 from castpoi.training.schedule import learning_rate
@@ -124,6 +125,7 @@ class TrainingLoop:
         if self.selection.note(record):
             self.best = kept
         self._save()
+        give_back()
         self.around.log.event("epoch finished", **record.to_dict())
 
     def _learn(self, epoch: int, task: Task) -> tuple[_Progress, float]:

@@ -1,9 +1,11 @@
-"""How much memory is free, and how many candidates the reader may read at once within it.
+"""How much memory is free, how many candidates the reader may read within it, and giving it back.
 
-The number is rounded down to a power of two and has a ceiling that ordinary machines reach, so
+The number of candidates is rounded down to a power of two and has a ceiling that ordinary machines reach, so
 that two of them cut the same candidates into the same parts and their runs agree to the last bit.
 """
 
+import ctypes
+import os
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +40,17 @@ def bytes_of_reading(config: ModelConfig) -> int:
     vectors = 10 * config.width + 4 * config.feed_forward_width
     head = 8 * config.width
     return _FLOAT_BYTES * (config.reader_layers * (attention + vectors) + head)
+
+
+def give_back() -> None:
+    """Return to the system what this process holds and does not use, where its C library can.
+
+    Batches of ever other shapes leave gaps between what is kept: in sixty epochs of BERT4Rec on
+    New York they had grown from 0.7 to 2 GB.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:
+        trim(0)
 
 
 def _of_machine(meminfo: Path) -> int | None:
