@@ -1,7 +1,8 @@
-"""How much memory is free, how many candidates the reader may read within it, and giving it back.
+"""Memory: what is free, how much the reader may read at once within it, and giving it back.
 
-The number of candidates is rounded down to a power of two and has a ceiling that ordinary machines reach, so
-that two of them cut the same candidates into the same parts and their runs agree to the last bit.
+The number of candidates is rounded down to a power of two and has a ceiling that ordinary machines
+reach, so that two of them cut the same candidates into the same parts and their runs agree to the
+last bit.
 """
 
 import ctypes
