@@ -10,6 +10,7 @@ from castpoi.errors import BadInput, BrokenFolder, UnknownMethod
 from castpoi.files import read_json, write_json
 from castpoi.run import city_of, load_run, read_places
 from castpoi.training.train import train
+from tests import trapped_files
 from tests.cities import small_city
 from tests.contract import odd_city
 
@@ -78,10 +79,14 @@ def test_a_missing_model_is_noticed(run_folder: Path) -> None:
         load_run(run_folder)
 
 
-def test_a_model_that_is_no_safetensors_is_noticed(run_folder: Path) -> None:
-    replace_model(run_folder, b"\x80\x04 a pickle is never opened")
+@pytest.mark.parametrize("kind", trapped_files.KINDS)
+def test_a_model_that_would_run_code_is_not_opened(
+    run_folder: Path, tmp_path: Path, kind: str
+) -> None:
+    replace_model(run_folder, trapped_files.content(kind, tmp_path / "trap"))
     with pytest.raises(BrokenFolder, match=r"model.safetensors is damaged"):
         load_run(run_folder)
+    assert not (tmp_path / "trap").exists()
 
 
 def test_a_model_that_lacks_an_array_is_noticed(run_folder: Path) -> None:

@@ -6,7 +6,30 @@ from typing import Any
 import pytest
 
 from castpoi.errors import BadInput
+from castpoi.geo.buckets import (
+    DISPLACEMENT_EDGES_KM,
+    SPATIAL_BIAS_EDGES_KM,
+    TEMPORAL_BIAS_EDGES_HOURS,
+)
 from castpoi.model.config import PRESETS, ModelConfig
+
+
+def test_the_paper_preset_has_the_sizes_of_the_published_model() -> None:
+    """As `reference-facts.md` has them; bucket edges are in tests/geo."""
+    paper = PRESETS["paper"]
+    assert (paper.width, paper.heads, paper.backbone_layers, paper.reader_layers) == (128, 4, 2, 2)
+    assert (paper.feed_forward_width, paper.gate_width, paper.dropout) == (128, 32, 0.1)
+    assert (paper.time_slot_width, paper.move_bucket_width, paper.move_width) == (16, 16, 32)
+    assert (paper.window, paper.revisit_window, paper.revisit_features) == (50, 512, "paper")
+    assert (paper.positions, paper.gamma_start, paper.spatial_start) == ("absolute", "zero", "zero")
+    assert paper.spatial_edges_km == SPATIAL_BIAS_EDGES_KM
+    assert paper.temporal_edges_hours == TEMPORAL_BIAS_EDGES_HOURS
+    assert paper.displacement_edges_km == DISPLACEMENT_EDGES_KM
+    switches = {name for name, value in paper.to_dict().items() if value is True}
+    assert switches == {
+        *("backbone", "candidate_conditioning"),
+        *("temporal_bias", "spatial_bias", "revisit_gate"),
+    }
 
 
 def test_fast_differs_from_the_paper_in_what_decisions_7_and_15_list_and_in_nothing_else() -> None:

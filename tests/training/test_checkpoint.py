@@ -1,3 +1,4 @@
+import hashlib
 import json
 from pathlib import Path
 
@@ -5,7 +6,9 @@ import pytest
 import torch
 
 from castpoi.errors import BrokenFolder
+from castpoi.files import read_json, write_json
 from castpoi.training.checkpoint import STATE, Checkpoint, Workshop, differences
+from tests import trapped_files
 from tests.training.test_selection import epoch
 
 IDENTITY = {"seed": 1, "model": {"width": 8, "edges": [1.0, 2.0]}}
@@ -76,6 +79,18 @@ def test_changed_tensors_are_noticed(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     with pytest.raises(BrokenFolder, match="its tensors are not those it was written with"):
         workshop(tmp_path).load()
+
+
+@pytest.mark.parametrize("kind", trapped_files.KINDS)
+def test_tensors_that_would_run_code_are_not_opened(tmp_path: Path, kind: str) -> None:
+    workshop(tmp_path).save(checkpoint(1))
+    content = trapped_files.content(kind, tmp_path / "trap")
+    (tmp_path / "epoch-1.safetensors").write_bytes(content)
+    state = read_json(tmp_path / STATE)
+    write_json(tmp_path / STATE, state | {"sha256": hashlib.sha256(content).hexdigest()})
+    with pytest.raises(BrokenFolder, match="it is damaged"):
+        workshop(tmp_path).load()
+    assert not (tmp_path / "trap").exists()
 
 
 def test_missing_tensors_are_noticed(tmp_path: Path) -> None:

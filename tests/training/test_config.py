@@ -15,7 +15,7 @@ def test_the_paper_preset_is_the_published_recipe() -> None:
     assert (paper.weight_decay, paper.clip, paper.label_smoothing) == (1e-4, 5.0, 0.02)
     assert (paper.margin, paper.margin_weight, paper.hard_negatives) == (1.0, 0.5, 10)
     assert (paper.explore_weight, paper.select_by, paper.patience) == (1.5, "HR@10", 10)
-    assert paper.weight_averaging == 0
+    assert (paper.place_weight_decay, paper.weight_averaging) == (1e-4, 0)
 
 
 def test_next_is_trained_as_fast_is_but_for_the_decay_of_places() -> None:

@@ -109,6 +109,28 @@ def test_shares_of_a_batch_are_the_batch(town: City) -> None:
     assert sum(objective.targets(share) for share in shares) == objective.targets(batch)
 
 
+def test_processes_learn_from_their_shares_what_one_learns_from_the_batch(town: City) -> None:
+    """Where the reader reads every place; what is drawn, each process draws for itself."""
+    config = tiny_model_config(window=10)
+    others = town.places.height - 1
+    objective = fast_objective(
+        town, config, windows_a_step=7, hard_candidates=others, drawn_candidates=1
+    )
+    batch = objective.batches(0)[0]
+    whole, team = (tiny_model(town, config, noise=0.3) for _ in range(2))
+    expected = objective.loss(whole, batch)
+    expected.backward()
+    found = 0.0
+    for share in (objective.share(batch, rank, 3) for rank in range(3)):
+        loss = objective.loss(team, share) * objective.targets(share) / objective.targets(batch)
+        loss.backward()
+        found += loss.item()
+    assert found == pytest.approx(expected.item(), rel=1e-5)
+    for name, slope in slopes(whole).items():
+        if not name.startswith("forecast."):
+            torch.testing.assert_close(slopes(team)[name], slope, rtol=1e-3, atol=1e-6)
+
+
 def test_a_target_that_its_history_does_not_know_weighs_more(town: City) -> None:
     config = tiny_model_config(candidate_conditioning=False)
     model = tiny_model(town, config).eval()

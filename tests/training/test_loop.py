@@ -18,6 +18,7 @@ from castpoi.training.config import TrainingConfig
 from castpoi.training.distributed import Team
 from castpoi.training.loop import Surroundings, TrainingLoop, Validate
 from castpoi.training.objective import Objective
+from castpoi.training.schedule import learning_rate
 from castpoi.training.world import World
 from tests.training.small import full_objective, tiny_model, tiny_model_config
 
@@ -206,6 +207,33 @@ def test_each_epoch_is_logged_and_the_bar_tells_loss_metric_and_rate(town: City)
     assert heard.said[0].startswith("epoch 1 · loss ")
     assert " · best MRR 100.00 · " in heard.said[-1]
     assert heard.said[-1].endswith(" targets/s")
+
+
+@pytest.mark.parametrize("clip", [0.01, 1e6])
+def test_a_step_has_the_rate_of_its_schedule_and_a_gradient_no_longer_than_the_clip(
+    town: City, clip: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = loop_of(town, clip=clip, epochs=2)
+    rates, lengths, step = [], [], loop.optimizer.step
+
+    def noted_step() -> None:
+        rates.append({group["lr"] for group in loop.optimizer.param_groups})
+        slopes = [weight.grad for weight in loop.model.parameters() if weight.grad is not None]
+        lengths.append(float(torch.cat([slope.flatten() for slope in slopes]).norm()))
+        step()
+
+    monkeypatch.setattr(loop.optimizer, "step", noted_step)
+    loop.run()
+    steps = len(loop.objective.batches(0))
+    assert rates == [
+        {learning_rate(loop.config, epoch=epoch, step=number, steps=steps)}
+        for epoch in range(2)
+        for number in range(steps)
+    ]
+    if clip == 0.01:
+        assert lengths == pytest.approx([0.01] * 2 * steps, rel=1e-3)
+    else:
+        assert min(lengths) > 0.01  # all were too long for the other clip
 
 
 def test_a_diverged_loss_stops_with_the_last_good_checkpoint(town: City, tmp_path: Path) -> None:
