@@ -11,6 +11,32 @@ from castpoi.baselines.sequence_ranker import SequenceRanker, last_rows
 from castpoi.checkins.trajectory import Histories
 from castpoi.errors import BadInput
 
+TRANSFORMER = {"layers": 2, "heads": 2, "feed_forward_width": 256}
+RECBOLE: dict[str, dict[str, Any]] = {
+    "sasrec": {**TRANSFORMER, "dropout": 0.5, "attention_dropout": 0.5},
+    "bert4rec": {
+        **(TRANSFORMER | {"dropout": 0.2, "attention_dropout": 0.2}),
+        **{"mask_share": 0.2, "last_only_share": 0.5},
+    },
+    "caser": {
+        **{"horizontal_filters": 8, "vertical_filters": 4},
+        **{"dropout": 0.4, "penalty_weight": 1e-4},
+    },
+    "narm": {"memory_width": 128, "layers": 1, "place_dropout": 0.25, "state_dropout": 0.5},
+    "srgnn": {"steps": 1, "dropout": 0.0},
+    "stamp": {"place_dropout": 0.0, "padding_class": True, "reads_padding": True},
+    "core": {
+        **(TRANSFORMER | {"dropout": 0.5, "attention_dropout": 0.5}),
+        **{"history_dropout": 0.2, "candidate_dropout": 0.2, "temperature": 0.07},
+    },
+}
+"""The defaults of RecBole 1.2.1, in our words."""
+OURS: dict[str, dict[str, Any]] = {
+    "bert4rec": {"window_step": 5, "forgets_first_visit": False},
+    "caser": {"user_vector": False},
+}
+"""Where the preset leaves them (docs/baselines.md), beside the class of padding."""
+
 
 def histories_of(*visits: list[int]) -> Histories:
     place = np.array([place for each in visits for place in each], dtype=np.int64)
@@ -62,6 +88,13 @@ def test_presets_are_of_the_paper_and_tuned_to_the_width_of_castpoi(name: str) -
     assert kind.config_class.from_dict(paper.to_dict()) == paper
     with pytest.raises(BadInput, match="there is no preset 'fast'; choose paper or tuned"):
         kind.config_class.preset("fast")
+
+
+@pytest.mark.parametrize("name", RECBOLE)
+def test_the_paper_preset_of_a_model_has_recboles_defaults_but_for_what_is_told(name: str) -> None:
+    paper = model_class(name).config_class.preset("paper").to_dict()
+    common = {"width": 64, "window": 50, "padding_class": False}
+    assert paper == common | RECBOLE[name] | OURS.get(name, {})
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -1,10 +1,43 @@
+from typing import Any
+
 import pytest
 import torch
+from torch import Tensor, nn
 
+from castpoi.baselines.sequence_models import MODELS, model_class, new_model
+from castpoi.checkins.city import City
 from castpoi.errors import BadInput
 from castpoi.training.device import device_named, mixed_precision, orderly, seed_epoch
+from castpoi.training.objective import Objective
+from castpoi.training.sequence_config import SequenceTrainingConfig
+from castpoi.training.sequence_trainer import objective_of
 
 CPU = torch.device("cpu")
+
+
+def step(model: nn.Module, objective: Objective[Any], *, halves: bool) -> tuple[Tensor, Tensor]:
+    """Loss and gradient of a batch, with products of half numbers as on CUDA, or of whole ones."""
+    model.zero_grad()
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=halves):
+        loss = objective.loss(model, objective.batches(0)[0])
+    loss.backward()
+    slopes = [weight.grad.flatten() for weight in model.parameters() if weight.grad is not None]
+    return loss.detach(), torch.cat(slopes)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_baseline_learns_nearly_the_same_from_half_numbers(town: City, name: str) -> None:
+    kind = model_class(name)
+    shape = kind.config_class.from_dict({"width": 8, "window": 8})
+    plan = SequenceTrainingConfig(batch=64)
+    objective = objective_of(kind, town, shape, plan, seed=1)
+    model = new_model(name, config=shape, places=town.places.height, seed=1).eval()
+    (loss, slope), (expected, whole) = (
+        step(model, objective, halves=each) for each in (True, False)
+    )
+    assert loss.dtype == torch.float32
+    torch.testing.assert_close(loss, expected, rtol=1e-2, atol=0)
+    assert float((slope - whole).norm() / whole.norm()) < 0.05
 
 
 def test_a_device_that_is_not_here_is_refused() -> None:
