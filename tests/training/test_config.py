@@ -1,9 +1,11 @@
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from castpoi.errors import BadInput
+from castpoi.model.config import ModelConfig
 from castpoi.training.config import PRESETS, TrainingConfig
 
 
@@ -16,6 +18,16 @@ def test_the_paper_preset_is_the_published_recipe() -> None:
     assert (paper.margin, paper.margin_weight, paper.hard_negatives) == (1.0, 0.5, 10)
     assert (paper.explore_weight, paper.select_by, paper.patience) == (1.5, "HR@10", 10)
     assert (paper.place_weight_decay, paper.weight_averaging) == (1e-4, 0)
+
+
+def test_decision_7_names_every_setting_in_which_fast_leaves_the_paper() -> None:
+    decisions = Path(__file__).parents[2] / "docs" / "decisions"
+    told = (decisions / "0007-the-fast-preset.md").read_text(encoding="utf-8")
+    for kind in (ModelConfig, TrainingConfig):
+        paper, fast = (kind.preset(name).to_dict() for name in ("paper", "fast"))
+        differing = {name for name in paper if paper[name] != fast[name]}
+        assert differing
+        assert not [name for name in differing if f"`{name}`" not in told]
 
 
 def test_next_is_trained_as_fast_is_but_for_the_decay_of_places() -> None:

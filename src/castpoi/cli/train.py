@@ -44,7 +44,8 @@ from castpoi.run import Run
 @click.option(
     "--objective",
     type=click.Choice(["fast", "full"]),
-    help="The paper's objective (full), or the same loss computed cheaply.",
+    help="The paper's objective (full), or the same loss computed cheaply.  [default: that of the "
+    "preset]",
 )
 @click.option(
     "--known-time",

@@ -1,9 +1,10 @@
 """What a CaST-POI model is made of: sizes, windows, bucket edges, and a switch for every part.
 
 Three presets of the one model. `paper` is the published model to the letter. `fast`, that of
-`castpoi` unless told otherwise, differs in four places so that work can be shared between the
-prefixes of a trajectory, that the reader learns from the first step, and that it can tell what is
-near from what is far (a config that names nothing is `fast` without the last, as older runs are):
+`castpoi` unless told otherwise, drops more (`dropout`) and differs in four places so that work can
+be shared between the prefixes of a trajectory, that the reader learns from the first step, and that
+it can tell what is near from what is far (a config that names nothing is `fast` without the last,
+as older runs are):
 
     positions      paper: one learned vector a slot of the left-padded window
                    fast:  one learned attention bias a relative offset, head and layer;
