@@ -1,6 +1,8 @@
 from io import StringIO
 
+import pytest
 from rich.console import Console as RichConsole
+from rich.progress import TimeRemainingColumn
 
 from castpoi.cli.console import Bars, Console
 from castpoi.progress import SILENCE, describe
@@ -27,3 +29,12 @@ def test_a_bar_shows_its_name_and_what_is_going_on() -> None:
             describe(task, "epoch 1 · loss 2.345")
             (bar,) = progress.bars.tasks
             assert bar.description == "training · epoch 1 · loss 2.345"
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_a_bar_tells_the_time_that_is_left_unless_its_words_do(tells: bool) -> None:
+    terminal = RichConsole(file=StringIO(), force_terminal=True)
+    with Console(as_json=False, err=terminal).progress(tells_remaining=tells) as progress:
+        assert isinstance(progress, Bars)
+        kinds = {type(column) for column in progress.bars.columns}
+        assert (TimeRemainingColumn in kinds) is tells

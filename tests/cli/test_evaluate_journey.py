@@ -225,7 +225,11 @@ def test_a_city_without_targets_has_nothing_to_evaluate(
 
 @pytest.mark.parametrize("verb", ["train", "evaluate"])
 def test_help_lists_the_methods_one_a_line(castpoi: CommandLine, verb: str) -> None:
-    assert re.search("\\n    recent +most recently visited first\\n", castpoi(verb, "--help").out)
+    told = castpoi(verb, "--help").out
+    assert re.search("\\n    recent +most recently visited first\\n", told)
+    methods = [each for each in METHODS if verb == "train" or not each.needs_training]
+    for method in methods:
+        assert re.search(rf"\n    {method.name} +{re.escape(method.line)}\n", f"{told}\n")
 
 
 @pytest.mark.parametrize("verb", ["train", "evaluate", "compare"])
