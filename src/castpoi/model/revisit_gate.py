@@ -42,8 +42,9 @@ class RevisitGate(nn.Module):
 
     def spread(self, state: Tensor, revisits: Revisits, places: Tensor) -> Tensor:
         """The same laid out over all rows, zero where nothing is known. [B, D] -> [B, P + 1]"""
-        gain = torch.zeros(len(state), len(places), dtype=state.dtype, device=state.device)
-        return gain.index_put((revisits.owner, revisits.row), self(state, revisits, places))
+        known: Tensor = self(state, revisits, places)
+        gain = torch.zeros(len(state), len(places), dtype=known.dtype, device=state.device)
+        return gain.index_put((revisits.owner, revisits.row), known)
 
 
 class _DeepLayers(nn.Module):

@@ -102,10 +102,11 @@ def quick_scores(
     Gains of known places [E], E of them; cells of the distance gate [R, V], their gains [R, M];
     gains by the crowd [R, V].
     """
-    with torch.no_grad():
-        scores = torch.addmm(popularity, state, place.mT)
+    kind = place.dtype
+    with torch.no_grad(), _whole_numbers(place):
+        scores = torch.addmm(popularity, state.to(kind), place.mT)
         if gain is not None:
-            scores.view(-1).index_add_(0, known, gain)
+            scores.view(-1).index_add_(0, known, gain.to(kind))
         if cell is not None and by_cell is not None:
             scores.add_(by_cell.gather(1, cell))
         if crowd is not None:
@@ -129,7 +130,17 @@ def fused_loss(
     gain in every cell of the distance gate [R, M], gain by the crowd [R, V].
     """
     apply: Callable[..., Tensor] = _FusedLoss.apply
-    return apply(state, place, popularity, gain, refinement, by_cell, crowd, lesson)
+    others = (
+        None if each is None else each.to(place.dtype)
+        for each in (gain, refinement, by_cell, crowd)
+    )
+    with _whole_numbers(place):
+        return apply(state.to(place.dtype), place, popularity, *others, lesson)
+
+
+def _whole_numbers(place: Tensor) -> torch.autocast:
+    """No half numbers while the block runs: they lose too much of a sum over all places."""
+    return torch.autocast(place.device.type, enabled=False)
 
 
 class _FusedLoss(torch.autograd.Function):
