@@ -6,10 +6,12 @@ import pytest
 
 from castpoi.errors import BadInput
 from castpoi.methods import METHODS
+from castpoi.model.ranker import CastPoiRanker
 from castpoi.progress import SILENCE
 from castpoi.training import castpoi_trainer, sequence_trainer
 from castpoi.training.configs import configs_for
 from castpoi.training.course import Course
+from castpoi.training.selection import ShortlistRanker
 from castpoi.training.train import fit
 from castpoi.training.trainer import TrainingOptions
 from tests.contract import odd_city
@@ -43,6 +45,20 @@ def test_they_are_those_of_the_training(
     shape, plan = configs_for(method, preset, settings)
     assert (shape.to_dict(), plan) == (course.shape, course.plan)  # type: ignore[attr-defined]
     assert plan.epochs == 7
+
+
+@pytest.mark.parametrize(
+    ("objective", "kind"), [("full", CastPoiRanker), ("fast", ShortlistRanker)]
+)
+def test_the_papers_objective_chooses_its_epoch_by_exact_scores(
+    objective: str, kind: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(castpoi_trainer, "follow", stop)
+    options = TrainingOptions(settings={"objective": objective})
+    with pytest.raises(_Stopped) as stopped:
+        fit(METHODS.named("castpoi"), odd_city(), progress=SILENCE, options=options)
+    course = stopped.value.args[0]
+    assert isinstance(course.ranker(course.new_model()), kind)
 
 
 @pytest.mark.parametrize("name", ["castpoi", "sasrec"])

@@ -40,6 +40,7 @@ def train_castpoi(
     _check(model_config, config)
     lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
     builder = BatchBuilder(config=model_config, lat=lat, lon=lon)
+    ranker = CastPoiRanker if config.objective == "full" else ShortlistRanker
     course = Course(
         method=options.method,
         shape=model_config.to_dict(),
@@ -48,7 +49,7 @@ def train_castpoi(
         objective=lambda frame: objective_of(
             city, model_config, config, seed=seed, candidates_at_once=frame[_AT_ONCE]
         ),
-        ranker=lambda model: ShortlistRanker(model, builder),
+        ranker=lambda model: ranker(model, builder),
         frame=lambda: _frame(model_config, config),
     )
     model, training = follow(

@@ -1,7 +1,7 @@
 """Which epoch is kept, when training ends, and the cheap ranks by which both are decided.
 
-To choose an epoch, the reader reads only a shortlist: the best places by all other terms and its
-forecast, whatever the preset. All others stand below it. Evaluation never ranks this way.
+To choose an epoch of the fast objective, the reader reads only a shortlist: the best places by all
+other terms and its forecast. All others stand below it. Evaluation never ranks this way.
 
 Shapes: B histories, P places, M shortlisted places.
 """
