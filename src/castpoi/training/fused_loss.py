@@ -103,7 +103,7 @@ def quick_scores(
     gains by the crowd [R, V].
     """
     kind = place.dtype
-    with torch.no_grad(), _whole_numbers(place):
+    with torch.no_grad(), _full_precision(place):
         scores = torch.addmm(popularity, state.to(kind), place.mT)
         if gain is not None:
             scores.view(-1).index_add_(0, known, gain.to(kind))
@@ -134,11 +134,11 @@ def fused_loss(
         None if each is None else each.to(place.dtype)
         for each in (gain, refinement, by_cell, crowd)
     )
-    with _whole_numbers(place):
+    with _full_precision(place):
         return apply(state.to(place.dtype), place, popularity, *others, lesson)
 
 
-def _whole_numbers(place: Tensor) -> torch.autocast:
+def _full_precision(place: Tensor) -> torch.autocast:
     """No half numbers while the block runs: they lose too much of a sum over all places."""
     return torch.autocast(place.device.type, enabled=False)
 
