@@ -1,7 +1,8 @@
 """Commands that run many experiments: how many at once, on how many cores, and how it is shown."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any
 
 import click
 
@@ -9,43 +10,49 @@ from castpoi.cli.console import Console
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.plan import Planned
 from castpoi.experiments.record import Record
-from castpoi.experiments.runner import Failure, Pace, run_plan
+from castpoi.experiments.runner import Failure, Pace, cores, run_plan
 from castpoi.training.trainer import say_nothing
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Command = Callable[..., None]
 
 
 def paced(noun: str) -> Callable[[Command], Command]:
-    """Give a command `--jobs`, `--threads`, `--dry-run` and `--any-code`, in words for a noun."""
-    options = (
-        click.option(
+    """Give a command `--jobs`, `--threads` and `--any-code`, as a `pace`, and `--dry-run`.
+
+    Their help speaks of a noun, such as experiments.
+    """
+
+    def paced_command(command: Command) -> Command:
+        @click.option(
             "--jobs",
             type=click.IntRange(min=1),
             default=1,
             show_default=True,
             help=f"{noun.capitalize()} side by side.",
-        ),
-        click.option(
+        )
+        @click.option(
             "--threads",
             type=click.IntRange(min=1),
             help="Cores to share among the jobs; all unless told otherwise.",
-        ),
-        click.option(
+        )
+        @click.option(
             "--dry-run", is_flag=True, help=f"List the {noun} and their time; run none of them."
-        ),
-        click.option(
+        )
+        @click.option(
             "--any-code",
             is_flag=True,
             help=f"Count {noun} that another version of the code has made.",
-        ),
-    )
+        )
+        @wraps(command)
+        def wrapped(
+            *arguments: Any, jobs: int, threads: int | None, any_code: bool, **options: Any
+        ) -> None:
+            pace = Pace(jobs=jobs, threads=threads or cores(), any_code=any_code)
+            command(*arguments, pace=pace, **options)
 
-    def wrapped(command: Command) -> Command:
-        for option in reversed(options):  # so that --help shows them in this order
-            command = option(command)
-        return command
+        return wrapped
 
-    return wrapped
+    return paced_command
 
 
 def run_shown(
@@ -68,3 +75,9 @@ def run_shown(
             say=say_nothing if console.quiet else console.note,
             name=name,
         )
+
+
+def end_with(failures: Sequence[Failure]) -> None:
+    """End the command as failed, if something has."""
+    if failures:
+        click.get_current_context().exit(1)

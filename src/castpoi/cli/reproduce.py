@@ -1,18 +1,20 @@
 """`castpoi reproduce`: all experiments of a suite, from a city to results."""
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
 
 from castpoi.cli.console import Console, speaks
-from castpoi.cli.paced import paced, run_shown
+from castpoi.cli.paced import end_with, paced, run_shown
 from castpoi.cli.several import TakesSeveral
 from castpoi.cli.suite_tables import show_outcome, show_plan
 from castpoi.experiments.experiment import CityFolder, experiments_of
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.plan import plan_of
 from castpoi.experiments.record import SuiteRecord
-from castpoi.experiments.runner import Pace, cores
+from castpoi.experiments.runner import Pace
 from castpoi.experiments.suite_file import read_suite, suite_names
 
 
@@ -53,11 +55,9 @@ def reproduce(
     seeds: tuple[int, ...],
     out: Path,
     only: tuple[str, ...],
-    jobs: int,
-    threads: int | None,
+    pace: Pace,
     dry_run: bool,
     keep_runs: bool,
-    any_code: bool,
 ) -> None:
     """Run all experiments of a suite on a CITY that are not in --out yet.
 
@@ -75,19 +75,12 @@ def reproduce(
         only,
     )
     folder = SuiteFolder(out)
-    plan = plan_of(experiments, folder, any_code=any_code)
-    pace = Pace(jobs=jobs, threads=threads or cores(), keep_runs=keep_runs, any_code=any_code)
+    plan = plan_of(experiments, folder, any_code=pace.any_code)
     if dry_run:
         show_plan(console, plan, folder, pace, about={"suite": suite.name})
         return
-    failures = run_shown(
-        console,
-        plan,
-        folder,
-        pace,
-        record=lambda: SuiteRecord(folder, suite, plan),
-        name="suite",
-    )
+    record = partial(SuiteRecord, folder, suite, plan)
+    pace = replace(pace, keep_runs=keep_runs)
+    failures = run_shown(console, plan, folder, pace, record=record, name="suite")
     show_outcome(console, suite, plan, folder, failures)
-    if failures:
-        click.get_current_context().exit(1)
+    end_with(failures)

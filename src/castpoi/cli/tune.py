@@ -1,20 +1,24 @@
 """`castpoi tune`: which settings of a method do best on the validation part of a city."""
 
+from functools import partial
 from pathlib import Path
 
 import click
 
 from castpoi.cli.console import Console, speaks
 from castpoi.cli.method_list import method_list
-from castpoi.cli.paced import paced, run_shown
+from castpoi.cli.paced import end_with, paced, run_shown
 from castpoi.cli.suite_tables import show_plan
 from castpoi.cli.tune_tables import show_trials
 from castpoi.experiments.experiment import CityFolder
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.plan import plan_of
-from castpoi.experiments.runner import Pace, cores
+from castpoi.experiments.runner import Pace
 from castpoi.experiments.suite import DEFAULT_SEEDS
+from castpoi.experiments.trials import tried_of
+from castpoi.experiments.tune_record import TuneRecord, check_frame
 from castpoi.methods import METHODS
+from castpoi.training.settings import pairs_of
 
 _LEARNED = [method for method in METHODS if method.needs_training]
 
@@ -67,10 +71,8 @@ def tune(
     at_most: int | None,
     seed: int,
     out: Path,
-    jobs: int,
-    threads: int | None,
+    pace: Pace,
     dry_run: bool,
-    any_code: bool,
 ) -> None:
     """Try settings of a method on a CITY and rank them by validation alone.
 
@@ -79,10 +81,7 @@ def tune(
     weights are not kept. The command may be stopped or killed at any time; given again, it goes on
     where it was. A trial that fails does not stop the others.
     """
-    from castpoi.experiments.trials import tried_of
-    from castpoi.experiments.tune import tune_of
-    from castpoi.experiments.tune_record import TuneRecord, check_frame
-    from castpoi.training.settings import pairs_of
+    from castpoi.experiments.tune import tune_of  # it needs torch, and --help stays quick
 
     asked = tune_of(
         CityFolder.at(city),
@@ -95,19 +94,11 @@ def tune(
     )
     folder = SuiteFolder(out)
     check_frame(folder, asked.frame)
-    plan = plan_of(asked.experiments, folder, any_code=any_code)
-    pace = Pace(jobs=jobs, threads=threads or cores(), any_code=any_code)
+    plan = plan_of(asked.experiments, folder, any_code=pace.any_code)
     if dry_run:
         show_plan(console, plan, folder, pace, about=asked.frame.to_dict(), noun="trials")
         return
-    failures = run_shown(
-        console,
-        plan,
-        folder,
-        pace,
-        record=lambda: TuneRecord(folder, asked.frame, plan, any_code=any_code),
-        name="trials",
-    )
+    record = partial(TuneRecord, folder, asked.frame, plan, any_code=pace.any_code)
+    failures = run_shown(console, plan, folder, pace, record=record, name="trials")
     show_trials(console, asked, plan, folder, failures)
-    if failures:
-        click.get_current_context().exit(1)
+    end_with(failures)
