@@ -72,14 +72,8 @@ class Run:
         """Fingerprint of the city it was made on."""
         return str(self.manifest["fingerprint"])
 
-    def check_may_foretell(self, fingerprint: str, part: str) -> None:
-        """Refuse a city of another split, and a part that the run has already seen."""
-        if fingerprint != self.fingerprint:
-            raise BrokenFolder(
-                f"{self.folder} was trained on a city with fingerprint {self.fingerprint[:12]}, "
-                f"but this city has {fingerprint[:12]}; evaluate it on {self.city}, or train on "
-                "this city"
-            )
+    def check_may_foretell(self, part: str) -> None:
+        """Refuse a part that the run has already seen."""
         if part in self.manifest["knows"]:
             raise BadInput(
                 f"{self.folder} has seen the {part} part, so it cannot be evaluated on it; train "

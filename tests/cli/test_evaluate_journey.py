@@ -140,7 +140,7 @@ def test_a_run_is_not_evaluated_on_another_city(
     )
     assert ended.code == 1
     mine, theirs = (City.load(tmp_path / name).fingerprint[:12] for name in ("city", "other"))
-    assert f"fingerprint {mine}, but this city has {theirs}" in ended.err
+    assert f"fingerprint {mine}, but {tmp_path / 'other'} has {theirs}" in ended.err
     assert not (tmp_path / "r").exists()
 
 
@@ -151,7 +151,7 @@ def test_a_run_whose_city_has_moved_asks_for_it(
     city.rename(tmp_path / "moved")
     ended = castpoi("evaluate", tmp_path / "run", "--out", tmp_path / "result")
     assert ended.code == 1
-    assert "which is no longer there; say with --city where the city is now" in ended.err
+    assert f"a city that is not at {city}; say where the city is now (--city)" in ended.err
     mended = castpoi(
         "evaluate", tmp_path / "run", "--city", tmp_path / "moved", "--out", tmp_path / "result"
     )

@@ -10,7 +10,7 @@ import click
 from castpoi.checkins.city import City
 from castpoi.cli.console import Console, speaks
 from castpoi.cli.method_list import method_list
-from castpoi.errors import BadInput, BrokenFolder
+from castpoi.errors import BadInput
 from castpoi.evaluation.evaluate import evaluate as evaluate_ranker
 from castpoi.evaluation.metrics import METRICS, STRATA
 from castpoi.evaluation.result import Result
@@ -19,12 +19,12 @@ from castpoi.methods import METHODS
 from castpoi.progress import Progress
 from castpoi.ranker import SavableRanker
 from castpoi.reports.learned_biases import read_biases
-from castpoi.run import Run, load_run
+from castpoi.run import Run, city_of, load_run
 
 
 @dataclass(frozen=True)
-class _Contender:
-    """A ranker ready to be evaluated, and its city."""
+class _Subject:
+    """A ranker to be evaluated, its city, and where both come from."""
 
     ranker: SavableRanker[Any]
     city: City
@@ -72,22 +72,27 @@ def evaluate(
     check_vacant(out, kind="result", overwrite=overwrite)
     with console.progress() as progress:
         if run is not None:
-            contender = _from_run(run, city, part)
+            subject = _from_run(run, city, part)
         elif city is not None and model is not None:
-            contender = _from_method(city, model, part, progress)
+            subject = _from_method(city, model, part, progress)
         else:
             raise click.UsageError("Give a RUN, or both --city and --model.")
         result = evaluate_ranker(
-            contender.ranker,
-            contender.city,
-            method=contender.method,
-            seed=contender.seed,
+            subject.ranker,
+            subject.city,
+            method=subject.method,
+            seed=subject.seed,
             part=part,
-            origin={**contender.origin, "command": _command(run, city, model, out, part)},
+            origin={**subject.origin, "command": _command(run, city, model, out, part)},
             progress=progress,
         )
     result.save(out, overwrite=overwrite)
-    show_result(console, result)
+    _tell(console, result, out)
+
+
+def _tell(console: Console, result: Result, out: Path) -> None:
+    """Show a result that is written, and say what to do with it."""
+    _show_table(console, result)
     console.say(f"Written: {out}. Side by side with others: castpoi compare {out} RESULT...")
     console.result(
         {
@@ -95,15 +100,15 @@ def evaluate(
             "method": result.method,
             "seed": result.seed,
             "fingerprint": result.fingerprint,
-            "part": part,
+            "part": result.part,
             "known_time": result.known_time,
             "out": str(out),
         }
     )
 
 
-def show_result(console: Console, result: Result) -> None:
-    """Print one result as a table in percent: all targets, revisits, new places."""
+def _show_table(console: Console, result: Result) -> None:
+    """One result in percent: all targets, revisits, new places."""
     sides = [{**result.metrics, "n": result.ranks.height}, *(result.strata[s] for s in STRATA)]
     rows = [["targets", *(f"{side['n']:,}" for side in sides)]]
     rows += [[metric, *(_percent(side[metric]) for side in sides)] for metric in METRICS]
@@ -115,10 +120,10 @@ def show_result(console: Console, result: Result) -> None:
     )
 
 
-def _from_run(folder: Path, city_folder: Path | None, part: str) -> _Contender:
+def _from_run(folder: Path, city_folder: Path | None, part: str) -> _Subject:
     run = load_run(folder)
-    city = City.load(city_folder) if city_folder else _city_of(run)
-    run.check_may_foretell(city.fingerprint, part)
+    run.check_may_foretell(part)
+    city = city_of(run, city_folder)
     origin: dict[str, Any] = {
         "run": str(folder.resolve()),
         "city": str((city_folder or run.city).resolve()),
@@ -127,7 +132,7 @@ def _from_run(folder: Path, city_folder: Path | None, part: str) -> _Contender:
     learned = read_biases(folder)  # a few numbers, so that reports can do without the weights
     if learned:
         origin["learned"] = learned
-    return _Contender(run.ranker, city, run.method, run.seed, origin)
+    return _Subject(run.ranker, city, run.method, run.seed, origin)
 
 
 def _how_trained(run: Run) -> dict[str, Any]:
@@ -139,16 +144,7 @@ def _how_trained(run: Run) -> dict[str, Any]:
     }
 
 
-def _city_of(run: Run) -> City:
-    if not run.city.is_dir():
-        raise BrokenFolder(
-            f"{run.folder} was trained on {run.city}, which is no longer there; say with --city "
-            "where the city is now"
-        )
-    return City.load(run.city)
-
-
-def _from_method(city_folder: Path, name: str, part: str, progress: Progress) -> _Contender:
+def _from_method(city_folder: Path, name: str, part: str, progress: Progress) -> _Subject:
     from castpoi.training.train import fit
 
     method = METHODS.named(name)
@@ -159,7 +155,7 @@ def _from_method(city_folder: Path, name: str, part: str, progress: Progress) ->
         )
     city = City.load(city_folder)
     ranker = fit(method, city, part=part, progress=progress)
-    return _Contender(ranker, city, name, 0, {"city": str(city_folder.resolve())})
+    return _Subject(ranker, city, name, 0, {"city": str(city_folder.resolve())})
 
 
 def _command(run: Path | None, city: Path | None, model: str | None, out: Path, part: str) -> str:
