@@ -14,11 +14,10 @@ from castpoi.checkins.synthetic import SynthesisConfig, synthesize, write_checki
 from castpoi.cli.compare import as_json, show_comparison
 from castpoi.cli.console import Console, speaks
 from castpoi.cli.serve import serve
-from castpoi.errors import BadInput
 from castpoi.evaluation.compare import Comparison, compare
 from castpoi.evaluation.evaluate import evaluate
 from castpoi.evaluation.result import Result
-from castpoi.files import is_folder_of, write_json
+from castpoi.files import check_vacant, is_folder_of, write_json
 from castpoi.methods import METHODS, Method
 from castpoi.progress import Progress
 from castpoi.run import Run
@@ -155,13 +154,8 @@ def _serve_map(console: Console, run: Path, port: int) -> None:
 
 def _clear(out: Path, *, overwrite: bool) -> None:
     """Make room for the demo; only a former demo is ever removed."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        if not is_folder_of(out, "demo"):
-            raise BadInput(f"{out} exists and is not a demo; choose another --out")
-        if not overwrite:
-            raise BadInput(
-                f"{out} already holds a demo; choose another --out or replace it with --overwrite"
-            )
+    check_vacant(out, kind="demo", overwrite=overwrite)
+    if is_folder_of(out, "demo"):
         shutil.rmtree(out)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "manifest.json", {"kind": "demo"})
