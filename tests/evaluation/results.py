@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from castpoi.evaluation.contender import Contender
 from castpoi.evaluation.rank_table import RANK_SCHEMA
 from castpoi.evaluation.result import Result
 
@@ -41,3 +42,11 @@ def result_of(
     }
     table = pl.DataFrame({**plain, **columns}, schema=RANK_SCHEMA)
     return Result(ranks=table, seconds=1.0, manifest=manifest, name=f"{method}-{seed}")
+
+
+def contenders_of(results: Sequence[Result]) -> list[Contender]:
+    """One contender a method, in the order in which the methods first appear."""
+    by_method: dict[str, list[Result]] = {}
+    for result in results:
+        by_method.setdefault(result.method, []).append(result)
+    return [Contender(method, tuple(seeds)) for method, seeds in by_method.items()]

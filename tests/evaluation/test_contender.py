@@ -4,17 +4,8 @@ import numpy as np
 import pytest
 
 from castpoi.errors import BadInput, BrokenFolder
-from castpoi.evaluation.contender import Contender, contenders_of, ranks_side_by_side
-from tests.evaluation.results import result_of
-
-
-def test_results_of_one_method_are_one_contender() -> None:
-    results = [result_of([1], method=m, seed=s) for m, s in (("b", 1), ("a", 1), ("b", 2))]
-    found = contenders_of(results)
-    assert [(one.name, [r.seed for r in one.results]) for one in found] == [
-        ("b", [1, 2]),
-        ("a", [1]),
-    ]
+from castpoi.evaluation.contender import Contender, ranks_side_by_side
+from tests.evaluation.results import contenders_of, result_of
 
 
 def test_ranks_are_joined_by_checkin_not_by_position() -> None:

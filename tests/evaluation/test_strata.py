@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from castpoi.evaluation.contender import Contender, contenders_of
+from castpoi.evaluation.contender import Contender
 from castpoi.evaluation.result import Result
 from castpoi.evaluation.strata import Stratum, masks, strata
-from tests.evaluation.results import result_of
+from tests.evaluation.results import contenders_of, result_of
 
 SEEDS = ([1, 2, 5], [4, 4, 5])  # reciprocal ranks of the first two: 3/4 and 1/4 on average
 NYC = Path(__file__).resolve().parents[2] / "results" / "nyc"

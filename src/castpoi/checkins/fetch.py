@@ -46,11 +46,6 @@ class Fetched:
     """The published checksum that the file was held against, or that none is known."""
     rows: int
 
-    @property
-    def verified(self) -> bool:
-        """Always: a file that fails a known check, now or when its record is read, is an error."""
-        return True
-
 
 @dataclass(frozen=True, kw_only=True)
 class _Coming:

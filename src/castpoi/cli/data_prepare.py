@@ -1,7 +1,6 @@
 """`castpoi data prepare`: a raw table becomes a city."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +182,7 @@ def _recipe(name: str | None, options: dict[str, Any]) -> Recipe:
             f"--recipe {name} fixes every cleaning step; leave out --keep-duplicates, "
             "--repeat-minutes, --core, --min-..., --drop-isolated-hours and --session-gap-hours"
         )
-    return replace(RECIPES[name])
+    return RECIPES[name]
 
 
 def _delimiter(text: str | None) -> str | None:

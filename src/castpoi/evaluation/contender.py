@@ -36,14 +36,6 @@ class Contender:
             )
 
 
-def contenders_of(results: Sequence[Result]) -> list[Contender]:
-    """One contender a method, in the order in which the methods first appear."""
-    by_method: dict[str, list[Result]] = {}
-    for result in results:
-        by_method.setdefault(result.method, []).append(result)
-    return [Contender(method, tuple(seeds)) for method, seeds in by_method.items()]
-
-
 def ranks_side_by_side(contenders: Sequence[Contender]) -> dict[str, NDArray[np.float64]]:
     """The ranks of each contender by name, targets in ascending order of check-in. [S, N]"""
     if not contenders:

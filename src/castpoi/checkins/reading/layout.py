@@ -96,7 +96,7 @@ _TSMC_TIME: Final = re.compile(r"^[A-Z][a-z]{2} [A-Z][a-z]{2} \d{2} \d\d:\d\d:\d
 _ISO_TIME: Final = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
 
 
-def recognise_layout(path: Path, first_line: str) -> Layout:
+def recognise_layout(first_line: str) -> Layout:
     """The layout of a text file, from its first line; a table if it is none of the published."""
     cells = first_line.rstrip("\r\n").split("\t")
     if len(cells) == 8 and _TSMC_TIME.match(cells[7]):

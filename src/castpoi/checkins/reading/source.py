@@ -137,7 +137,7 @@ def _open(path: Path, format_name: str, delimiter: str | None, encoding: str | N
             raise BadInput(f"{path} is parquet, not a {format_name} file; use --format table")
         return _open_parquet(path)
     first_line = _first_line(path, encoding or "latin-1")
-    layout = LAYOUTS[format_name] if format_name != "auto" else recognise_layout(path, first_line)
+    layout = LAYOUTS[format_name] if format_name != "auto" else recognise_layout(first_line)
     if layout is TABLE and not path.name.lower().endswith(SUFFIXES):
         raise UnknownLayout(
             f"{path} is none of the layouts castpoi knows: a table ends in "

@@ -30,7 +30,7 @@ EPOCH: Final = "epoch"
 ALL_FORMATS: Final = (*AWARE_FORMATS, EPOCH, *NAIVE_FORMATS)
 
 # An epoch is counted in the unit that puts it between 1980 and 2100.
-_EPOCH_UNITS: Final = ((1, "us"), (1_000, "ms"), (1_000_000, "s"))
+_EPOCH_UNITS_US: Final = (1, 1_000, 1_000_000)
 EARLIEST_US: Final = 315_532_800_000_000
 """1980: no check-in is older."""
 LATEST_US: Final = 4_102_444_800_000_000
@@ -84,8 +84,8 @@ def _read(column: str, name: str) -> pl.Expr:
 def _read_epoch(column: str) -> pl.Expr:
     number = pl.col(column).cast(pl.Float64, strict=False)
     choice = pl.lit(None, dtype=pl.Float64)
-    for factor, _ in reversed(_EPOCH_UNITS):
-        microseconds = number * factor
+    for unit_us in reversed(_EPOCH_UNITS_US):
+        microseconds = number * unit_us
         fits = (microseconds >= EARLIEST_US) & (microseconds < LATEST_US)
         choice = pl.when(fits).then(microseconds).otherwise(choice)
     return choice.round().cast(pl.Int64).cast(pl.Datetime("us"))

@@ -9,7 +9,6 @@ Word = Literal[
     "user", "place", "lat", "lon", "time", "zone", "offset", "category", "name", "part", "session"
 ]
 NEEDED: Final[tuple[Word, ...]] = ("user", "place", "lat", "lon", "time")
-OPTIONAL: Final[tuple[Word, ...]] = ("zone", "offset", "category", "name", "part", "session")
 
 # Names are compared in lower case without spaces, dots, dashes and underscores, best first.
 USUAL_NAMES: Final[Mapping[Word, tuple[str, ...]]] = {
