@@ -1,8 +1,9 @@
 """The ranking methods by name: the one place where a method is made known.
 
-A method is added by one entry here; evaluation, comparison and the command line ask only this
-table. Modules are named, not imported (as the verbs in cli/lazy.py), so that listing methods
-stays quick and restoring a run never pulls in the code that trained it.
+A method is added by one entry here, a sequence model by one more in `baselines/sequence_models.py`;
+evaluation, comparison and the command line ask only this table. Modules are named, not imported (as
+the verbs in cli/lazy.py), so that listing methods stays quick and restoring a run never pulls in
+the code that trained it.
 """
 
 import difflib

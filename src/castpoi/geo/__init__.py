@@ -1,1 +1,1 @@
-"""Geometry of the city: distances, buckets, zones."""
+"""Geometry of the city: distances, buckets, neighbourhoods, time zones."""

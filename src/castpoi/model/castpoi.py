@@ -7,7 +7,7 @@
             + delta_u(c)   distance     how far it is from the user's anchors (ours; may be off)
             + kappa_u(c)   crowd        what the crowd does, if the place is new (ours; may be off)
 
-    tokens ──▶ backbone ──▶ states ──▶ h_u, the last one ──▶ base, revisit, distance
+    tokens ──▶ backbone ──▶ states ──▶ h_u, the last one ──▶ base, revisit, distance, crowd
                               └──────▶ the last `window` ──▶ reader ──▶ head
 
 A forecast of the reader (`forecast.py`) may stand beside them; the score does not know it.

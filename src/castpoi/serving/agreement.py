@@ -1,8 +1,9 @@
 """How well shortlists of several sizes agree with exact scores, on some histories.
 
 One exact and one cheap scoring of a history tell it of every size at once: a shortlist finds a
-place if it is at least as long as the place's rank among the allowed ones by the cheap terms.
-Each history is asked twice, for any place and for new ones: there the reader matters most.
+place if it is at least as long as the place's rank among the allowed ones by the cheap terms and
+the forecast of the reader. Each history is asked twice, for any place and for new ones: there the
+reader matters most.
 
 Shapes: B histories, P places, K best places.
 """

@@ -1,8 +1,8 @@
 """A shortlist for large vocabularies: CaST-POI's reader reads for a few hundred places only.
 
-The shortlist are the best allowed places by the cheap terms (see `model/scoring.py`). What
-the reader would add to all others is estimated from places spread evenly over the vocabulary; the
-estimate enters nothing but the sum under the softmax.
+The shortlist are the best allowed places by the cheap terms and the forecast of the reader (see
+`model/scoring.py`). What the reader would add to all others is estimated from places spread evenly
+over the vocabulary; the estimate enters nothing but the sum under the softmax.
 
 Shapes: B histories, P places, S places of the shortlist, E evenly spread places.
 """

@@ -1,9 +1,10 @@
 """How a CaST-POI model is trained: objective, steps, schedule, loss, selection.
 
-Three presets. `paper` is the published recipe to the letter. `fast`, the default, computes the same
-loss far more cheaply and is chosen by validation MRR, which is steadier than HR@10. `next` trains
-the model of the same name as `fast` does, but keeps the vectors of places shorter: habits tell more
-of a known place than a vector can, and do not learn anybody by heart.
+Three presets. `paper` is the published recipe to the letter. `fast`, that of `castpoi` unless told
+otherwise, computes the same loss far more cheaply and is chosen by validation MRR, which is
+steadier than HR@10. `next` trains the model of the same name as `fast` does, but keeps the vectors
+of places shorter: habits tell more of a known place than a vector can, and do not learn anybody by
+heart.
 """
 
 import math

@@ -1,8 +1,8 @@
 """The fast objective: the paper's loss for all positions of a window at once.
 
-Base, popularity and revisit gate learn from every target against the full vocabulary; the reader
-learns from a few candidates of each (see fused_loss.py). What is learned is the same model,
-scored by the same exact scorer.
+All terms but the reader's learn from every target against the full vocabulary; the reader learns
+from a few candidates of each (see fused_loss.py). What is learned is the same model, scored by the
+same exact scorer.
 
 Shapes: B windows, T slots, R targets of a batch, C candidates, L visits read, D width, V places.
 """

@@ -1,7 +1,7 @@
 """What a training step needs to know of a loss: its batches, and its value for one batch.
 
-The paper's objective (`full`) and the fast one share everything else: the loop, the schedule, the
-selection of the best epoch, checkpoints and logs.
+The objectives of CaST-POI (`full` and `fast`) and those of the learned baselines share everything
+else: the loop, the schedule, the selection of the best epoch, checkpoints and logs.
 """
 
 from collections.abc import Sequence

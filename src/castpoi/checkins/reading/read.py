@@ -53,7 +53,7 @@ def good_rows(raw: RawCheckins) -> pl.DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class _Dictionary:
-    """Texts of one word, shared by all sources; each text has one code."""
+    """The texts of every word that is coded, shared by all sources; each text has one code."""
 
     categories: Mapping[Word, pl.Categories]
 

@@ -19,7 +19,7 @@ class Rule:
 
     key: str
     sentence: str
-    """What is wrong; {user}, {place}, {lat}, {lon} and {time} are the cells of the row."""
+    """What is wrong; {place}, {lat}, {lon} and {time} are cells of the row, {limit} is in km."""
     way_out: str
 
 
