@@ -68,7 +68,7 @@ class Hours(click.ParamType[float]):
 @click.option(
     "--local-time",
     type=click.Choice(["place", "offset"]),
-    default="place",
+    default=Preparation.local_time,
     show_default=True,
     help="Local time follows the zone of the place, or the offset column of the source.",
 )
@@ -84,7 +84,7 @@ class Hours(click.ParamType[float]):
 @click.option(
     "--max-place-spread-km",
     type=float,
-    default=25.0,
+    default=Preparation.max_place_spread_km,
     show_default=True,
     help="Coordinates of one place further apart than this are a mistake.",
 )
@@ -96,25 +96,31 @@ class Hours(click.ParamType[float]):
     type=click.Choice(["once", "twice", "iterate"]),
     help="Keep places, then users, with enough check-ins; this many rounds.",
 )
-@click.option("--min-place-checkins", type=int, default=10, show_default=True)
-@click.option("--min-user-checkins", type=int, default=10, show_default=True)
+@click.option(
+    "--min-place-checkins", type=int, default=Recipe.least_place_checkins, show_default=True
+)
+@click.option(
+    "--min-user-checkins", type=int, default=Recipe.least_user_checkins, show_default=True
+)
 @click.option(
     "--drop-isolated-hours",
     type=float,
     help="Drop check-ins further than this from both neighbours.",
 )
-@click.option("--session-gap-hours", type=float, default=24.0, show_default=True)
+@click.option(
+    "--session-gap-hours", type=float, default=Recipe.session_gap_hours, show_default=True
+)
 @click.option(
     "--min-session",
     type=int,
-    default=1,
+    default=Recipe.least_session,
     show_default=True,
     help="Drop sessions with fewer check-ins.",
 )
 @click.option(
     "--split",
     type=click.Choice(["leave-one-out", "chronological"]),
-    default="leave-one-out",
+    default=Preparation.split,
     show_default=True,
     help="The paper's split per user, or 80/10/10 in time.",
 )

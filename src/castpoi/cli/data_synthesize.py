@@ -12,13 +12,23 @@ from castpoi.cli.console import Console, speaks
 
 
 @click.command()
-@click.option("--users", type=int, default=500, show_default=True, help="People.")
+@click.option("--users", type=int, default=SynthesisConfig.users, show_default=True, help="People.")
 @click.option(
-    "--places", type=int, default=2_000, show_default=True, help="Places, homes and works included."
+    "--places",
+    type=int,
+    default=SynthesisConfig.places,
+    show_default=True,
+    help="Places, homes and works included.",
 )
-@click.option("--days", type=int, default=120, show_default=True, help="Local days.")
 @click.option(
-    "--checkins-per-day", type=float, default=0.8, show_default=True, help="Of the mean person."
+    "--days", type=int, default=SynthesisConfig.days, show_default=True, help="Local days."
+)
+@click.option(
+    "--checkins-per-day",
+    type=float,
+    default=SynthesisConfig.checkins_per_day,
+    show_default=True,
+    help="Of the mean person.",
 )
 @click.option("--seed", type=int, default=42, show_default=True, help="Same seed, same check-ins.")
 @click.option(

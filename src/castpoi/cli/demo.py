@@ -21,6 +21,7 @@ from castpoi.files import check_vacant, is_folder_of, write_json
 from castpoi.methods import METHODS, Method
 from castpoi.progress import Progress
 from castpoi.run import Run
+from castpoi.serving.settings import ServiceSettings
 from castpoi.training.train import fit, train
 from castpoi.training.trainer import TrainingOptions
 
@@ -59,7 +60,7 @@ _TUNED: Final = "tuned"
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    default=8080,
+    default=ServiceSettings.port,
     show_default=True,
     help="Port of the map; 0 takes a free one.",
 )

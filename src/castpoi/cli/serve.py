@@ -41,11 +41,13 @@ class ShortlistSize(click.ParamType[Setting]):
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--host", default=ServiceSettings.host, show_default=True, help="Address to listen on."
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    default=8080,
+    default=ServiceSettings.port,
     show_default=True,
     help="Port to listen on; 0 takes a free one.",
 )
@@ -105,7 +107,7 @@ class ShortlistSize(click.ParamType[Setting]):
 @click.option(
     "--queue",
     type=click.IntRange(min=1),
-    default=256,
+    default=Limits.waiting,
     show_default=True,
     help="Most requests that may wait; one more gets 503.",
 )
