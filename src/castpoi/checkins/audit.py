@@ -17,6 +17,7 @@ from castpoi.checkins import record
 from castpoi.checkins.city import REVISIT_WINDOW, City
 from castpoi.checkins.fingerprint import fingerprint_of
 from castpoi.checkins.local_time import offsets_minutes
+from castpoi.checkins.microseconds import HOUR_US, MINUTE_US
 from castpoi.checkins.rhythm import rhythm_of
 from castpoi.checkins.trajectory import Trajectories
 from castpoi.geo.distance import haversine_km
@@ -32,7 +33,6 @@ MUCH_TELEPORTED: Final = 0.01
 UNUSUAL_REVISIT_SHARE: Final = (0.05, 0.95)
 MUCH_AT_ONE_PLACE: Final = 0.2
 
-_MINUTE_US: Final = 60_000_000
 _TRAIN, _VALIDATION, _TEST, _LEFT_OUT = range(len(record.PARTS))
 
 
@@ -185,7 +185,7 @@ def _teleports(city: City) -> tuple[Status, str]:
     lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
     here, there = visits.place[same_user], visits.place[same_user + 1]
     km = haversine_km(lat[here], lon[here], lat[there], lon[there])
-    hours = (visits.at_us[same_user + 1] - visits.at_us[same_user]) / 3.6e9
+    hours = (visits.at_us[same_user + 1] - visits.at_us[same_user]) / HOUR_US
     too_fast = (km > TELEPORT_LEAST_KM) & (km > TELEPORT_KM_PER_HOUR * hours)
     share = float(too_fast.mean())
     status: Status = "warned" if share > MUCH_TELEPORTED else "passed"
@@ -205,7 +205,7 @@ def _popularity(city: City) -> tuple[Status, str]:
 
 def _local_us(city: City) -> NDArray[np.int64]:
     at_us: NDArray[np.int64] = city.checkins[record.AT_UTC].to_physical().to_numpy()
-    return at_us + city.checkins[record.OFFSET].to_numpy().astype(np.int64) * _MINUTE_US
+    return at_us + city.checkins[record.OFFSET].to_numpy().astype(np.int64) * MINUTE_US
 
 
 _CANONICAL: Final = (record.USER, record.AT_UTC, record.PLACE)

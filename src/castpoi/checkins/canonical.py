@@ -10,8 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins import record
-
-_SECOND_US = 1_000_000
+from castpoi.checkins.microseconds import SECOND_US
 
 
 def in_canonical_order(
@@ -50,8 +49,8 @@ class _Packing:
     ) -> "_Packing | None":
         """The packing of these columns, None if they do not fit 64 bits."""
         first = int(at_us.min())
-        whole_seconds = first % _SECOND_US == 0 and not (at_us % _SECOND_US).any()
-        unit = _SECOND_US if whole_seconds else 1
+        whole_seconds = first % SECOND_US == 0 and not (at_us % SECOND_US).any()
+        unit = SECOND_US if whole_seconds else 1
         time_bits = ((int(at_us.max()) - first) // unit).bit_length()
         place_bits = int(place.max()).bit_length()
         if int(user.max()).bit_length() + time_bits + place_bits > 64:

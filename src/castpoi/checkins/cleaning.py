@@ -12,11 +12,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins import record
+from castpoi.checkins.microseconds import HOUR_US, MINUTE_US
 
 CoreRounds = Literal["once", "twice", "iterate"]
 Mask = NDArray[np.bool_]
-
-HOUR_US = 3_600_000_000
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def keep_without_repeats(checkins: pl.DataFrame, minutes: float) -> Mask:
     again = (
         same_as_before(user[order])
         & same_as_before(place[order])
-        & (np.diff(at[order]) <= minutes * 60_000_000)
+        & (np.diff(at[order]) <= minutes * MINUTE_US)
     )
     keep = np.ones(len(user), dtype=np.bool_)
     keep[order[1:][again]] = False

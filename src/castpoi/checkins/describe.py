@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from castpoi.checkins import record
 from castpoi.checkins.city import REVISIT_WINDOW, City
+from castpoi.checkins.microseconds import HOUR_US, MINUTE_US
 from castpoi.geo.buckets import bucket_of
 from castpoi.geo.distance import haversine_km
 
@@ -53,8 +54,6 @@ WEEKDAY_LABELS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 NOT_GIVEN: Final = "(not given)"
 TOP_CATEGORIES: Final = 10
 
-_US_PER_MINUTE: Final = 60_000_000
-_US_PER_HOUR: Final = 3_600_000_000
 _EPOCH_WEEKDAY: Final = 3  # 1 January 1970 was a Thursday, and Monday is 0
 _CURVE_POINTS: Final = 60
 
@@ -210,7 +209,7 @@ def _moves(city: City) -> dict[str, Any]:
     before, after = place[:-1][goes_on], place[1:][goes_on]
     lat, lon = city.places[record.LAT].to_numpy(), city.places[record.LON].to_numpy()
     distance_km = haversine_km(lat[before], lon[before], lat[after], lon[after])
-    gap_hours = np.diff(at_us)[goes_on] / _US_PER_HOUR
+    gap_hours = np.diff(at_us)[goes_on] / HOUR_US
     has_moves = len(distance_km) > 0
     return {
         "median_distance_km": float(np.median(distance_km)) if has_moves else None,
@@ -222,7 +221,7 @@ def _moves(city: City) -> dict[str, Any]:
 
 
 def _rhythm(city: City) -> dict[str, Any]:
-    minute = _column(city, record.AT_UTC) // _US_PER_MINUTE + _column(city, record.OFFSET)
+    minute = _column(city, record.AT_UTC) // MINUTE_US + _column(city, record.OFFSET)
     hour = minute // 60
     day = hour // 24
     first, last = (_date(day.min()), _date(day.max())) if len(day) else (None, None)

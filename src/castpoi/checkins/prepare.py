@@ -16,6 +16,7 @@ from castpoi.checkins.city import City
 from castpoi.checkins.cleaning import StepCount, count_step
 from castpoi.checkins.local_time import check_zone, offsets_minutes, to_utc_us
 from castpoi.checkins.manifest import counts_of, history_of, origin_of
+from castpoi.checkins.microseconds import HOUR_US, MINUTE_US
 from castpoi.checkins.places import (
     mark_rows,
     misplaced,
@@ -44,8 +45,6 @@ from castpoi.files import check_vacant, new_folder
 from castpoi.geo.zones import zones_of
 from castpoi.progress import SILENCE, Progress
 
-_HOUR_US = 3_600_000_000
-_MINUTE_US = 60_000_000
 _MOST_SHIFT_HOURS = 48
 
 
@@ -220,7 +219,7 @@ def _in_canonical_order(
     at_us = rows[CLOCK].to_physical().to_numpy()
     if rows[IS_NAIVE].any():
         at_us = _instants(rows, at_us, places, preparation)
-    at_us = at_us + round(preparation.clock_shift_hours * _HOUR_US)
+    at_us = at_us + round(preparation.clock_shift_hours * HOUR_US)
     needed = [record.SESSION, record.SOURCE_PART]
     needed += ["offset"] * (preparation.local_time == "offset")
     checkins = in_canonical_order(
@@ -243,7 +242,7 @@ def _instants(
     is_naive = rows[IS_NAIVE].to_numpy()
     if preparation.local_time == "offset":
         offset = _given_offsets(rows)
-        return np.where(is_naive, wall_us - offset.astype(np.int64) * _MINUTE_US, wall_us)
+        return np.where(is_naive, wall_us - offset.astype(np.int64) * MINUTE_US, wall_us)
     zone_of_row, zones = _zone_of_rows(rows, places)
     return np.where(is_naive, to_utc_us(wall_us, zone_of_row, zones), wall_us)
 
@@ -334,7 +333,7 @@ def _checked_rhythm(
     checkins: pl.DataFrame, offsets: NDArray[np.int16], preparation: Preparation
 ) -> Rhythm:
     at_us = checkins[record.AT_UTC].to_physical().to_numpy()
-    rhythm = rhythm_of(at_us + offsets.astype(np.int64) * _MINUTE_US)
+    rhythm = rhythm_of(at_us + offsets.astype(np.int64) * MINUTE_US)
     if rhythm.is_judged and not rhythm.is_human and not preparation.accept_rhythm:
         shift = preparation.clock_shift_hours + rhythm.mending_shift_hours
         mend = f"--clock-shift {shift:+g} to mend it, or " if rhythm.mending_shift_hours else ""

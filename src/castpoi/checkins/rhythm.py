@@ -11,6 +11,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from castpoi.checkins.microseconds import HOUR_US
+
 TROUGH_HOURS: Final = (1, 7)
 """The quietest hour begins at or after the first and before the second."""
 USUAL_TROUGH: Final = 3
@@ -67,7 +69,7 @@ class Rhythm:
 
 def rhythm_of(local_us: NDArray[np.int64]) -> Rhythm:
     """The rhythm of local wall-clock times in microseconds."""
-    hours = (local_us // 3_600_000_000) % 24
+    hours = (local_us // HOUR_US) % 24
     counts = np.bincount(hours, minlength=24).astype(np.float64)
     share = counts / max(counts.sum(), 1.0)
     night = float(share[1:6].mean())

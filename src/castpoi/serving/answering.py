@@ -1,11 +1,12 @@
 """Answering: from questions to recommendations with names, distances and reasons."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castpoi.checkins.microseconds import HOUR_US
 from castpoi.methods import Method
 from castpoi.model.config import PAPER_TERMS
 from castpoi.provenance import Stopwatch
@@ -24,8 +25,6 @@ from castpoi.serving.sentence import sentence_of
 
 if TYPE_CHECKING:  # it needs torch, which counted methods do without
     from castpoi.serving.reasons import Reason, Reasoner, Witness
-
-_HOUR_US: Final = 3_600_000_000
 
 
 class Answerer:
@@ -167,7 +166,7 @@ class Answerer:
             name=self.places.names[visited],
             category=self.places.categories[visited],
             at=local_datetime(at_us, int(history.offset_minutes[visit])),
-            hours_ago=(question.at_us - at_us) / _HOUR_US,
+            hours_ago=(question.at_us - at_us) / HOUR_US,
             weight=witness.weight,
             distance_km=float(km[0]),
             score_without=witness.score_without,

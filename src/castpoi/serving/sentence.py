@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from castpoi.checkins.microseconds import MINUTE_US
 from castpoi.serving.place_book import PlaceBook
 from castpoi.serving.question import Question
 
@@ -24,7 +25,6 @@ FAR_KM: Final = 50.0
 
 _DAY_PARTS: Final = ("night", "morning", "afternoon", "evening")
 _DAY_PART_MINUTES: Final = 24 * 60 // len(_DAY_PARTS)
-_MINUTE_US: Final = 60_000_000
 _NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _STEP_METRES: Final = 50
 _UNITS: Final = (  # a unit is used from twice its length on, but for the first three
@@ -76,7 +76,7 @@ def _own_visits(place: int, question: Question) -> str:
     own = question.history.at_us[question.history.place == place]
     if not len(own):
         return "New to you"
-    ago = ago_words((question.at_us - int(own[-1])) / _MINUTE_US)
+    ago = ago_words((question.at_us - int(own[-1])) / MINUTE_US)
     return (
         f"You were here once, {ago}"
         if len(own) == 1
@@ -91,7 +91,7 @@ def _closeness(place: int, question: Question, places: PlaceBook) -> list[str]:
     km = places.km_from(places.point(place), recent)
     close = np.flatnonzero((recent != place) & (km <= CLOSE_KM))
     if len(close):
-        minutes = history.at_us[-RECENT:] // _MINUTE_US + history.offset_minutes[-RECENT:]
+        minutes = history.at_us[-RECENT:] // MINUTE_US + history.offset_minutes[-RECENT:]
         return [_close_words(km[close], minutes[close])]
     if recent[-1] == place:
         return []

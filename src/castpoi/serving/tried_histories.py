@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from castpoi.checkins.local_time import offsets_minutes
+from castpoi.checkins.microseconds import HOUR_US
 from castpoi.errors import BrokenFolder, BrokenStore
 from castpoi.serving.history import History, history_of
 from castpoi.serving.place_book import PlaceBook
@@ -19,7 +20,6 @@ _VISITS: Final = 50  # of a made-up history
 _HAUNTS: Final = 25
 _AROUND: Final = 200
 _FIRST_US: Final = 1_704_067_200_000_000  # 2024-01-01
-_HOUR_US: Final = 3_600_000_000
 
 
 def histories_to_try(
@@ -67,6 +67,6 @@ def made_up(places: PlaceBook, count: int, rng: np.random.Generator) -> Iterator
         share = weight[near] / weight[near].sum()
         haunts = rng.choice(near, size=_HAUNTS, p=share)
         place = rng.choice(haunts, size=_VISITS)  # [T]
-        at_us = _FIRST_US + np.cumsum(rng.integers(1, 24, size=_VISITS)) * _HOUR_US  # [T]
+        at_us = _FIRST_US + np.cumsum(rng.integers(1, 24, size=_VISITS)) * HOUR_US  # [T]
         offsets = offsets_minutes(at_us, places.zone_number[place], places.zones)
         yield History(place=place, at_us=at_us, offset_minutes=offsets.astype(np.int64))

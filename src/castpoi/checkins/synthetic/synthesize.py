@@ -7,6 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins import record
+from castpoi.checkins.microseconds import SECOND_US
 from castpoi.checkins.synthetic.categories import CATEGORIES
 from castpoi.checkins.synthetic.city_plan import CityPlan, lay_out_city
 from castpoi.checkins.synthetic.config import SynthesisConfig
@@ -56,7 +57,7 @@ def _table(
     order = np.argsort(utc_s * people + person)  # no two are equal: a person's instants differ
     places = _places(plan)[place[order]]
     users = _ids("person", people)[person[order]]
-    instants = pl.Series(record.AT_UTC, utc_s[order] * 1_000_000).cast(record.INSTANT)
+    instants = pl.Series(record.AT_UTC, utc_s[order] * SECOND_US).cast(record.INSTANT)
     return places.select(
         users.alias(record.USER),
         pl.col(record.PLACE),
