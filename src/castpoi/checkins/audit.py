@@ -33,7 +33,8 @@ MUCH_TELEPORTED: Final = 0.01
 UNUSUAL_REVISIT_SHARE: Final = (0.05, 0.95)
 MUCH_AT_ONE_PLACE: Final = 0.2
 
-_TRAIN, _VALIDATION, _TEST, _LEFT_OUT = range(len(record.PARTS))
+_CANONICAL_ORDER: Final = (record.USER, record.AT_UTC, record.PLACE)
+_TRAIN, _VALIDATION, _TEST, _ = range(len(record.PARTS))
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def audit(city: City) -> list[Finding]:
     return [_checked(city, check, test) for check, test in CHECKS.items()]
 
 
-def _checked(city: City, check: str, test: "Test") -> Finding:
+def _checked(city: City, check: str, test: Test) -> Finding:
     """The outcome of a check; tables that were tampered with may not even fit together."""
     try:
         return Finding(check, *test(city))
@@ -69,7 +70,7 @@ def _fingerprint(city: City) -> tuple[Status, str]:
 
 
 def _time_order(city: City) -> tuple[Status, str]:
-    keys = [city.checkins[name].to_physical().to_numpy() for name in _CANONICAL]
+    keys = [city.checkins[name].to_physical().to_numpy() for name in _CANONICAL_ORDER]
     wrong = np.zeros(max(city.checkins.height - 1, 0), dtype=np.bool_)
     tied = ~wrong
     for key in keys:
@@ -208,8 +209,7 @@ def _local_us(city: City) -> NDArray[np.int64]:
     return at_us + city.checkins[record.OFFSET].to_numpy().astype(np.int64) * MINUTE_US
 
 
-_CANONICAL: Final = (record.USER, record.AT_UTC, record.PLACE)
-CHECKS: Final[dict[str, "Test"]] = {
+CHECKS: Final[dict[str, Test]] = {
     "fingerprint": _fingerprint,
     "time order": _time_order,
     "target in its own past": _own_past,
