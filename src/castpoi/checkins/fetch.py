@@ -12,9 +12,8 @@ import shlex
 import shutil
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from castpoi.checkins.fetch_check import (
     Checked,
@@ -27,7 +26,10 @@ from castpoi.checkins.fetch_download import Patience, check_address, discard, do
 from castpoi.checkins.fetch_sources import Source, source_of
 from castpoi.errors import BrokenFolder, DownloadFailed
 from castpoi.files import read_json, write_json
-from castpoi.progress import Progress, Silence
+from castpoi.progress import SILENCE, Progress
+from castpoi.provenance import now_utc
+
+_PATIENCE: Final = Patience()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +62,8 @@ def fetch(
     folder: Path,
     *,
     mirror: str | None = None,
-    progress: Progress | None = None,
-    patience: Patience | None = None,
+    progress: Progress = SILENCE,
+    patience: Patience = _PATIENCE,
 ) -> Fetched:
     """Bring a public data set into a folder, from its publisher or from a mirror's address.
 
@@ -76,12 +78,11 @@ def fetch(
     file = folder / source.file
     with on_disk(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    listener: Progress = progress or Silence()
     if _is_there(file):
-        checked, coming = _standing(file, source, listener), _Coming()
+        checked, coming = _standing(file, source, progress), _Coming()
     else:
         urls = source.urls if mirror is None else (mirror,)
-        checked, coming = _bring(source, file, urls, listener, patience or Patience())
+        checked, coming = _bring(source, file, urls, progress, patience)
     return Fetched(
         dataset=dataset,
         file=file,
@@ -228,7 +229,7 @@ def _write_record(file: Path, source: Source, checked: Checked, url: str | None)
                 "rows": checked.rows,
                 "checks": list(checked.checks),
                 "checksum": checked.checksum,
-                "fetched_at_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+                "fetched_at_utc": now_utc(),
                 "page": source.page,
                 "citation": source.citation,
             },

@@ -15,17 +15,13 @@ from castpoi.checkins.synthetic.people import settle_people
 from castpoi.checkins.synthetic.rhythm import Calendar, draw_instants
 from castpoi.checkins.synthetic.wandering import Wanderers
 from castpoi.errors import BadInput
-from castpoi.progress import Progress, Silence
+from castpoi.progress import SILENCE, Progress
 
 TIME: Final = "time"
 """The one column of the raw table that a prepared city names differently."""
 
-_SILENCE: Final = Silence()
 
-
-def synthesize(
-    config: SynthesisConfig, *, seed: int, progress: Progress = _SILENCE
-) -> pl.DataFrame:
+def synthesize(config: SynthesisConfig, *, seed: int, progress: Progress = SILENCE) -> pl.DataFrame:
     """The check-ins of a synthetic city in order of time, the same for the same seed.
 
     Columns: user, place, lat, lon, time (UTC), category, name; what `castpoi data prepare` reads.
