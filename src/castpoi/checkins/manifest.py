@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
@@ -18,6 +17,7 @@ from castpoi.checkins.reading.read import RawCheckins
 from castpoi.checkins.reading.source import Source
 from castpoi.checkins.rhythm import Rhythm
 from castpoi.geo.zones import boundaries_version
+from castpoi.provenance import now_utc
 
 
 def counts_of(city: City, rhythm: Rhythm) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def counts_of(city: City, rhythm: Rhythm) -> dict[str, Any]:
     }
 
 
-def history_of(
+def provenance_of(
     raw: RawCheckins,
     steps: list[StepCount],
     dropped: Mapping[str, int],
@@ -49,7 +49,7 @@ def history_of(
     """The part of the manifest that tells how the city came to be."""
     options = asdict(preparation)
     return {
-        "prepared_at_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+        "prepared_at_utc": now_utc(),
         "versions": {
             "castpoi": __version__,
             "polars": pl.__version__,

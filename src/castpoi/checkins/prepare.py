@@ -15,7 +15,7 @@ from castpoi.checkins.canonical import in_canonical_order
 from castpoi.checkins.city import City
 from castpoi.checkins.cleaning import StepCount, count_step
 from castpoi.checkins.local_time import check_zone, offsets_minutes, to_utc_us
-from castpoi.checkins.manifest import counts_of, history_of, origin_of
+from castpoi.checkins.manifest import counts_of, origin_of, provenance_of
 from castpoi.checkins.microseconds import HOUR_US, MINUTE_US
 from castpoi.checkins.places import (
     mark_rows,
@@ -126,21 +126,13 @@ def _prepare(
         checkins, steps = clean(checkins, preparation.recipe)
         city, rhythm = _city(checkins, raw, places, preparation)
         task.advance()
-        dropped = count_by_rule(raw)
-        city.manifest.update(
-            history_of(raw, [*read, *steps], dropped, preparation, origins.result())
-        )
+        steps, dropped = [*read, *steps], count_by_rule(raw)
+        city.manifest.update(provenance_of(raw, steps, dropped, preparation, origins.result()))
         with new_folder(out, kind="city", overwrite=overwrite) as staging:
             city.write_into(staging)
             _write_dropped(raw, staging, out)
         task.advance()
-    return Prepared(
-        city=city,
-        steps=[*read, *steps],
-        dropped=dropped,
-        rhythm=rhythm,
-        remarks=raw.remarks,
-    )
+    return Prepared(city=city, steps=steps, dropped=dropped, rhythm=rhythm, remarks=raw.remarks)
 
 
 def dropped_path(out: Path) -> Path:

@@ -61,6 +61,10 @@ class _Dictionary:
         """The code of each text."""
         return pl.col(column).cast(pl.String).cast(pl.Categorical(self.categories[word]))
 
+    def texts(self) -> dict[str, pl.Series]:
+        """The texts of every word, in the order of their codes."""
+        return {word: kept.to_series() for word, kept in self.categories.items()}
+
     def missing(self, word: Word) -> list[int]:
         """Codes of texts that are no ids."""
         return ids.missing(self.categories[word].to_series())
@@ -77,9 +81,7 @@ def read_checkins(
     """Read all sources; `published` keeps the published split and sessions of the rows."""
     dictionary = _Dictionary(categories={word: pl.Categories.random(word) for word in _CODED})
     meanings = [_meaning(source, columns) for source in sources]
-    tables: list[pl.DataFrame] = []
-    meant: set[str] = set()
-    padding = 0
+    read: list[tuple[pl.DataFrame, int, str]] = []
     with progress.task("reading", total=len(sources)) as task:
         for number, source in enumerate(sources):
             reading = _Reading(
@@ -89,16 +91,12 @@ def read_checkins(
                 dictionary=dictionary,
                 published=published,
             )
-            rows, skipped, clock_means = reading.rows(naive_times)
-            padding += skipped
-            meant.add(clock_means)
-            tables.append(rows)
+            read.append(reading.rows(naive_times))
             task.advance()
+    tables, padding, meant = zip(*read, strict=True)
     rows = pl.concat(tables, how="diagonal") if len(tables) > 1 else tables[0]
     # Polars forgets the texts of a category once no column holds it: take them first.
-    texts: dict[str, pl.Series] = {}
-    for word, kept in dictionary.categories.items():
-        texts[word] = kept.to_series()
+    texts = dictionary.texts()
     rows = rows.with_columns(pl.col(pl.Categorical).to_physical())
     rows, texts, on_ids = ids.trimmed(rows, texts)
     return RawCheckins(
@@ -106,8 +104,8 @@ def read_checkins(
         texts=texts,
         sources=tuple(sources),
         meanings=tuple(meanings),
-        naive_times=meant.pop() if len(meant) == 1 else "mixed",
-        padding_rows=padding,
+        naive_times=meant[0] if len(set(meant)) == 1 else "mixed",
+        padding_rows=sum(padding),
         remarks=(*_remarks_on_columns(sources, meanings, columns), *on_ids),
     )
 
