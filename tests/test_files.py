@@ -13,6 +13,7 @@ from castpoi.files import (
     new_folder,
     read_json,
     read_manifest,
+    read_or_nothing,
     write_json,
 )
 
@@ -118,16 +119,27 @@ def test_a_folder_is_of_a_kind_only_by_its_manifest(tmp_path: Path, content: str
 
 
 def test_a_manifest_is_refused_in_words(tmp_path: Path) -> None:
-    with pytest.raises(BrokenFolder, match=r"gone is not a folder; a city is expected there"):
+    with pytest.raises(BrokenFolder, match=r"gone is not a folder; a city is expected there: name"):
         read_manifest(tmp_path / "gone", kind="city")
-    with pytest.raises(BrokenFolder, match=r"has no manifest.json, so it is not a city"):
+    with pytest.raises(BrokenFolder, match=r"no manifest.json, so it is not a city; name another"):
         read_manifest(tmp_path, kind="city")
     write_json(tmp_path / "manifest.json", {"kind": "run"})
-    with pytest.raises(BrokenFolder, match=r"holds a run, but a city is expected there"):
+    with pytest.raises(BrokenFolder, match=r"holds a run, but a city is expected there: name"):
         read_manifest(tmp_path, kind="city")
     write_json(tmp_path / "manifest.json", {})
-    with pytest.raises(BrokenFolder, match=r"holds a something else, but a city is expected"):
+    with pytest.raises(BrokenFolder, match=r"holds something else, but a city is expected there"):
         read_manifest(tmp_path, kind="city")
+
+
+@pytest.mark.parametrize(
+    ("kind", "command"),
+    [("city", "data prepare"), ("run", "train"), ("result", "evaluate")],
+)
+def test_whoever_names_a_wrong_folder_is_told_what_makes_a_right_one(
+    tmp_path: Path, kind: str, command: str
+) -> None:
+    with pytest.raises(BrokenFolder, match=f"or make a {kind} with 'castpoi {command}'"):
+        read_manifest(tmp_path, kind=kind)
 
 
 def test_json_is_refused_in_words(tmp_path: Path) -> None:
@@ -139,6 +151,17 @@ def test_json_is_refused_in_words(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("[1]")
     with pytest.raises(BrokenFolder, match=r"a.json holds a list, an object is expected"):
         read_json(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("content", [None, "", "{", "[1]"])
+def test_json_that_is_absent_or_torn_is_as_if_it_had_never_been(
+    tmp_path: Path, content: str | None
+) -> None:
+    if content is not None:
+        (tmp_path / "a.json").write_text(content)
+    assert read_or_nothing(tmp_path / "a.json") == {}
+    write_json(tmp_path / "a.json", {"told": 1})
+    assert read_or_nothing(tmp_path / "a.json") == {"told": 1}
 
 
 def test_json_keeps_letters_of_every_language_and_replaces_whole(tmp_path: Path) -> None:

@@ -6,9 +6,16 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from castpoi.errors import BadInput, BrokenFolder
+
+_MADE_BY: Final = {
+    "city": "castpoi data prepare",
+    "run": "castpoi train",
+    "result": "castpoi evaluate",
+}
+"""The command that makes a folder of each kind that a person may name."""
 
 
 @contextmanager
@@ -65,15 +72,16 @@ def is_folder_of(folder: Path, kind: str) -> bool:
 
 def read_manifest(folder: Path, *, kind: str) -> dict[str, Any]:
     """The manifest of a city, run or result."""
+    way_out = f"name another folder, or make a {kind} with '{_MADE_BY[kind]}'"
     if not folder.is_dir():
-        raise BrokenFolder(f"{folder} is not a folder; a {kind} is expected there")
+        raise BrokenFolder(f"{folder} is not a folder; a {kind} is expected there: {way_out}")
     path = folder / "manifest.json"
     if not path.is_file():
-        raise BrokenFolder(f"{folder} has no manifest.json, so it is not a {kind}")
+        raise BrokenFolder(f"{folder} has no manifest.json, so it is not a {kind}; {way_out}")
     manifest = read_json(path)
     if manifest.get("kind") != kind:
-        found = manifest.get("kind", "something else")
-        raise BrokenFolder(f"{folder} holds a {found}, but a {kind} is expected there")
+        found = f"a {manifest['kind']}" if "kind" in manifest else "something else"
+        raise BrokenFolder(f"{folder} holds {found}, but a {kind} is expected there: {way_out}")
     return manifest
 
 
@@ -88,6 +96,14 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise BrokenFolder(f"{path} holds a {type(content).__name__}, an object is expected")
     return content
+
+
+def read_or_nothing(path: Path) -> dict[str, Any]:
+    """The same of a file that may be absent or torn: then it is empty, as if it had never been."""
+    try:
+        return read_json(path)
+    except BrokenFolder:
+        return {}
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

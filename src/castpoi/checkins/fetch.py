@@ -13,7 +13,7 @@ import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from castpoi.checkins.fetch_check import (
     Checked,
@@ -24,8 +24,8 @@ from castpoi.checkins.fetch_check import (
 )
 from castpoi.checkins.fetch_download import Patience, check_address, discard, download, on_disk
 from castpoi.checkins.fetch_sources import Source, source_of
-from castpoi.errors import BrokenFolder, DownloadFailed
-from castpoi.files import read_json, write_json
+from castpoi.errors import DownloadFailed
+from castpoi.files import read_or_nothing, write_json
 from castpoi.progress import SILENCE, Progress
 from castpoi.provenance import now_utc
 
@@ -117,7 +117,7 @@ def _bring(
         return checked, coming
     with progress.task(f"unpacking {file.name}"):
         checked = _unpack(published, file, source, checked.checksum)
-    _write_record(file, source, checked, _recorded(published).get("url"))
+    _write_record(file, source, checked, read_or_nothing(record_of(published)).get("url"))
     return checked, coming
 
 
@@ -186,7 +186,7 @@ def _standing(file: Path, source: Source, progress: Progress) -> Checked:
 
 
 def _checked_before(file: Path) -> Checked | None:
-    record = _recorded(file)
+    record = read_or_nothing(record_of(file))
     try:
         return Checked(
             bytes=file.stat().st_size,
@@ -234,13 +234,6 @@ def _write_record(file: Path, source: Source, checked: Checked, url: str | None)
                 "citation": source.citation,
             },
         )
-
-
-def _recorded(file: Path) -> dict[str, Any]:
-    try:
-        return read_json(record_of(file))
-    except BrokenFolder:
-        return {}
 
 
 def _by_hand(source: Source, target: Path, reasons: list[str]) -> str:

@@ -17,14 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from castpoi.errors import BadInput, BrokenFolder
+from castpoi.errors import BadInput
 from castpoi.experiments.experiment import CityFolder, Experiment
 from castpoi.experiments.key import CODE, Key
-from castpoi.files import is_folder_of, read_json, read_manifest, write_json
+from castpoi.files import is_folder_of, read_manifest, read_or_nothing, write_json
+from castpoi.run import CONFIG, LOG
 from castpoi.training.train import workshop_of
 
 _PROOF: Final = "experiment.json"
-_RUN_FILES: Final = ("manifest.json", "config.json", "log.jsonl")
+_RUN_FILES: Final = ("manifest.json", CONFIG, LOG)
 
 
 @dataclass(frozen=True)
@@ -119,11 +120,3 @@ class SuiteFolder:
     def _run_key(self, experiment: Experiment) -> Path:
         run = self.run(experiment)
         return run.with_name(f"{run.name}.key.json")
-
-
-def read_or_nothing(path: Path) -> dict[str, Any]:
-    """One JSON object from a file; empty where there is none."""
-    try:
-        return read_json(path)
-    except BrokenFolder:  # absent or torn: as if it had never been
-        return {}

@@ -20,6 +20,7 @@ from castpoi.experiments.experiment import Experiment
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.key import key_of
 from castpoi.provenance import now_utc
+from castpoi.run import LOG
 
 _TETHERED: Final = (sys.executable, "-m", "castpoi.cli.tethered")
 _THREAD_WORDS: Final = (
@@ -155,7 +156,7 @@ class Job:
 
     def _seconds_trained(self) -> float:
         """The time of all epochs by the log of the run, also before an interruption."""
-        log = self._folder.run(self.experiment) / "log.jsonl"
+        log = self._folder.run(self.experiment) / LOG
         if not log.is_file():
             return 0.0
         events = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, Protocol
 
 from castpoi.experiments.experiment import Experiment
-from castpoi.experiments.folder import SuiteFolder, read_or_nothing
+from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.job import commands_of
 from castpoi.experiments.plan import Planned
 from castpoi.experiments.suite import Suite
-from castpoi.files import write_json
+from castpoi.files import read_or_nothing, write_json
 
 State = Literal["done", "failed", "under way", "waiting"]
 

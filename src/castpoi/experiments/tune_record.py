@@ -12,11 +12,12 @@ from typing import Any, Final
 from castpoi.errors import BadInput
 from castpoi.experiments.code_version import code_version
 from castpoi.experiments.experiment import CityFolder, Experiment
-from castpoi.experiments.folder import SuiteFolder, read_or_nothing
+from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.plan import Planned
 from castpoi.experiments.record import State
-from castpoi.files import read_json, write_json
+from castpoi.files import read_json, read_or_nothing, write_json
 from castpoi.methods import METHODS
+from castpoi.run import CONFIG
 
 _FILE: Final = "tune.json"
 _RULE: Final = (
@@ -132,7 +133,7 @@ class TuneRecord:
     def _outcome(self, experiment: Experiment, proof: Mapping[str, Any]) -> dict[str, Any]:
         """What the training of a trial that is done tells of its best epoch."""
         papers = self._folder.papers(experiment)
-        training = read_json(papers / "config.json")["training"]
+        training = read_json(papers / CONFIG)["training"]
         return {
             "state": DONE,
             "why": "",
