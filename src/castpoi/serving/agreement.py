@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from castpoi.checkins.city import REVISIT_WINDOW
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.serving.history import History, end_to_end
-from castpoi.serving.shortlist_choice import Agreement
+from castpoi.serving.shortlist_choice import NOT_MEASURED, Agreement
 
 SIZES: Final = (64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
 """Shortlists that are tried."""
@@ -56,7 +56,7 @@ def agreement_of(
         if perf_counter() - began > most_seconds:
             break
     if not tried:
-        return Agreement(anywhere={}, new={}, histories=0)
+        return NOT_MEASURED
     anywhere, new = (np.concatenate(needed) for needed in zip(*tried, strict=True))
     shorter = [size for size in sizes if size < ranker.places]
     return Agreement(

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Response
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 
-from castpoi.errors import ModelNotReady
 from castpoi.serving import answer_schema as told
 from castpoi.serving.metrics import CONTENT_TYPE
 from castpoi.serving.routes import service_of
@@ -36,8 +35,7 @@ async def alive() -> JSONResponse:
 @router.get("/readyz", response_model=told.Health, responses=_NOT_READY)
 async def ready(service: Served) -> JSONResponse:
     """Whether the service can answer: its run is loaded and its store answers."""
-    if not service.run.is_ready:
-        raise ModelNotReady("the service is still loading its run; ask again in a moment")
+    _ = service.run.current  # not ready is told at once
     await asyncio.to_thread(service.store.check)
     return JSONResponse({"status": "ready"})
 
