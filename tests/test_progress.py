@@ -15,10 +15,22 @@ class Deaf:
         pass
 
 
+class Telling(Deaf):
+    """A task that can show words too."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+
+    def describe(self, text: str) -> None:
+        self.shown.append(text)
+
+
 def test_words_reach_only_those_who_can_show_them() -> None:
-    describe(Deaf(), "epoch 1")
-    with SILENCE.task("training") as task:
-        describe(task, "epoch 1")
+    telling = Telling()
+    with SILENCE.task("training") as silent:
+        for task in (Deaf(), silent, telling):
+            describe(task, "epoch 1")
+    assert telling.shown == ["epoch 1"]
 
 
 def test_a_bar_shows_its_name_and_what_is_going_on() -> None:
