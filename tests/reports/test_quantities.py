@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from castpoi.reports.quantities import day_words, distance_words, gap_words, share_words
+from castpoi.reports.quantities import counted, day_words, distance_words, gap_words, share_words
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,9 @@ def test_a_day_has_no_leading_zero_and_a_share_one_decimal() -> None:
 
 def test_what_is_unknown_is_a_dash() -> None:
     assert {distance_words(None), gap_words(None), share_words(None), day_words(None)} == {"–"}
+
+
+def test_one_thing_is_not_several() -> None:
+    assert counted(1, "place") == "1 place"
+    assert counted(0, "place") == "0 places"
+    assert counted(2000, "check-in") == "2,000 check-ins"

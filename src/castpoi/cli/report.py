@@ -7,6 +7,7 @@ import click
 
 from castpoi.cli.console import Console, speaks
 from castpoi.files import check_vacant
+from castpoi.reports.quantities import counted
 from castpoi.reports.report import Report
 from castpoi.reports.report_folder import write_report
 
@@ -52,15 +53,11 @@ def report(console: Console, folder: Path, out: Path | None, overwrite: bool) ->
 def _show(console: Console, made: Report, out: Path) -> None:
     evidence = made.evidence
     console.say(
-        f"{_counted(len(evidence.findings), 'result')} of {_counted(len(evidence.rows), 'row')} on "
+        f"{counted(len(evidence.findings), 'result')} of {counted(len(evidence.rows), 'row')} on "
         f"{', '.join(city.name for city in evidence.cities)}: "
-        f"{_counted(len(made.tables), 'table')}, {_counted(len(made.pictures), 'figure')}, "
-        f"{_counted(len(made.verdicts.all), 'test')}."
+        f"{counted(len(made.tables), 'table')}, {counted(len(made.pictures), 'figure')}, "
+        f"{counted(len(made.verdicts.all), 'test')}."
     )
     for gap in made.missing:
         console.say(f"  missing: {gap}")
     console.say(f"Written: {out / 'report.html'}")
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"{count:,} {thing}" + ("" if count == 1 else "s")

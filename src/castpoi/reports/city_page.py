@@ -12,7 +12,7 @@ from castpoi import __version__
 from castpoi.checkins.city import REVISIT_WINDOW, City
 from castpoi.checkins.describe import NOT_GIVEN, Bucket, CityDescription
 from castpoi.reports.place_map import place_map
-from castpoi.reports.quantities import day_words, distance_words, gap_words, share_words
+from castpoi.reports.quantities import counted, day_words, distance_words, gap_words, share_words
 from castpoi.reports.svg import Markup, columns_chart, curve_chart, element, joined, rows_chart
 
 _WEEKDAYS: Final = (
@@ -60,8 +60,8 @@ def _lede(description: CityDescription) -> list[str]:
     if not description.checkins:
         return ["This city has no check-ins."]
     words: list[str] = [
-        element("strong", _counted(description.checkins, "check-in")),
-        f" of {_counted(description.users, 'user')} at {_counted(description.places, 'place')}, "
+        element("strong", counted(description.checkins, "check-in")),
+        f" of {counted(description.users, 'user')} at {counted(description.places, 'place')}, "
         f"from {day_words(description.first_day)} to {day_words(description.last_day)}.",
     ]
     if description.revisit_share is not None:
@@ -164,11 +164,11 @@ def _map_figure(city: City) -> Markup:
         notes.append("Neighbouring places share a dot.")
     if drawn.beyond:
         lies = "lies" if drawn.beyond == 1 else "lie"
-        notes.append(f"{_counted(drawn.beyond, 'place')} {lies} beyond the frame.")
-    stars = _counted(drawn.stars, "busiest place") if drawn.stars > 1 else "the busiest place"
+        notes.append(f"{counted(drawn.beyond, 'place')} {lies} beyond the frame.")
+    stars = counted(drawn.stars, "busiest place") if drawn.stars > 1 else "the busiest place"
     legend = element("span", ring, f"{stars} ({drawn.star_share:.1%} of check-ins)")
     return _figure(
-        f"Where the {_counted(city.places.height, 'place')} are"
+        f"Where the {counted(city.places.height, 'place')} are"
         if city.places.height > 1
         else "Where the place is",
         " ".join(notes),
@@ -223,7 +223,7 @@ def _split(description: CityDescription) -> Markup:
             f"{share_words(description.revisit_share)} go back to a place among the user's "
             f"{REVISIT_WINDOW} visits before; {share_words(description.new_share)} are new."
         )
-    heading = f"{_counted(description.test_targets, 'visit')} to foretell"
+    heading = f"{counted(description.test_targets, 'visit')} to foretell"
     return _figure(heading, note, rows_chart(buckets, label="Check-ins by part of the split"))
 
 
@@ -299,8 +299,8 @@ def _pair(left: str, right: str, extra: str = "") -> Markup:
     return element("div", *columns, class_=f"pair {extra}".strip())
 
 
-def _figure(finding: str, counted: str, *parts: str) -> Markup:
-    caption = element("figcaption", element("h3", finding), element("p", counted))
+def _figure(finding: str, how: str, *parts: str) -> Markup:
+    caption = element("figcaption", element("h3", finding), element("p", how))
     return element("figure", caption, *parts)
 
 
@@ -316,10 +316,6 @@ def _greatest(buckets: Sequence[Bucket]) -> Bucket:
 
 def _least(buckets: Sequence[Bucket]) -> Bucket:
     return min(buckets, key=lambda bucket: bucket.count)
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"{count:,} {thing}" + ("" if count == 1 else "s")
 
 
 def _plain(number: float) -> str:

@@ -11,10 +11,10 @@ from importlib.resources import files
 from typing import Final
 
 from castpoi.outline import TableOutline
+from castpoi.reports.outline import PAPERS_METHOD
 
 _FOLDER: Final = "paper"
 _MAIN: Final = "main.csv"
-_OURS: Final = "castpoi"
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def paper_improvement(city: PaperCity | None, metric: str) -> float | None:
         for (name, row, measured), value in _table(_MAIN).items()
         if (name, measured) == (city.name, metric)
     }
-    ours = values.pop(_OURS, None)
+    ours = values.pop(PAPERS_METHOD, None)
     return ours / max(values.values()) - 1 if ours is not None else None
 
 

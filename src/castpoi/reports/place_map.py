@@ -17,6 +17,7 @@ from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.checkins.describe import busiest, checkins_per_place
 from castpoi.geo.distance import EARTH_RADIUS_KM
+from castpoi.reports.quantities import counted
 from castpoi.reports.svg import Dot, Graticule, Markup, dot_map, nice_step
 
 MOST_DOTS: Final = 4000
@@ -129,7 +130,7 @@ def _single(
         strict=True,
     )
     return [
-        _Mark(across, down, visits, f"{_named(name, category)} · {_checkins(visits)}")
+        _Mark(across, down, visits, f"{_named(name, category)} · {counted(visits, 'check-in')}")
         for across, down, visits, name, category in rows
     ]
 
@@ -137,10 +138,6 @@ def _single(
 def _named(name: str | None, category: str | None) -> str:
     words = name or category or "a place without a name"
     return words if len(words) <= _NAME_LETTERS else words[: _NAME_LETTERS - 1] + "…"
-
-
-def _checkins(count: int) -> str:
-    return f"{count:,} check-in" + ("" if count == 1 else "s")
 
 
 def _gridded(
@@ -167,7 +164,7 @@ def _gridded(
     middle_y = np.bincount(cell, weights=down) / size
     rows = zip(middle_x.tolist(), middle_y.tolist(), visits.tolist(), size.tolist(), strict=True)
     return [
-        _Mark(x, y, visits, f"{size:,} place{'' if size == 1 else 's'} · {_checkins(visits)}")
+        _Mark(x, y, visits, f"{counted(size, 'place')} · {counted(visits, 'check-in')}")
         for x, y, visits, size in rows
     ]
 

@@ -1,6 +1,11 @@
-"""Distances, gaps and days in words a person reads at a glance."""
+"""Counts, distances, gaps and days in words a person reads at a glance."""
 
 from datetime import date
+
+
+def counted(count: int, thing: str) -> str:
+    """So many things: 1 place, 2,000 places."""
+    return f"{count:,} {thing}" + ("" if count == 1 else "s")
 
 
 def distance_words(distance_km: float | None) -> str:
