@@ -18,7 +18,7 @@ from castpoi.experiments.job import commands_of
 from castpoi.experiments.plan import plan_of
 from castpoi.experiments.runner import Failure, Pace, run_plan
 from castpoi.experiments.tune import Tune, tune_of
-from castpoi.experiments.tune_record import Frame, TuneRecord, check_frame, read_tune
+from castpoi.experiments.tune_record import Setup, TuneRecord, check_setup, read_tune
 from castpoi.files import read_json
 from castpoi.progress import SILENCE
 from castpoi.training.train import workshop_of
@@ -37,7 +37,7 @@ class Bench:
     """Trials in a folder, run as often as a test likes."""
 
     def __init__(self, village: CityFolder, root: Path) -> None:
-        self.frame = Frame(
+        self.setup = Setup(
             city=village,
             method="sasrec",
             preset="tuned",
@@ -49,7 +49,7 @@ class Bench:
         self.told: list[str] = []
 
     def tune(self, trials: Sequence[Mapping[str, str]]) -> Tune:
-        return Tune(frame=self.frame, trials=trials)
+        return Tune(setup=self.setup, trials=trials)
 
     def run(self, trials: Sequence[Mapping[str, str]], *, any_code: bool = False) -> list[Failure]:
         plan = plan_of(self.tune(trials).experiments, self.folder, any_code=any_code)
@@ -57,7 +57,7 @@ class Bench:
         return run_plan(
             plan,
             self.folder,
-            record=lambda: TuneRecord(self.folder, self.frame, plan, any_code=any_code),
+            record=lambda: TuneRecord(self.folder, self.setup, plan, any_code=any_code),
             pace=Pace(threads=1, any_code=any_code),
             progress=SILENCE,
             say=self.told.append,
@@ -101,8 +101,8 @@ def test_trials_stand_from_best_to_worst_with_all_that_is_known_of_them(bench: B
     assert "the test part was never ranked" in content.pop("rule")
     assert content == {
         "kind": "tune",
-        "city": str(bench.frame.city.folder),
-        "fingerprint": bench.frame.city.fingerprint,
+        "city": str(bench.setup.city.folder),
+        "fingerprint": bench.setup.city.fingerprint,
         "method": "sasrec",
         "preset": "tuned",
         "settings": {"epochs": "3"},
@@ -150,7 +150,7 @@ def test_a_failing_trial_does_not_stop_the_others_and_is_tried_again(bench: Benc
 
 
 def test_a_city_prepared_anew_on_the_way_is_told(bench: Bench) -> None:
-    bench.frame = replace(bench.frame, city=replace(bench.frame.city, fingerprint="earlier"))
+    bench.setup = replace(bench.setup, city=replace(bench.setup.city, fingerprint="earlier"))
     (failure,) = bench.run(dropouts("0.5"))
     assert "was prepared anew while village/dropout=0.5/1 was under way" in failure.problem
 
@@ -216,18 +216,18 @@ def test_a_command_killed_after_a_training_only_notes_it(bench: Bench) -> None:
 def test_a_folder_holds_trials_that_differ_in_nothing_else(
     bench: Bench, change: dict[str, Any], sentence: str
 ) -> None:
-    check_frame(bench.folder, bench.frame)  # nothing is there yet
+    check_setup(bench.folder, bench.setup)  # nothing is there yet
     bench.run(dropouts("0.5"))
-    check_frame(bench.folder, bench.frame)
+    check_setup(bench.folder, bench.setup)
     with pytest.raises(BadInput, match=sentence):
-        check_frame(bench.folder, replace(bench.frame, **change))
+        check_setup(bench.folder, replace(bench.setup, **change))
 
 
 def test_a_city_of_another_fingerprint_is_refused(bench: Bench) -> None:
     bench.run(dropouts("0.5"))
-    town = replace(bench.frame.city, folder=Path("town"), fingerprint="0123456789abcdef0123456")
+    town = replace(bench.setup.city, folder=Path("town"), fingerprint="0123456789abcdef0123456")
     with pytest.raises(BadInput, match=r"trials with fingerprint [0-9a-f]{12}, not 0123456789ab;"):
-        check_frame(bench.folder, replace(bench.frame, city=town))
+        check_setup(bench.folder, replace(bench.setup, city=town))
 
 
 def asked(village: CityFolder, **changes: Any) -> Tune:
@@ -243,14 +243,14 @@ def asked(village: CityFolder, **changes: Any) -> Tune:
 
 def test_a_tune_knows_its_metric_preset_and_trials(village: CityFolder) -> None:
     tune = asked(village)
-    assert (tune.frame.metric, tune.frame.preset) == ("MRR", "tuned")
+    assert (tune.setup.metric, tune.setup.preset) == ("MRR", "tuned")
     assert [each.row.recipe for each in tune.experiments] == [
         ("sasrec", "tuned", {"epochs": "3", "dropout": "0.2"}),
         ("sasrec", "tuned", {"epochs": "3", "dropout": "0.5"}),
     ]
-    assert asked(village, preset=None).frame.preset == "paper"
+    assert asked(village, preset=None).setup.preset == "paper"
     by_hits = asked(village, settings={"select_by": "HR@10"})
-    assert by_hits.frame.metric == "HR@10"
+    assert by_hits.setup.metric == "HR@10"
     assert len(asked(village, at_most=1).trials) == 1
 
 

@@ -16,7 +16,7 @@ from castpoi.experiments.plan import plan_of
 from castpoi.experiments.runner import Pace
 from castpoi.experiments.suite import DEFAULT_SEEDS
 from castpoi.experiments.trials import tried_of
-from castpoi.experiments.tune_record import TuneRecord, check_frame
+from castpoi.experiments.tune_record import TuneRecord, check_setup
 from castpoi.methods import METHODS
 from castpoi.training.settings import pairs_of
 
@@ -93,12 +93,12 @@ def tune(
         at_most=at_most,
     )
     folder = SuiteFolder(out)
-    check_frame(folder, asked.frame)
+    check_setup(folder, asked.setup)
     plan = plan_of(asked.experiments, folder, any_code=pace.any_code)
     if dry_run:
-        show_plan(console, plan, folder, pace, about=asked.frame.to_dict(), noun="trials")
+        show_plan(console, plan, folder, pace, about=asked.setup.to_dict(), noun="trials")
         return
-    record = partial(TuneRecord, folder, asked.frame, plan, any_code=pace.any_code)
+    record = partial(TuneRecord, folder, asked.setup, plan, any_code=pace.any_code)
     failures = run_shown(console, plan, folder, pace, record=record, name="trials")
     show_trials(console, asked, plan, folder, failures)
     end_with(failures)

@@ -62,9 +62,9 @@ def show_trials(
 
 
 def _show_table(console: Console, tune: "Tune", done: Sequence[Mapping[str, Any]]) -> None:
-    frame = tune.frame
+    setup = tune.setup
     tried = list(dict.fromkeys(name for trial in done for name in trial["settings"]))
-    metrics = [frame.metric, *(metric for metric in _METRICS if metric != frame.metric)]
+    metrics = [setup.metric, *(metric for metric in _METRICS if metric != setup.metric)]
     header = [*tried, *metrics, "best epoch", "epochs", "time"]
     rows = [
         [
@@ -77,8 +77,8 @@ def _show_table(console: Console, tune: "Tune", done: Sequence[Mapping[str, Any]
         for trial in done
     ]
     console.say(
-        f"{frame.method} ({frame.preset}) on {frame.city.name}: validation part, in percent, "
-        f"best {frame.metric} first"
+        f"{setup.method} ({setup.preset}) on {setup.city.name}: validation part, in percent, "
+        f"best {setup.metric} first"
     )
     console.with_room_for([header, *rows]).table(header, rows, left=len(tried))
 

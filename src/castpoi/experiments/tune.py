@@ -13,7 +13,7 @@ from castpoi.checkins.city import City
 from castpoi.errors import BadInput, TooFewCheckins
 from castpoi.experiments.experiment import CityFolder, Experiment
 from castpoi.experiments.trials import Tried, trial_name, trials_of
-from castpoi.experiments.tune_record import Frame
+from castpoi.experiments.tune_record import Setup
 from castpoi.methods import METHODS, Method
 from castpoi.outline import ABLATION, Row
 from castpoi.training.configs import configs_for
@@ -25,7 +25,7 @@ _SELECT_BY: Final = "select_by"
 class Tune:
     """What is the same in all trials, and what each of them changes."""
 
-    frame: Frame
+    setup: Setup
     trials: Sequence[Mapping[str, str]]
 
     @property
@@ -35,16 +35,16 @@ class Tune:
 
     def experiment(self, trial: Mapping[str, str]) -> Experiment:
         """A trial as an experiment that ends with its training."""
-        frame, name = self.frame, trial_name(trial)
+        setup, name = self.setup, trial_name(trial)
         row = Row(
             name=name,
             label=name,
-            method=frame.method,
+            method=setup.method,
             role=ABLATION,
-            preset=frame.preset,
-            settings={**frame.settings, **trial},
+            preset=setup.preset,
+            settings={**setup.settings, **trial},
         )
-        return Experiment(city=frame.city, row=row, seed=frame.seed, part=record.VALIDATION)
+        return Experiment(city=setup.city, row=row, seed=setup.seed, part=record.VALIDATION)
 
 
 def tune_of(
@@ -64,7 +64,7 @@ def tune_of(
     trials = trials_of(tried, at_most=at_most, seed=seed)
     plans = [configs_for(chosen, start, {**settings, **trial})[1] for trial in trials]
     _check_validation(city)
-    frame = Frame(
+    setup = Setup(
         city=city,
         method=chosen.name,
         preset=start,
@@ -72,7 +72,7 @@ def tune_of(
         seed=seed,
         metric=plans[0].select_by,  # the same in all, since it is not tried
     )
-    return Tune(frame=frame, trials=trials)
+    return Tune(setup=setup, trials=trials)
 
 
 def _preset(method: Method, preset: str | None) -> str:

@@ -33,8 +33,8 @@ OUTDATED: Final = "other code"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Frame:
-    """What is the same in all trials of a folder."""
+class Setup:
+    """What all trials of a folder have in common."""
 
     city: CityFolder
     method: str
@@ -46,7 +46,7 @@ class Frame:
     """The validation metric that trials are compared by."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The frame in JSON's words, without the folder of the city, which may move."""
+        """The setup in JSON's words, without the folder of the city, which may move."""
         return {
             "fingerprint": self.city.fingerprint,
             "method": self.method,
@@ -57,9 +57,9 @@ class Frame:
         }
 
 
-def check_frame(folder: SuiteFolder, frame: Frame) -> None:
+def check_setup(folder: SuiteFolder, setup: Setup) -> None:
     """Refuse a folder whose trials differ in more than what is tried: they do not compare."""
-    former, now = read_tune(folder), frame.to_dict()
+    former, now = read_tune(folder), setup.to_dict()
     if not former:
         return
     for name, value in now.items():
@@ -86,10 +86,10 @@ class TuneRecord:
     """The record of a folder of trials; every change is on disk at once."""
 
     def __init__(
-        self, folder: SuiteFolder, frame: Frame, plan: Sequence[Planned], *, any_code: bool = False
+        self, folder: SuiteFolder, setup: Setup, plan: Sequence[Planned], *, any_code: bool = False
     ) -> None:
         self._folder = folder
-        self._frame = frame
+        self._setup = setup
         self._trials: dict[str, dict[str, Any]] = {}
         for trial in read_tune(folder).get("trials", []):
             self._trials[trial["name"]] = self._former(trial, any_code=any_code)
@@ -109,7 +109,7 @@ class TuneRecord:
 
     def _add(self, planned: Planned) -> None:
         experiment = planned.experiment
-        fixed = self._frame.settings
+        fixed = self._setup.settings
         self._trials[experiment.row.name] = {
             "name": experiment.row.name,
             "settings": {
@@ -127,7 +127,7 @@ class TuneRecord:
         """A trial of an earlier command; nothing of it is under way, since we are alone here."""
         if trial["state"] not in (DONE, OUTDATED):
             return {**trial, "state": "waiting"}
-        is_ours = any_code or trial["code"] == code_version(METHODS.named(self._frame.method))
+        is_ours = any_code or trial["code"] == code_version(METHODS.named(self._setup.method))
         return {**trial, "state": DONE if is_ours else OUTDATED}
 
     def _outcome(self, experiment: Experiment, proof: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,8 +149,8 @@ class TuneRecord:
         content = {
             "kind": "tune",
             "rule": _RULE,
-            "city": str(self._frame.city.folder),
-            **self._frame.to_dict(),
+            "city": str(self._setup.city.folder),
+            **self._setup.to_dict(),
             "best": trials[0]["name"] if is_known else None,
             "trials": trials,
         }
@@ -160,4 +160,4 @@ class TuneRecord:
         """What is done first, best first; else as they were asked for."""
         if trial["state"] != DONE:
             return True, 0.0
-        return False, -trial["validation"][self._frame.metric]
+        return False, -trial["validation"][self._setup.metric]
