@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from castpoi.serving.cold_places import Source
+    from castpoi.serving.cold_places import TableOfPlaces
     from castpoi.serving.recommender import Recommender
     from castpoi.serving.shortlist_choice import Setting
 
@@ -20,7 +20,7 @@ def load(
     exact_up_to: int = 20_000,
     shortlist: "Setting" = 256,
     private_categories: Iterable[str] | None = None,
-    places: "Source | None" = None,
+    places: "TableOfPlaces | None" = None,
 ) -> "Recommender":
     """A recommender from the folder of a run; see `castpoi.serving.recommender.load`."""
     # named, not imported: every module of castpoi imports this one, which must stay quick

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from castpoi.checkins import record
-from castpoi.checkins.audit import CHECKS, Finding, audit
+from castpoi.checkins.audit import CHECKS, Outcome, audit
 from castpoi.checkins.city import City
 from castpoi.checkins.fingerprint import fingerprint_of
 from tests.cities import CAFE, OFFICE, PARK, STATION, THEATRE, small_city
@@ -26,7 +26,7 @@ VISITS = [
 PARTS = ["train", "train", "validation", "test"] * 2
 
 
-def found(city: City, check: str) -> Finding:
+def found(city: City, check: str) -> Outcome:
     return next(finding for finding in audit(city) if finding.check == check)
 
 

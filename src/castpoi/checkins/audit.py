@@ -38,7 +38,7 @@ _TRAIN, _VALIDATION, _TEST, _ = range(len(record.PARTS))
 
 
 @dataclass(frozen=True)
-class Finding:
+class Outcome:
     """The outcome of one check."""
 
     check: str
@@ -46,17 +46,17 @@ class Finding:
     finding: str
 
 
-def audit(city: City) -> list[Finding]:
+def audit(city: City) -> list[Outcome]:
     """Run every check on a city."""
     return [_checked(city, check, test) for check, test in CHECKS.items()]
 
 
-def _checked(city: City, check: str, test: Test) -> Finding:
+def _checked(city: City, check: str, test: Test) -> Outcome:
     """The outcome of a check; tables that were tampered with may not even fit together."""
     try:
-        return Finding(check, *test(city))
+        return Outcome(check, *test(city))
     except (IndexError, ValueError, PolarsError):
-        return Finding(check, "failed", "cannot be checked: the tables do not fit together")
+        return Outcome(check, "failed", "cannot be checked: the tables do not fit together")
 
 
 def _fingerprint(city: City) -> tuple[Status, str]:

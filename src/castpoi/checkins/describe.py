@@ -69,7 +69,7 @@ class Bucket:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spread:
+class Quartiles:
     """How a number of check-ins varies over users or over places."""
 
     min: int
@@ -100,8 +100,8 @@ class CityDescription:
     revisit_share: float | None
     """Test targets whose place stands among the user's 512 visits before it."""
     new_share: float | None
-    checkins_per_user: Spread | None
-    checkins_per_place: Spread | None
+    checkins_per_user: Quartiles | None
+    checkins_per_place: Quartiles | None
     users_by_checkins: tuple[Bucket, ...]
     median_distance_km: float | None
     """Between consecutive visits of one user."""
@@ -143,8 +143,8 @@ def describe_city(city: City) -> CityDescription:
         validation=parts[record.PARTS.index(record.VALIDATION)],
         test=parts[record.PARTS.index(record.TEST)],
         left_out=parts[record.PARTS.index(record.LEFT_OUT)],
-        checkins_per_user=_spread(per_user),
-        checkins_per_place=_spread(per_place),
+        checkins_per_user=_quartiles(per_user),
+        checkins_per_place=_quartiles(per_place),
         users_by_checkins=_histogram(per_user, USER_EDGES, USER_LABELS),
         top_categories=_checkins_by(city, record.CATEGORY, per_place)[:TOP_CATEGORIES],
         zones=_checkins_by(city, record.ZONE, per_place),
@@ -238,11 +238,11 @@ def _date(day: np.int64) -> date:
     return date(1970, 1, 1) + timedelta(days=int(day))
 
 
-def _spread(counts: NDArray[np.int64]) -> Spread | None:
+def _quartiles(counts: NDArray[np.int64]) -> Quartiles | None:
     if not len(counts):
         return None
     lower, median, upper = (float(cut) for cut in np.quantile(counts, (0.25, 0.5, 0.75)))
-    return Spread(
+    return Quartiles(
         min=int(counts.min()),
         lower_quartile=lower,
         median=median,

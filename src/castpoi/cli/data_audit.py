@@ -20,15 +20,15 @@ def audit(console: Console, city: Path) -> None:
     share of revisits, rhythm, local clock, teleports, popularity skew.
     """
     with console.progress() as progress, progress.task("auditing"):
-        findings = audit_city(City.load(city, verify=False))
+        outcomes = audit_city(City.load(city, verify=False))
     marks = {"passed": "passed", "warned": "WARNED", "failed": "FAILED"}
-    rows = [(finding.check, marks[finding.status], finding.finding) for finding in findings]
+    rows = [(each.check, marks[each.status], each.finding) for each in outcomes]
     console.table(("check", "outcome", "finding"), rows, left=3)
     counts = {
-        status: sum(finding.status == status for finding in findings)
+        status: sum(each.status == status for each in outcomes)
         for status in ("passed", "warned", "failed")
     }
     console.say(", ".join(f"{count} {status}" for status, count in counts.items()))
-    console.result({"checks": [asdict(finding) for finding in findings], **counts})
+    console.result({"checks": [asdict(each) for each in outcomes], **counts})
     if counts["failed"]:
         raise click.exceptions.Exit(1)

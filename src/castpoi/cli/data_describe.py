@@ -9,7 +9,7 @@ from rich.cells import set_cell_size
 from rich.text import Text
 
 from castpoi.checkins.city import City
-from castpoi.checkins.describe import Bucket, CityDescription, Spread, describe_city
+from castpoi.checkins.describe import Bucket, CityDescription, Quartiles, describe_city
 from castpoi.cli.console import Console, speaks
 from castpoi.errors import BadInput
 from castpoi.reports.city_page import city_page
@@ -82,10 +82,10 @@ def _report(console: Console, description: CityDescription, name: str) -> None:
     console.say(name)
     console.say(_when_and_where(description))
     console.table(("", "count"), _counts(description))
-    spreads = {"user": description.checkins_per_user, "place": description.checkins_per_place}
+    per = {"user": description.checkins_per_user, "place": description.checkins_per_place}
     console.table(
         ("check-ins per", "min", "25%", "median", "75%", "mean", "max"),
-        [(thing, *_spread_cells(spread)) for thing, spread in spreads.items() if spread],
+        [(thing, *_cells(quartiles)) for thing, quartiles in per.items() if quartiles],
     )
     if not description.checkins:
         return
@@ -135,10 +135,10 @@ def _counts(description: CityDescription) -> list[tuple[str, str]]:
     return rows
 
 
-def _spread_cells(spread: Spread) -> tuple[str, ...]:
-    quartiles = (spread.lower_quartile, spread.median, spread.upper_quartile, spread.mean)
-    cells = (f"{number:,.1f}".removesuffix(".0") for number in quartiles)
-    return (f"{spread.min:,}", *cells, f"{spread.max:,}")
+def _cells(counts: Quartiles) -> tuple[str, ...]:
+    between = (counts.lower_quartile, counts.median, counts.upper_quartile, counts.mean)
+    cells = (f"{number:,.1f}".removesuffix(".0") for number in between)
+    return (f"{counts.min:,}", *cells, f"{counts.max:,}")
 
 
 def _show(console: Console, heading: str, lines: Sequence[Text]) -> None:

@@ -22,7 +22,7 @@ from castpoi.serving.table_file import column_of, needed_column, read_text, tabl
 if TYPE_CHECKING:  # it needs torch, which counted methods do without
     from castpoi.model.ranker import CastPoiRanker
 
-Source = pl.DataFrame | str | Path
+TableOfPlaces = pl.DataFrame | str | Path
 """A table of places, or the file of one."""
 
 _WAY_OUT: Final = "give a table with the columns place, lat and lon, and perhaps name and category"
@@ -35,7 +35,9 @@ _OPTIONAL: Final[Mapping[Word, str]] = {"name": record.NAME, "category": record.
 _MOST_DEGREES: Final = {record.LAT: 90, record.LON: 180}
 
 
-def with_cold_places(run: Run, places: pl.DataFrame, source: Source) -> tuple[Run, pl.DataFrame]:
+def with_cold_places(
+    run: Run, places: pl.DataFrame, source: TableOfPlaces
+) -> tuple[Run, pl.DataFrame]:
     """The run and its table of places with those of a source after its own."""
     ranker = _ranker_of(run)
     cold = _numbered(_read(source, places), places)
@@ -76,7 +78,7 @@ class _Table:
             raise BadInput(f"{self.where}, row {wrong[0] + self.first}, place {place!r}: {problem}")
 
 
-def _opened(source: Source) -> _Table:
+def _opened(source: TableOfPlaces) -> _Table:
     """The table of a source, its columns in our words, blanks trimmed and empty texts missing."""
     if isinstance(source, pl.DataFrame):
         table, where, first = source, "the table of new places", 1
@@ -96,7 +98,7 @@ def _opened(source: Source) -> _Table:
     return _Table(rows=trimmed, where=where, first=first)
 
 
-def _read(source: Source, known: pl.DataFrame) -> pl.DataFrame:
+def _read(source: TableOfPlaces, known: pl.DataFrame) -> pl.DataFrame:
     """The places of a source, each one checked: id, point, name and category."""
     table = _opened(source)
     place = pl.col(record.PLACE_ID)

@@ -20,7 +20,7 @@ from castpoi.provenance import Stopwatch
 from castpoi.ranker import knows_time
 from castpoi.run import Run, load_run, read_places
 from castpoi.serving.answering import Answerer
-from castpoi.serving.cold_places import Source, with_cold_places
+from castpoi.serving.cold_places import TableOfPlaces, with_cold_places
 from castpoi.serving.place_book import PlaceBook
 from castpoi.serving.question import Question, put
 from castpoi.serving.recommendation import Recommendations, VisitsBy
@@ -149,7 +149,7 @@ def load(
     exact_up_to: int = EXACT_UP_TO,
     shortlist: Setting = SHORTLIST,
     private_categories: Iterable[str] | None = None,
-    places: Source | None = None,
+    places: TableOfPlaces | None = None,
 ) -> Recommender:
     """A recommender from the folder of a run.
 
