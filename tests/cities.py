@@ -12,6 +12,17 @@ from castpoi.checkins.fingerprint import fingerprint_of
 CAFE, OFFICE, PARK, STATION, THEATRE = range(5)
 """Places of the small city, near to far along a street: 0, 0.4, 1.5, 4 and 12 km from the cafe."""
 
+TWO_PEOPLE = [
+    (1, CAFE, "2024-05-06 12:00"),
+    (1, OFFICE, "2024-05-06 12:05"),
+    (1, CAFE, "2024-05-06 14:05"),
+    (1, THEATRE, "2024-05-08 14:05"),
+    (2, PARK, "2024-05-07 02:00"),
+    (2, PARK, "2024-05-07 02:30"),
+]
+"""Visits of three days; local time is four hours behind, so the second's night is still Monday."""
+THEIR_PARTS = ["train", "train", "validation", "test", "train", "test"]
+
 _LAT = [40.70, 40.7036, 40.7135, 40.7360, 40.8079]
 
 

@@ -25,23 +25,12 @@ from castpoi.checkins.describe import (
     top_share,
 )
 from castpoi.geo.distance import haversine_km
-from tests.cities import CAFE, OFFICE, PARK, STATION, THEATRE, small_city
-
-# Local time is four hours behind: the second user's night is still Monday.
-VISITS = [
-    (1, CAFE, "2024-05-06 12:00"),
-    (1, OFFICE, "2024-05-06 12:05"),
-    (1, CAFE, "2024-05-06 14:05"),
-    (1, THEATRE, "2024-05-08 14:05"),
-    (2, PARK, "2024-05-07 02:00"),
-    (2, PARK, "2024-05-07 02:30"),
-]
-PARTS = ["train", "train", "validation", "test", "train", "test"]
+from tests.cities import CAFE, STATION, THEATRE, THEIR_PARTS, TWO_PEOPLE, small_city
 
 
 @pytest.fixture
 def city() -> City:
-    return small_city(VISITS, PARTS)
+    return small_city(TWO_PEOPLE, THEIR_PARTS)
 
 
 def filled(buckets: tuple[Bucket, ...]) -> dict[str, int]:
@@ -66,7 +55,7 @@ def test_half_the_targets_are_revisits_when_one_of_two_goes_back(city: City) -> 
 
 
 def test_a_left_out_checkin_is_counted_but_is_no_target() -> None:
-    city = small_city(VISITS, [*PARTS[:-1], "left out"])
+    city = small_city(TWO_PEOPLE, [*THEIR_PARTS[:-1], "left out"])
     description = describe_city(city)
     assert (description.checkins, description.left_out, description.test_targets) == (6, 1, 1)
     assert description.revisit_share == 0.0
@@ -170,7 +159,7 @@ def test_the_numbers_are_plain_json(city: City) -> None:
 
 
 def test_describing_twice_tells_the_same(city: City) -> None:
-    assert describe_city(city) == describe_city(small_city(VISITS, PARTS))
+    assert describe_city(city) == describe_city(small_city(TWO_PEOPLE, THEIR_PARTS))
 
 
 def test_gini_is_zero_for_equals_and_nearly_one_for_a_single_winner() -> None:

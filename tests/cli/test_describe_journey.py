@@ -10,24 +10,14 @@ from rich.cells import cell_len
 
 from castpoi.checkins import record
 from castpoi.checkins.fingerprint import fingerprint_of
-from tests.cities import CAFE, OFFICE, PARK, THEATRE, small_city
+from tests.cities import THEIR_PARTS, TWO_PEOPLE, small_city
 from tests.conftest import CommandLine
-
-VISITS = [
-    (1, CAFE, "2024-05-06 12:00"),
-    (1, OFFICE, "2024-05-06 12:05"),
-    (1, CAFE, "2024-05-06 14:05"),
-    (1, THEATRE, "2024-05-08 14:05"),
-    (2, PARK, "2024-05-07 02:00"),
-    (2, PARK, "2024-05-07 02:30"),
-]
-PARTS = ["train", "train", "validation", "test", "train", "test"]
 
 
 @pytest.fixture
 def city(tmp_path: Path) -> Path:
     folder = tmp_path / "smallville"
-    small_city(VISITS, PARTS).save(folder)
+    small_city(TWO_PEOPLE, THEIR_PARTS).save(folder)
     return folder
 
 
@@ -61,7 +51,7 @@ def test_no_line_is_wider_than_eighty_letters(
     castpoi: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, category: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    city = small_city(VISITS, PARTS)
+    city = small_city(TWO_PEOPLE, THEIR_PARTS)
     places = city.places.with_columns(pl.lit(category).alias(record.CATEGORY))
     prints = fingerprint_of(city.checkins, city.users, places, city.split)
     replace(city, places=places, manifest={**city.manifest, "fingerprint": prints}).save(
@@ -181,7 +171,7 @@ def test_what_is_no_city_is_refused(castpoi: CommandLine, tmp_path: Path) -> Non
 def test_hardly_any_checkins_are_described_all_the_same(
     castpoi: CommandLine, tmp_path: Path, count: int
 ) -> None:
-    small_city(VISITS[:count], ["train"] * count).save(tmp_path / "city")
+    small_city(TWO_PEOPLE[:count], ["train"] * count).save(tmp_path / "city")
     ended = castpoi("data", "describe", tmp_path / "city", "--html", tmp_path / "city.html")
     assert ended.code == 0
     assert ("no check-ins" in ended.out) == (count == 0)

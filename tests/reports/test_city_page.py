@@ -11,17 +11,7 @@ from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.checkins.describe import describe_city
 from castpoi.reports.city_page import city_page
-from tests.cities import CAFE, OFFICE, PARK, THEATRE, small_city
-
-VISITS = [
-    (1, CAFE, "2024-05-06 12:00"),
-    (1, OFFICE, "2024-05-06 12:05"),
-    (1, CAFE, "2024-05-06 14:05"),
-    (1, THEATRE, "2024-05-08 14:05"),
-    (2, PARK, "2024-05-07 02:00"),
-    (2, PARK, "2024-05-07 02:30"),
-]
-PARTS = ["train", "train", "validation", "test", "train", "test"]
+from tests.cities import CAFE, THEIR_PARTS, TWO_PEOPLE, small_city
 
 
 class Balance(HTMLParser):
@@ -58,7 +48,7 @@ def page_of(city: City, name: str = "smallville") -> str:
 
 @pytest.fixture
 def city() -> City:
-    return small_city(VISITS, PARTS)
+    return small_city(TWO_PEOPLE, THEIR_PARTS)
 
 
 def test_the_page_tells_the_numbers_and_findings_of_the_city(city: City) -> None:
@@ -116,7 +106,7 @@ def test_the_page_suits_phones_and_dark_rooms(city: City) -> None:
 
 
 def test_the_same_city_gives_the_same_page(city: City) -> None:
-    assert page_of(city) == page_of(small_city(VISITS, PARTS))
+    assert page_of(city) == page_of(small_city(TWO_PEOPLE, THEIR_PARTS))
 
 
 def test_steps_show_their_counts_and_a_dash_for_what_they_lack(city: City) -> None:
