@@ -26,13 +26,9 @@ def new_folder(target: Path, *, kind: str, overwrite: bool = False) -> Iterator[
     folder of the same kind is replaced; anything else that stands there is never touched.
     """
     check_vacant(target, kind=kind, overwrite=overwrite)
-    try:
+    with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    except OSError as problem:
-        raise BadInput(
-            f"{target} cannot be written: {problem.strerror}; choose another --out"
-        ) from problem
     try:
         yield staging
         staging.chmod(0o755)
@@ -45,6 +41,17 @@ def new_folder(target: Path, *, kind: str, overwrite: bool = False) -> Iterator[
             staging.replace(target)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+@contextmanager
+def writing(target: Path, *, option: str = "--out") -> Iterator[None]:
+    """Turn a refusal of the disk into a sentence that names the option to change."""
+    try:
+        yield
+    except OSError as problem:
+        raise BadInput(
+            f"{target} cannot be written: {problem.strerror or problem}; choose another {option}"
+        ) from problem
 
 
 def check_vacant(target: Path, *, kind: str, overwrite: bool) -> None:
@@ -107,7 +114,17 @@ def read_or_nothing(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """One JSON object to a file, atomically."""
+    """One JSON object to a file, whole or not at all."""
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """A text to a file, whole or not at all."""
     staging = path.with_name(f".{path.name}.tmp")
-    staging.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    staging.replace(path)
+    try:
+        staging.write_text(text, encoding="utf-8")
+        staging.replace(path)
+    except BaseException:
+        if staging.parent.is_dir():
+            staging.unlink(missing_ok=True)
+        raise

@@ -12,6 +12,7 @@ from castpoi.checkins.city import City
 from castpoi.checkins.describe import Bucket, CityDescription, Quartiles, describe_city
 from castpoi.cli.console import Console, speaks
 from castpoi.errors import BadInput
+from castpoi.files import write_text, writing
 from castpoi.reports.city_page import city_page
 from castpoi.reports.quantities import day_words, distance_words, gap_words, share_words
 
@@ -46,7 +47,9 @@ def describe(console: Console, city: Path, html: Path | None, overwrite: bool) -
     name = city.resolve().name
     description = describe_city(loaded)
     if html is not None:
-        _write_page(html, city_page(loaded, description, name=name))
+        with writing(html, option="--html"):
+            html.parent.mkdir(parents=True, exist_ok=True)
+            write_text(html, city_page(loaded, description, name=name))
     if console.as_json:
         page = None if html is None else str(html)
         console.result({**description.as_json(), "fingerprint": loaded.fingerprint, "html": page})
@@ -60,22 +63,6 @@ def describe(console: Console, city: Path, html: Path | None, overwrite: bool) -
 def _check_vacant(page: Path, *, overwrite: bool) -> None:
     if page.exists() and not overwrite:
         raise BadInput(f"{page} exists; choose another --html or replace it with --overwrite")
-
-
-def _write_page(page: Path, content: str) -> None:
-    """Write the page so that it appears whole or not at all."""
-    staging = page.with_name(f".{page.name}.tmp")
-    try:
-        page.parent.mkdir(parents=True, exist_ok=True)
-        staging.write_text(content, encoding="utf-8")
-        staging.replace(page)
-    except OSError as problem:
-        raise BadInput(
-            f"{page} cannot be written: {problem.strerror}; choose another --html"
-        ) from problem
-    finally:
-        if staging.parent.is_dir():
-            staging.unlink(missing_ok=True)
 
 
 def _report(console: Console, description: CityDescription, name: str) -> None:

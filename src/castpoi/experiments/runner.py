@@ -4,10 +4,9 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
-from castpoi.errors import BadInput, CastPoiError
+from castpoi.errors import CastPoiError
 from castpoi.experiments.estimate import Estimator, Former, duration_words, remaining
 from castpoi.experiments.experiment import Experiment
 from castpoi.experiments.folder import SuiteFolder
@@ -15,6 +14,7 @@ from castpoi.experiments.job import Job
 from castpoi.experiments.lock import alone_in
 from castpoi.experiments.plan import Planned
 from castpoi.experiments.record import Record
+from castpoi.files import writing
 from castpoi.progress import Progress, Task, describe
 
 _LOOK_EVERY_SECONDS: Final = 0.1
@@ -65,7 +65,8 @@ def run_plan(
 
     The record is opened when nobody else can write to it; `name` is that of the progress bar.
     """
-    _make(folder.root)
+    with writing(folder.root):
+        folder.root.mkdir(parents=True, exist_ok=True)
     with alone_in(folder.root) as lock, progress.task(name, total=len(plan)) as task:
         runner = _Runner(plan, folder, record=record(), pace=pace, lock=lock, task=task, say=say)
         try:
@@ -73,15 +74,6 @@ def run_plan(
         finally:
             runner.stop()
         return runner.failures
-
-
-def _make(root: Path) -> None:
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise BadInput(
-            f"{root} cannot be written: {problem.strerror}; choose another --out"
-        ) from problem
 
 
 class _Runner:

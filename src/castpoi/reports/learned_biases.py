@@ -16,6 +16,7 @@ from castpoi.errors import BrokenFolder
 from castpoi.files import read_json
 from castpoi.outline import OURS, Row
 from castpoi.reports.evidence import CityEvidence, Evidence, Finding
+from castpoi.run import CONFIG, MODEL
 
 _WEIGHTS: Final = {
     "spatial": "refinement.spatial_bias.weight",
@@ -69,8 +70,8 @@ def row_with_biases(evidence: Evidence, city: CityEvidence) -> Row | None:
 
 def read_biases(run: Path) -> dict[str, dict[str, Sequence[float]]]:
     """The biases in the weights of a run, as a manifest may hold them; empty if it has none."""
-    model: Mapping[str, Any] = read_json(run / "config.json").get("model", {})
-    path = run / "model.safetensors"
+    model: Mapping[str, Any] = read_json(run / CONFIG).get("model", {})
+    path = run / MODEL
     try:
         with safe_open(path, framework="numpy") as weights:
             present = set(weights.keys())

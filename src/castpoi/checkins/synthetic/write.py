@@ -14,7 +14,7 @@ import polars as pl
 import castpoi
 from castpoi.checkins.synthetic.config import SynthesisConfig
 from castpoi.errors import BadInput
-from castpoi.files import write_json
+from castpoi.files import write_json, writing
 
 TABLE: Final = "checkins.parquet"
 PARAMETERS: Final = "synthesis.json"
@@ -66,7 +66,7 @@ def write_checkins(
 ) -> Path:
     """Write a synthetic city and return the path of its table."""
     check_free(out, overwrite=overwrite)
-    try:
+    with writing(out):
         if is_table(out):
             _write_whole(checkins, out)
             return out
@@ -74,10 +74,6 @@ def write_checkins(
         (out / PARAMETERS).unlink(missing_ok=True)  # written last: where it is, all is
         _write_whole(checkins, out / TABLE)
         write_json(out / PARAMETERS, describe_synthesis(checkins, config, seed))
-    except OSError as problem:
-        raise BadInput(
-            f"{out} cannot be written: {problem.strerror or problem}; choose another --out"
-        ) from problem
     return out / TABLE
 
 
