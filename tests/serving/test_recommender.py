@@ -1,3 +1,4 @@
+import inspect
 import json
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ from castpoi.checkins import record
 from castpoi.errors import BrokenFolder, NoCandidateLeft, UnknownUser
 from castpoi.methods import METHODS
 from castpoi.serving.recommendation import Recommendations
-from castpoi.serving.recommender import Recommender
+from castpoi.serving.recommender import Recommender, load
 from castpoi.serving.request import Request, Visit
 from castpoi.training.train import train
 from tests.contract import odd_city
@@ -241,6 +242,13 @@ def test_a_large_vocabulary_is_scored_by_a_shortlist(
     assert type(recommender._answerer.scorer).__name__ == "PlaceScorer"
     for one, other in zip(short.recommend(DAY), recommender.recommend(DAY), strict=True):
         check_same(one.to_dict(), other.to_dict())
+
+
+def test_the_short_way_to_load_a_run_has_the_settings_of_the_long_one() -> None:
+    short, long = inspect.signature(castpoi.load), inspect.signature(load)
+    assert list(short.parameters) == list(long.parameters)
+    for name, parameter in long.parameters.items():
+        assert short.parameters[name].default == parameter.default, name
 
 
 def test_importing_castpoi_imports_nothing_heavy() -> None:
