@@ -35,7 +35,7 @@ class SynthesisConfig:
     exploration_gamma: float = 0.21
     """How fast that chance falls with the number of known places (Song et al. 2010)."""
     habit_share: float = 0.7
-    """Share of free returns that repeat what was done at a like moment."""
+    """Share of free returns that repeat what was done at a like moment; no habit of a model."""
     jump_exponent: float = 1.75
     """Exponent of the jump lengths (González et al. 2008)."""
     jump_offset_km: float = 1.5
