@@ -20,6 +20,7 @@ from castpoi.progress import Progress
 from castpoi.ranker import SavableRanker
 from castpoi.reports.learned_biases import read_biases
 from castpoi.run import Run, city_of, load_run
+from castpoi.training.train import fit
 
 
 @dataclass(frozen=True)
@@ -145,8 +146,6 @@ def _how_trained(run: Run) -> dict[str, Any]:
 
 
 def _from_method(city_folder: Path, name: str, part: str, progress: Progress) -> _Subject:
-    from castpoi.training.train import fit
-
     method = METHODS.named(name)
     if method.needs_training:
         raise BadInput(

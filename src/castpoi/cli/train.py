@@ -8,6 +8,10 @@ from castpoi.cli.console import Console, speaks
 from castpoi.cli.method_list import method_list
 from castpoi.methods import METHODS
 from castpoi.run import Run
+from castpoi.training.settings import pairs_of
+from castpoi.training.train import train as train_run
+from castpoi.training.trainer import TrainingOptions
+from castpoi.training.world import World
 
 
 @click.command(epilog=method_list("Methods:", METHODS))
@@ -104,11 +108,6 @@ def train(
     A training that was interrupted goes on where it stopped when the same command is given again.
     Several processes share the work with 'torchrun --nproc-per-node N -m castpoi.cli.main train'.
     """
-    from castpoi.training.settings import pairs_of
-    from castpoi.training.train import train as train_run
-    from castpoi.training.trainer import TrainingOptions
-    from castpoi.training.world import World
-
     asked = [f"{name}={value}" for name, value in named.items() if value is not None]
     asked += ["known_time=true"] if known_time else []
     options = TrainingOptions(
