@@ -266,6 +266,17 @@ def test_known_columns_of_a_published_layout_cannot_be_renamed(
     )
 
 
+def test_a_published_layout_is_not_parted_by_any_delimiter(
+    castpoi: CommandLine, tmp_path: Path
+) -> None:
+    source = tmp_path / "v.txt"
+    source.write_text("7:bar:40.7\n")
+    assert fails(castpoi, source, "--format", "snap", "--delimiter", ":") == (
+        f"{source}, row 1: the snap layout has 5 columns parted by ':', this file has 3; read it "
+        "with --format table"
+    )
+
+
 def test_a_parquet_file_has_no_published_layout(castpoi: CommandLine, tmp_path: Path) -> None:
     source = tmp_path / "v.parquet"
     pl.read_csv(table(ROWS).encode()).write_parquet(source)

@@ -149,7 +149,7 @@ def _open(path: Path, format_name: str, delimiter: str | None, encoding: str | N
     if layout.header and len(cells) != len(layout.header):
         raise BadInput(
             f"{path}, row 1: the {layout.name} layout has {len(layout.header)} columns parted by "
-            f"{_DELIMITERS[separator]}, this file has {len(cells)}; read it with --format table"
+            f"{_in_words(separator)}, this file has {len(cells)}; read it with --format table"
         )
     return Source(
         path=path,
@@ -180,7 +180,7 @@ def _header(path: Path, first_line: str, delimiter: str) -> tuple[str, ...]:
         if other in line:
             raise BadInput(
                 f"{path}, row 1: the columns are parted by {_DELIMITERS[other]}, but "
-                f"{_DELIMITERS.get(delimiter, repr(delimiter))} is expected from the file's name; "
+                f"{_in_words(delimiter)} is expected from the file's name; "
                 f"pass --delimiter {other!r}"
             )
     cells = next(csv.reader([line], delimiter=delimiter), [])
@@ -188,6 +188,10 @@ def _header(path: Path, first_line: str, delimiter: str) -> tuple[str, ...]:
     if twice:
         raise BadInput(f"{path}, row 1: column '{twice[0]}' stands there twice; rename one of them")
     return tuple(cells)
+
+
+def _in_words(delimiter: str) -> str:
+    return _DELIMITERS.get(delimiter, repr(delimiter))
 
 
 def _first_line(path: Path, encoding: str) -> str:
