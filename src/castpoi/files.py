@@ -94,14 +94,17 @@ def read_manifest(folder: Path, *, kind: str) -> dict[str, Any]:
 
 def read_json(path: Path) -> dict[str, Any]:
     """One JSON object from a file."""
+    again = f"make {path.parent} again"
     try:
         content = json.loads(path.read_bytes())
     except OSError as problem:
-        raise BrokenFolder(f"{path} cannot be read: {problem.strerror}") from problem
+        raise BrokenFolder(f"{path} cannot be read: {problem.strerror}; {again}") from problem
     except ValueError as problem:
-        raise BrokenFolder(f"{path} is not valid JSON: {problem}") from problem
+        raise BrokenFolder(f"{path} is not valid JSON: {problem}; {again}") from problem
     if not isinstance(content, dict):
-        raise BrokenFolder(f"{path} holds a {type(content).__name__}, an object is expected")
+        raise BrokenFolder(
+            f"{path} holds a {type(content).__name__}, an object is expected; {again}"
+        )
     return content
 
 

@@ -41,7 +41,7 @@ def test_no_visits_are_an_empty_history(tmp_path: Path, text: str) -> None:
         (b'[{"place": "cafe"}]', 'a visit of the history has place; it must have "place" and "at"'),
         (b"where,at\ncafe,now\n", "has no column for the place; its columns are where, at"),
         (b"place,who\ncafe,me\n", "has no column for the time; its columns are place, who"),
-        (b"place,at\ncafe,\n", "row 2: the place or the time is missing"),
+        (b"place,at\ncafe,\n", "row 2: the place or the time is missing; fill it in"),
         (b"place,at\ncafe,now\n,now\n", "row 3: the place or the time is missing"),
         (b"place,at\na,b,c,d\n", "is not a table "),
         (b"\xff\xfe\x00place", "is not UTF-8 text"),

@@ -80,9 +80,11 @@ def _toml(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as problem:
-        raise BadInput(f"{file} cannot be read: {problem.strerror}") from problem
+        raise BadInput(f"{file} cannot be read: {problem.strerror}; name another") from problem
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise BadInput(f"{file} is not valid TOML: {problem}") from problem
+        raise BadInput(
+            f"{file} is not valid TOML: {problem}; docs/reproduce.md shows a suite"
+        ) from problem
 
 
 def _table(file: Path, content: Section) -> TableOutline:

@@ -25,7 +25,7 @@ def _from_json(text: str, path: Path) -> tuple[Visit, ...]:
     try:
         content = json.loads(text)
     except ValueError as problem:
-        raise BadInput(f"{path} is not valid JSON: {problem}") from problem
+        raise BadInput(f"{path} is not valid JSON: {problem}; {_WAY_OUT}") from problem
     visits = content.get("history") if isinstance(content, dict) else content
     if not isinstance(visits, list):
         raise BadInput(f"{path} holds no list of visits; {_WAY_OUT}")
@@ -40,6 +40,9 @@ def _from_table(text: str, path: Path) -> tuple[Visit, ...]:
     )
     if table[place].has_nulls() or table[at].has_nulls():
         row = (table[place].is_null() | table[at].is_null()).arg_max()
-        raise BadInput(f"{path}, row {(row or 0) + 2}: the place or the time is missing")
+        raise BadInput(
+            f"{path}, row {(row or 0) + 2}: the place or the time is missing; fill it in, or leave "
+            "the row out"
+        )
     places = table[place].str.strip_chars()  # as `castpoi data prepare` reads ids
     return tuple(Visit(*pair) for pair in zip(places, table[at], strict=True))

@@ -35,8 +35,10 @@ def _lines_of(file: Path) -> list[str]:
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as problem:
+        why = getattr(problem, "strerror", "not UTF-8")
         raise BadInput(
-            f"the API keys cannot be read from {file}: {getattr(problem, 'strerror', 'not UTF-8')}"
+            f"the API keys cannot be read from {file}: {why}; give a text file that this user may "
+            "read, one key a line"
         ) from problem
     return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
 

@@ -18,7 +18,7 @@ def read_text(path: Path, *, way_out: str) -> str:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as problem:
-        raise BadInput(f"{path} cannot be read: {problem.strerror}") from problem
+        raise BadInput(f"{path} cannot be read: {problem.strerror}; name another file") from problem
     except UnicodeDecodeError as problem:
         raise BadInput(f"{path} is not UTF-8 text; {way_out}") from problem
     if not text.strip():

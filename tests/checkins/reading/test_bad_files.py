@@ -73,7 +73,11 @@ BAD_FILES: Final = {
         ", row 1: column 'lat' stands there twice; rename one of them",
     ),
     "empty file": ("v.csv", "", " is empty (0 bytes); download or export it again"),
-    "blank first line": ("v.csv", "\n\n", " has no header: its first line is empty"),
+    "blank first line": (
+        "v.csv",
+        "\n\n",
+        " has no header: its first line is empty; name its columns there",
+    ),
     "header only": ("v.csv", table([]), " has a header but no rows; export it again"),
     "nothing but blank lines": ("v.csv", table([]) + "\n\n", " has a header but no rows; export"),
     "out of range": (
@@ -252,7 +256,9 @@ def test_a_file_that_does_not_exist_is_named(castpoi: CommandLine, tmp_path: Pat
 
 def test_a_folder_without_tables_is_named(castpoi: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
-    assert fails(castpoi, tmp_path / "notes").startswith(f"{tmp_path / 'notes'} holds no file that")
+    sentence = fails(castpoi, tmp_path / "notes")
+    assert sentence.startswith(f"{tmp_path / 'notes'} holds no file that ends in .csv, ")
+    assert sentence.endswith("; name the files of check-ins themselves")
 
 
 def test_known_columns_of_a_published_layout_cannot_be_renamed(

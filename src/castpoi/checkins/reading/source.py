@@ -110,7 +110,10 @@ def open_sources(
         if path.is_dir():
             inside = files_of_folder(path)
             if not inside:
-                raise BadInput(f"{path} holds no file that ends in {', '.join(SUFFIXES)}")
+                raise BadInput(
+                    f"{path} holds no file that ends in {', '.join(SUFFIXES)}; name the files of "
+                    "check-ins themselves"
+                )
             files.extend(inside)
         else:
             files.append(path)
@@ -203,7 +206,7 @@ def _first_line(path: Path, encoding: str) -> str:
     if "\0" in line:
         raise BadInput(f"{path} is not UTF-8 text but UTF-16 or binary; save it as UTF-8 text")
     if not line.strip():
-        raise BadInput(f"{path} has no header: its first line is empty")
+        raise BadInput(f"{path} has no header: its first line is empty; name its columns there")
     return line
 
 
@@ -237,7 +240,10 @@ def explained(source: Source) -> Iterator[None]:
                 f"{path}, line {line}: a quote opens and never closes; double a quote that stands "
                 'inside a cell ("") and close the others'
             ) from problem
-        raise BadInput(f"{path} cannot be read: {_brief(problem)}") from problem
+        raise BadInput(
+            f"{path} cannot be read: {_brief(problem)}; export it again, or say what it is with "
+            "--format, --delimiter and --encoding"
+        ) from problem
 
 
 def _unreadable(path: Path, problem: Exception) -> str:
