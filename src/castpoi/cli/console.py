@@ -25,6 +25,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as RichProgress
 from rich.table import Table
+from rich.text import Text
 
 from castpoi.progress import Silence, Task
 
@@ -59,14 +60,18 @@ class Console:
         title: str | None = None,
         left: int = 1,
     ) -> None:
-        """A table for a person; the first `left` columns are words, the others numbers."""
+        """A table for a person; the first `left` columns are words, the others numbers.
+
+        As in a sentence, markup is not read.
+        """
         if self.as_json:
             return
-        table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+        heading = None if title is None else Text(title, style="bold")
+        table = Table(title=heading, title_justify="left", header_style="bold")
         for position, column in enumerate(columns):
-            table.add_column(column, justify="left" if position < left else "right")
+            table.add_column(Text(column), justify="left" if position < left else "right")
         for row in rows:
-            table.add_row(*(cell.replace("[", r"\[") for cell in row))
+            table.add_row(*map(Text, row))
         self.out.print(table, soft_wrap=False)
 
     def with_room_for(self, cells: Sequence[Sequence[str]]) -> "Console":
