@@ -1,6 +1,7 @@
 """Folders appear whole or not at all; JSON is read or refused in words."""
 
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -31,7 +32,6 @@ def test_a_folder_appears_only_when_it_is_finished(tmp_path: Path) -> None:
         assert staging.parent == target.parent
     assert (target / "part").read_text() == "half"
     assert list(target.parent.iterdir()) == [target]
-    assert stat.S_IMODE(target.stat().st_mode) == 0o755
 
 
 def _fail_halfway(staging: Path) -> None:
@@ -100,6 +100,19 @@ def test_a_target_inside_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(BadInput, match=r"cannot be written: .*file is a file; choose another"):
         check_vacant(tmp_path / "file" / "deep" / "city", kind="city", overwrite=False)
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o755), (0o077, 0o700)])
+def test_a_folder_is_as_open_to_others_as_its_person_wants(
+    tmp_path: Path, mask: int, mode: int
+) -> None:
+    before = os.umask(mask)
+    try:
+        with new_folder(tmp_path / "city", kind="city"):
+            pass
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "city").stat().st_mode) == mode
 
 
 def test_a_target_that_the_disk_refuses_is_told(tmp_path: Path) -> None:

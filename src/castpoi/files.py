@@ -2,11 +2,11 @@
 
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 from castpoi.errors import BadInput, BrokenFolder
 
@@ -28,10 +28,10 @@ def new_folder(target: Path, *, kind: str, overwrite: bool = False) -> Iterator[
     check_vacant(target, kind=kind, overwrite=overwrite)
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        staging = target.with_name(f".{target.name}.{uuid4().hex[:8]}")
+        staging.mkdir()  # as open to others as this person's new folders are
     try:
         yield staging
-        staging.chmod(0o755)
         if target.exists():
             former = staging.with_name(staging.name + ".former")
             target.replace(former)
