@@ -1,14 +1,3 @@
-"""Tensors of a few numbers gain nothing from threads, and lose much where others compute too."""
+"""What the tests of the model share."""
 
-from collections.abc import Iterator
-
-import pytest
-import torch
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+from tests.one_thread import one_thread  # noqa: F401  a fixture for all of them

@@ -1,21 +1,12 @@
-"""Tensors of a few numbers gain nothing from threads, and lose much where others compute too."""
+"""What the tests of serving share: one thread, and runs to answer."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 
 from castpoi.serving.recommender import Recommender, load
+from tests.one_thread import one_thread  # noqa: F401  a fixture for all of them
 from tests.serving.small_run import OUR_PARTS, small_run
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

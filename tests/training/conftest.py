@@ -1,24 +1,14 @@
 """What the tests of training share: one thread, and a town to learn from."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 
 from castpoi.checkins.city import City
 from castpoi.checkins.preparation import Preparation
 from castpoi.checkins.prepare import prepare
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize, write_checkins
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Small tensors gain nothing from threads, and lose much where others compute too."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+from tests.one_thread import one_thread  # noqa: F401  a fixture for all of them
 
 
 @pytest.fixture(scope="session")
