@@ -18,7 +18,9 @@ from castpoi.outline import Row
 COUNTED_SEED: Final = 0
 """The one seed of a method that only counts; another would give the same ranks."""
 
-_TAKEN: Final = ("runs", "logs")
+RUNS: Final = "runs"
+LOGS: Final = "logs"
+"""Folders of every suite beside those of its cities, so no city may have their names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +51,7 @@ class CityFolder:
             fingerprint=str(manifest["fingerprint"]),
             train_checkins=int(manifest["train"]),
         )
-        if found.name in _TAKEN:
+        if found.name in (RUNS, LOGS):
             raise BadInput(
                 f"{folder} is named {found.name}, as a folder of every suite; rename the city"
             )

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from castpoi.errors import BadInput
-from castpoi.experiments.experiment import CityFolder, Experiment
+from castpoi.experiments.experiment import LOGS, RUNS, CityFolder, Experiment
 from castpoi.experiments.key import CODE, Key
 from castpoi.files import is_folder_of, read_manifest, read_or_nothing, write_json
 from castpoi.run import CONFIG, LOG
@@ -40,11 +40,11 @@ class SuiteFolder:
 
     def run(self, experiment: Experiment) -> Path:
         """The run of an experiment."""
-        return self.root / "runs" / experiment.name
+        return self.root / RUNS / experiment.name
 
     def log(self, experiment: Experiment) -> Path:
         """What the commands of an experiment said."""
-        return self.root / "logs" / f"{experiment.name}.log"
+        return self.root / LOGS / f"{experiment.name}.log"
 
     def proof(self, experiment: Experiment) -> dict[str, Any]:
         """How a finished experiment came about; empty if it is not finished."""

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from castpoi.errors import BadInput
+from castpoi.experiments.experiment import RUNS
 
-_LOCK: Final = Path("runs", ".lock")  # with what nobody keeps
+_LOCK: Final = Path(RUNS, ".lock")  # with what nobody keeps
 _PATIENCE_SECONDS: Final = 10.0
 """Longer than an orphan takes to notice that its suite is dead."""
 
