@@ -7,14 +7,14 @@ the code that trained it.
 """
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from importlib import import_module
 from typing import Any
 
 from castpoi.checkins.city import City
-from castpoi.errors import UnknownMethod
+from castpoi.errors import BadInput, UnknownMethod
 from castpoi.ranker import SavableRanker
 
 
@@ -43,6 +43,15 @@ class Method:
     def needs_training(self) -> bool:
         """Whether it is learned; otherwise counting is enough."""
         return self.trainer is not None
+
+    def check_free(self, names: Collection[str], *, where: str = "") -> None:
+        """Refuse a change of what makes the method what it is; `where` begins the sentence."""
+        fixed = next((name for name in self.settings if name in names), None)
+        if fixed is not None:
+            raise BadInput(
+                f"{where}{self.name} is defined by {fixed}={self.settings[fixed]}, which cannot be "
+                f"changed; leave out {fixed}"
+            )
 
     def ranker_class(self) -> type[SavableRanker[Any]]:
         """The class that scores places, imported now."""

@@ -201,7 +201,7 @@ def test_what_is_wrong_with_a_suite_is_told_with_file_and_key(
         (
             "target-attention",
             "set = { revisit_gate = true }",
-            ".set.revisit_gate: target-attention is defined by revisit_gate=false",
+            ".set: target-attention is defined by revisit_gate=false",
         ),
     ],
 )

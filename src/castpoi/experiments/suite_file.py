@@ -133,12 +133,7 @@ def _check_settings(content: Section, method: Method, settings: dict[str, str]) 
             f"{content.at('set')}: {method.name} is counted, not learned, so it has nothing to "
             "set; leave it out"
         )
-    fixed = sorted(method.settings.keys() & settings.keys())
-    if fixed:
-        raise BadInput(
-            f"{content.at('set')}.{fixed[0]}: {method.name} is defined by "
-            f"{fixed[0]}={method.settings[fixed[0]]}, which cannot be changed; leave it out"
-        )
+    method.check_free(settings, where=f"{content.at('set')}: ")
 
 
 def _preset(content: Section, method: Method) -> str | None:

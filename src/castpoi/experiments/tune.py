@@ -95,12 +95,7 @@ def _check_names(method: Method, settings: Mapping[str, str], tried: Tried) -> N
     both = sorted(settings.keys() & tried.keys())
     if both:
         raise BadInput(f"{both[0]} is both set and tried; leave out one of the two")
-    fixed = sorted(method.settings.keys() & {*settings, *tried})
-    if fixed:
-        raise BadInput(
-            f"{method.name} is defined by {fixed[0]}={method.settings[fixed[0]]}, which cannot be "
-            f"changed; leave out {fixed[0]}"
-        )
+    method.check_free({*settings, *tried})
     if _SELECT_BY in tried:
         raise BadInput(
             f"{_SELECT_BY} is what trials are judged by, so it cannot be tried; set it to one value"
