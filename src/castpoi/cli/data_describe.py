@@ -47,12 +47,13 @@ def describe(console: Console, city: Path, html: Path | None, overwrite: bool) -
     name = city.resolve().name
     description = describe_city(loaded)
     if html is not None:
+        page = city_page(loaded, description, name=name)
         with writing(html, option="--html"):
             html.parent.mkdir(parents=True, exist_ok=True)
-            write_text(html, city_page(loaded, description, name=name))
+            write_text(html, page)
     if console.as_json:
-        page = None if html is None else str(html)
-        console.result({**description.as_json(), "fingerprint": loaded.fingerprint, "html": page})
+        told = {"fingerprint": loaded.fingerprint, "html": None if html is None else str(html)}
+        console.result({**description.as_json(), **told})
         return
     _report(console, description, name)
     console.say(f"Fingerprint {loaded.fingerprint}")
