@@ -80,6 +80,22 @@ def test_other_splits_and_parts_are_cities_of_their_own(tmp_path: Path) -> None:
     assert names == ["town", "town (validation)", "town eeeeeeee"]
 
 
+def test_without_a_suite_the_city_with_most_results_comes_first(tmp_path: Path) -> None:
+    result_of([1.0], method="revisit", fingerprint="a" * 64).save(tmp_path / "abbey" / "revisit")
+    for method in ("revisit", "recent"):
+        town = tmp_path / "town" / method
+        result_of([1.0], method=method, fingerprint="b" * 64).save(town)
+    assert [city.name for city in read_evidence(tmp_path).cities] == ["town", "abbey"]
+
+
+def test_a_city_of_which_the_time_is_known_is_no_second_split(tmp_path: Path) -> None:
+    result_of([1.0], method="revisit").save(tmp_path / "town" / "a")
+    result_of([1.0], method="castpoi", known_time=True).save(tmp_path / "town" / "b")
+    evidence = read_evidence(tmp_path)
+    assert [city.slug for city in evidence.cities] == ["town", "town-time-known"]
+    assert [city.name for city in evidence.splits] == ["town"]
+
+
 def test_results_that_no_table_of_the_suite_names_get_one(tmp_path: Path) -> None:
     root = write_suite(tmp_path / "s", targets=4)
     result_of([1, 2, 3, 4], method="markov", fingerprint="0" * 64).save(root / "extra" / "markov")

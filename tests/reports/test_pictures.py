@@ -33,10 +33,12 @@ def test_a_whole_suite_has_all_figures_and_each_is_headed_by_what_it_shows(
 ) -> None:
     assert list(pictures) == ["ablation", "pool", "strata", "learning", "biases", "reliability"]
     assert pictures["ablation"].finding.startswith("HR@10 loses most without spatial bias: ")
-    assert pictures["learning"].finding == "CaST-POI trained for 3 epochs"
+    expected = "CaST-POI trained for 3 epochs; validation is best after epoch 1"
+    assert pictures["learning"].finding == expected
     expected = "The reader looks most at visits < 0.5 km from the candidate"
     assert pictures["biases"].finding == expected
-    assert re.search("of 100 revisits and .* of 100 new places", pictures["strata"].finding)
+    assert re.search("% of revisits and .* % of new places", pictures["strata"].finding)
+    assert pictures["pool"].finding == "A pool of 100 keeps the order of all methods"
 
 
 def test_a_png_is_one_column_wide_at_300_dots_to_the_inch(pictures: dict[str, Picture]) -> None:
@@ -88,3 +90,4 @@ def test_bins_of_several_seeds_are_weighted_by_their_targets() -> None:
         )
 
     assert pooled([seed(30, 1.0), seed(10, 0.0)]) == [(0.25, 0.75)]
+    assert pooled([seed(9, 1.0), seed(10, 0.0)]) == []  # the share of so few is chance

@@ -38,7 +38,7 @@ def test_a_variant_tells_what_was_changed() -> None:
     assert told == {"candidate_conditioning": "false", "epochs": "6"}
     row = row_of_run("castpoi", told)
     assert row.name == "castpoi-candidate_conditioning=false-epochs=6"
-    assert row.label == "CaST-POI w/o candidate conditioning, epochs=6"
+    assert row.label == "CaST-POI w/o candidate conditioning, epochs = 6"
     assert row.role == "ablation"
 
 
@@ -72,7 +72,7 @@ def test_a_tuned_baseline_is_not_one_more_seed_of_the_papers() -> None:
     told = changes_of("sasrec", {"config": sasrec_config("tuned")})
     assert told == {"preset": "tuned"}
     row = row_of_run("sasrec", told)
-    assert (row.label, row.role) == ("SASRec, preset=tuned", "baseline")
+    assert (row.label, row.role) == ("SASRec, preset tuned", "baseline")
     assert changes_of("sasrec", {"config": sasrec_config("paper")}) == {}
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from castpoi.outline import OURS as OUR_ROLE
 from castpoi.outline import TableOutline
 from castpoi.reports.evidence import CityEvidence, mean_of
+from castpoi.reports.outline import without_name
 from castpoi.reports.picture import INK, LINE, OURS, RIVAL, SOFT, Picture, look, new_figure, only
 
 _METRICS: Final = ("HR@10", "MRR")
@@ -19,7 +20,7 @@ def ablation_bars(outline: TableOutline, city: CityEvidence) -> Picture | None:
     variants = [row for row in variants if row.name in city.contenders]
     if full is None or full.name not in city.contenders or not variants:
         return None
-    labels = [row.label.removeprefix(full.label).lstrip(", ") for row in variants]
+    labels = [without_name(row.label, full.label) for row in variants]
     at = [float(number) for number in range(len(variants))][::-1]
     with look():
         figure, panels = new_figure(0.75 + 0.26 * len(variants), panels=2, share_y=True)
@@ -43,6 +44,7 @@ def ablation_bars(outline: TableOutline, city: CityEvidence) -> Picture | None:
             axes.axvline(0, color=SOFT, linewidth=0.8)
             axes.set_title(f"{metric} ({100 * base:.1f} full)")
             axes.set_xlabel("change, points")
+            axes.margins(x=0.08)
         panels[0].set_yticks(at, labels)
         panels[0].tick_params(axis="y", length=0)
         panels[1].tick_params(axis="y", length=0)
@@ -53,7 +55,7 @@ def ablation_bars(outline: TableOutline, city: CityEvidence) -> Picture | None:
     }
     worst = min(losses, key=lambda label: losses[label])
     return Picture(
-        name=f"{outline.name}-{city.name}",
+        name=f"{outline.name}-{city.slug}",
         finding=_finding(worst, losses[worst]),
         caption=(
             "Change from the full model, in points of percent; orange bars are gains. Whiskers: "

@@ -19,8 +19,8 @@ _COLUMNS = (
     "Mean km off",
     "Coverage %",
     "Popularity of first",
-    "of listed",
-    "of visited",
+    "Popularity of listed",
+    "Popularity of visited",
     "Mean softmax %",
     "Right first %",
     "ECE %",
@@ -33,7 +33,7 @@ def beyond_table(evidence: Evidence, city: CityEvidence) -> Table | None:
     if not rows:
         return None
     return Table(
-        name=f"beyond-accuracy-{city.name}",
+        name=f"beyond-accuracy-{city.slug}",
         title=f"Beyond accuracy on {city.name}",
         caption=(
             "Km off: from the first place of the list to the place visited, 0 where it is right. "

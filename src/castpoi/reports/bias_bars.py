@@ -9,7 +9,7 @@ from castpoi.reports.evidence import CityEvidence
 from castpoi.reports.learned_biases import LearnedBias, biases_of
 from castpoi.reports.picture import INK, OURS, SOFT, Picture, look, new_figure, only
 
-_TITLES: Final = {"spatial": "visit to candidate", "temporal": "age of the visit"}
+_TITLES: Final = {"spatial": "distance to candidate", "temporal": "age of the visit"}
 
 
 def bias_bars(city: CityEvidence, row: Row) -> Picture | None:
@@ -32,14 +32,15 @@ def bias_bars(city: CityEvidence, row: Row) -> Picture | None:
             axes.tick_params(axis="y", length=0)
             axes.axvline(0, color=SOFT, linewidth=0.8)
             axes.set_title(_TITLES[kind])
-            axes.set_xlabel("bias of attention")
+            axes.set_xlabel("added to the logit")
         only("x", panels)
     return Picture(
-        name=f"biases-{city.name}",
+        name=f"biases-{city.slug}",
         finding=_finding(drawn),
         caption=(
-            "The scalar added to the attention of every visit, by bucket; e to its power is how "
-            f"many times as much a visit weighs. {_seed_words(max(map(len, drawn.values())))}"
+            "What the reader adds to the attention logit of a visit: left by its distance from the "
+            "candidate, right by its age. A visit weighs e to that power times as much. "
+            f"{_seed_words(max(map(len, drawn.values())))}"
         ),
         figure=figure,
     )

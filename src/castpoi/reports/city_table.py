@@ -10,7 +10,7 @@ _COLUMNS = (
     "Users",
     "Places",
     "Check-ins",
-    "Check-ins a user",
+    "Check-ins of a user",
     "Targets",
     "Revisits %",
     "Fingerprint",
@@ -20,7 +20,7 @@ _COLUMNS = (
 def city_table(evidence: Evidence) -> Table:
     """One line a city; counts that only the city knows are missing where it is not at hand."""
     lines = []
-    for city in evidence.cities:
+    for city in evidence.splits:
         lines.append(_line(city))
         paper = paper_city(city.name, city.targets)
         if paper is not None:

@@ -6,6 +6,8 @@ papers of the run in `run/`) is read where it stands.
 """
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -99,6 +101,11 @@ class CityEvidence:
     known_time: bool
     findings: tuple[Finding, ...]
 
+    @property
+    def slug(self) -> str:
+        """Its name as part of a file's name: no blanks and no brackets."""
+        return re.sub(r"[^\w.]+", "-", self.name).strip("-")
+
     @cached_property
     def contenders(self) -> dict[str, Contender]:
         """By name of the row: its results, lowest seed first."""
@@ -168,6 +175,14 @@ class Evidence:
     def ours(self, city: CityEvidence) -> Row | None:
         """The row this report is about, if it has a result on a city."""
         return next((row for row in self.rows_of(city) if row.role == OURS), None)
+
+    @property
+    def splits(self) -> list[CityEvidence]:
+        """The cities, each split and part once, whatever its methods were told."""
+        once: dict[tuple[str, str], CityEvidence] = {}
+        for city in self.cities:
+            once.setdefault((city.fingerprint, city.part), city)
+        return list(once.values())
 
     def strongest_rival(self, city: CityEvidence, metric: str) -> Row | None:
         """The row of another method with the highest mean on a city."""
@@ -258,14 +273,17 @@ def _city_name(path: Path, *, in_suite: bool) -> str:
 def _cities(findings: Sequence[Finding], order: Sequence[str]) -> Iterator[CityEvidence]:
     """The findings by split and part, cities in the order in which the suite has them.
 
-    Whoever was told when a target was stands apart, as if in another city, behind all others.
+    Without a suite the city with most results comes first. Whoever was told when a target was
+    stands apart, as if in another city, behind all others.
     """
     groups: dict[tuple[str, str, bool], list[Finding]] = {}
     names: dict[str, str] = {}
 
-    def standing(each: Finding) -> tuple[bool, int]:
+    results = Counter(finding.result.fingerprint for finding in findings)
+
+    def standing(each: Finding) -> tuple[bool, int, int]:
         at = order.index(each.city) if each.city in order else len(order)
-        return each.result.known_time, at
+        return each.result.known_time, at, -results[each.result.fingerprint]
 
     for finding in sorted(findings, key=standing):
         result = finding.result

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any, Final
 
+from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullLocator
+
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.learning_log import epochs_of
 from castpoi.reports.line_order import first_ours_then_strongest
@@ -23,7 +25,7 @@ def learning_curves(evidence: Evidence, city: CityEvidence) -> Picture | None:
     with look():
         figure, (metric, loss) = new_figure(1.9 + 0.12 * ((len(drawn) + 2) // 3), panels=2)
         for row, style in zip(drawn, line_styles(len(drawn)), strict=True):
-            style = {**style, "markersize": 2}
+            style = {**style, "markersize": 2, "markevery": _sparse(epochs[row.name])}
             validation = _mean_by_epoch(epochs[row.name], _validation)
             losses = _mean_by_epoch(epochs[row.name], lambda epoch: float(epoch["loss"]))
             metric.plot(list(validation), list(validation.values()), label=row.label, **style)
@@ -34,9 +36,14 @@ def learning_curves(evidence: Evidence, city: CityEvidence) -> Picture | None:
             axes.set_xlabel("epoch")
             if longest > _LONG:
                 axes.set_xscale("log")
+                axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+                axes.xaxis.set_major_formatter(FormatStrFormatter("%d"))
+                axes.xaxis.set_minor_locator(NullLocator())
+            else:
+                axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         legend_below(figure, metric, columns=3)
     return Picture(
-        name=f"learning-{city.name}",
+        name=f"learning-{city.slug}",
         finding=_finding(drawn[0].label, epochs[drawn[0].name]),
         caption=f"{_METRIC} on the validation part and loss after every epoch, mean over seeds. "
         "Losses of different methods are of different kinds and cannot be compared.",
@@ -59,7 +66,17 @@ def _mean_by_epoch(seeds: Sequence[Sequence[Mapping[str, Any]]], of: Any) -> dic
     return {epoch: fmean(values[epoch]) for epoch in sorted(values)}
 
 
+def _sparse(seeds: Sequence[Sequence[Mapping[str, Any]]]) -> int:
+    """Every how many epochs a mark is drawn: some twenty on a line, so that it stays a line."""
+    return 1 + max(map(len, seeds)) // _LONG
+
+
 def _finding(label: str, seeds: Sequence[Sequence[Mapping[str, Any]]]) -> str:
     lengths = sorted({len(seed) for seed in seeds if seed})
     words = str(lengths[0]) if len(lengths) == 1 else f"{lengths[0]} to {lengths[-1]}"
-    return f"{label} trained for {words} epoch{'' if lengths == [1] else 's'}"
+    trained = f"{label} trained for {words} epoch{'' if lengths == [1] else 's'}"
+    validation = _mean_by_epoch(seeds, _validation)
+    if not validation:
+        return trained
+    best = max(validation, key=lambda epoch: validation[epoch])
+    return f"{trained}; validation is best after epoch {best}"

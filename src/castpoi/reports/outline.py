@@ -9,7 +9,17 @@ from dataclasses import replace
 from typing import Any, Final
 
 from castpoi.errors import BrokenFolder
-from castpoi.outline import ABLATION, OURS, RIVALS, STRONGEST, Against, Family, Row, TableOutline
+from castpoi.outline import (
+    ABLATION,
+    KNOWN_TIME,
+    OURS,
+    RIVALS,
+    STRONGEST,
+    Against,
+    Family,
+    Row,
+    TableOutline,
+)
 
 HEADLINE: Final = ("HR@5", "HR@10", "NDCG@5", "NDCG@10", "MRR")
 """The metrics of the paper's tables."""
@@ -78,9 +88,19 @@ def row_of_run(method: str, changes: Mapping[str, str]) -> Row:
     return replace(variant, role=ABLATION) if is_part_less else variant
 
 
+def without_name(label: str, full: str) -> str:
+    """The label of a variant without that of the full model, which stands beside it anyway."""
+    return label.removeprefix(full).lstrip(", ") or label
+
+
 def _change(name: str, value: str) -> str:
     """What was changed, in a word or two: a part that is switched off is missing."""
-    return f"w/o {name.replace('_', ' ')}" if value == "false" else f"{name}={value}"
+    if name == KNOWN_TIME:
+        return "time known"
+    if name == "preset":
+        return f"preset {value}"
+    words = name.replace("_", " ")
+    return f"w/o {words}" if value == "false" else f"{words} = {value}"
 
 
 def _variant_name(method: str, changes: Mapping[str, str]) -> str:

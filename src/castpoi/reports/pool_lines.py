@@ -26,16 +26,25 @@ def pool_lines(evidence: Evidence, city: CityEvidence, curve: PoolCurve) -> Pict
         axes.set_xlabel("places in the pool")
         axes.set_ylabel(f"{METRIC}, %")
         legend_below(figure, axes, columns=3)
-    flips = len(curve.flips)
-    verb = "turns the order of" if flips else "keeps the order of"
-    pairs = f"{flips} pair{'' if flips == 1 else 's'}" if flips else "all pairs"
     return Picture(
-        name=f"pool-{city.name}",
-        finding=f"A pool of {curve.pools[0]:,} {verb} {pairs} of methods",
+        name=f"pool-{city.slug}",
+        finding=_finding(curve),
         caption=f"Expected {METRIC} when the target stands among places drawn at random; "
         "the last point is the whole vocabulary.",
         figure=figure,
     )
+
+
+def _finding(curve: PoolCurve) -> str:
+    pool, methods = f"{curve.pools[0]:,}", len(curve.values)
+    if methods == 1:
+        (values,) = curve.values.values()
+        small, whole = (f"{100 * values[at]:.0f} %" for at in (0, -1))
+        return f"{METRIC} would be {small} in a pool of {pool}, and is {whole}"
+    flips, pairs = len(curve.flips), methods * (methods - 1) // 2
+    if not flips:
+        return f"A pool of {pool} keeps the order of all methods"
+    return f"A pool of {pool} puts {flips} of {pairs} pairs of methods in the wrong order"
 
 
 def _tick_words(pools: list[int]) -> list[str]:

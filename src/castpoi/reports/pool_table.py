@@ -3,6 +3,7 @@
 from typing import Final
 
 from castpoi.evaluation.pool import PoolCurve, pool_curve
+from castpoi.outline import OURS
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.table import Cell, Group, Table
 
@@ -20,12 +21,11 @@ def pool_of(evidence: Evidence, city: CityEvidence) -> PoolCurve | None:
 def pool_table(evidence: Evidence, city: CityEvidence, curve: PoolCurve) -> Table:
     """One line a row, one column a pool size; the order of which pairs flips stands below."""
     labels = {row.name: row.label for row in evidence.rows_of(city)}
-    our_row = evidence.ours(city)
-    ours = None if our_row is None else our_row.name
+    ours = {row.name for row in evidence.rows_of(city) if row.role == OURS}
     highest = [max(own[at] for own in curve.values.values()) for at in range(len(curve.pools))]
     lines = [
         [
-            Cell(text=labels[name], is_ours=name == ours),
+            Cell(text=labels[name], is_ours=name in ours),
             *(
                 Cell(text=f"{100 * value:.1f}", value=100 * value, is_best=value == best)
                 for value, best in zip(values, highest, strict=True)
@@ -34,12 +34,12 @@ def pool_table(evidence: Evidence, city: CityEvidence, curve: PoolCurve) -> Tabl
         for name, values in curve.values.items()
     ]
     return Table(
-        name=f"pool-{city.name}",
+        name=f"pool-{city.slug}",
         title=f"Pool size on {city.name}",
         caption=(
             f"Expected {METRIC} in percent, in closed form from the ranks among all places; the "
             f"last column is the ranking among all {curve.pools[-1]:,}. {flip_words(curve, labels)}"
-        ),
+        ).strip(),
         columns=["Method", *(f"{pool:,}" for pool in curve.pools[:-1]), "all"],
         groups=[Group(heading="", rows=lines)],
     )
@@ -47,6 +47,8 @@ def pool_table(evidence: Evidence, city: CityEvidence, curve: PoolCurve) -> Tabl
 
 def flip_words(curve: PoolCurve, labels: dict[str, str]) -> str:
     """Which pairs a small pool puts in the wrong order, in a sentence."""
+    if len(curve.values) == 1:
+        return ""
     if not curve.flips:
         return f"No pair of methods changes its order between {curve.pools[0]:,} places and all."
     pairs = "; ".join(f"{labels[better]} over {labels[worse]}" for better, worse in curve.flips)

@@ -11,6 +11,8 @@ from castpoi.reports.line_order import first_ours_then_strongest
 from castpoi.reports.picture import SOFT, Picture, legend_below, line_styles, look, new_figure
 
 _SHOWN: Final = 4
+_FEWEST: Final = 20
+"""Targets of a bin that is drawn; the share of fewer is chance."""
 
 
 def reliability_lines(evidence: Evidence, city: CityEvidence) -> Picture | None:
@@ -19,16 +21,16 @@ def reliability_lines(evidence: Evidence, city: CityEvidence) -> Picture | None:
     measured = {
         row.name: [calibration(one) for one in results_with_top(city, row)] for row in learned
     }
-    drawn = [row for row in learned if measured[row.name]][:_SHOWN]
+    curves = {name: pooled(seeds) for name, seeds in measured.items()}
+    drawn = [row for row in learned if curves[row.name]][:_SHOWN]
     if not drawn:
         return None
     with look():
         figure, (axes,) = new_figure(2.7)
         for row, style in zip(drawn, line_styles(len(drawn)), strict=True):
-            curve = pooled(measured[row.name])
             axes.plot(
-                [100 * sure for sure, _ in curve],
-                [100 * right for _, right in curve],
+                [100 * sure for sure, _ in curves[row.name]],
+                [100 * right for _, right in curves[row.name]],
                 label=row.label,
                 **style,
             )
@@ -39,21 +41,24 @@ def reliability_lines(evidence: Evidence, city: CityEvidence) -> Picture | None:
         axes.set_ylabel("right first places, %")
         legend_below(figure, axes, columns=2)
     return Picture(
-        name=f"reliability-{city.name}",
+        name=f"reliability-{city.slug}",
         finding=_finding(drawn[0].label, measured[drawn[0].name]),
-        caption="Ten bins of equal width by the softmax of the first place, all seeds together; "
-        "on the dotted line a method is right as often as it says, above it more often.",
+        caption="Ten bins of equal width by the softmax of the first place, all seeds together, "
+        f"those of fewer than {_FEWEST} targets left out; on the dotted line a method is right as "
+        "often as it says, above it more often.",
         figure=figure,
     )
 
 
 def pooled(seeds: Sequence[Calibration]) -> list[tuple[float, float]]:
-    """Mean softmax and share of right first places of each bin, all seeds together."""
+    """Mean softmax and share of right first places of each bin that is not too small."""
     lows = sorted({each.low for seed in seeds for each in seed.bins})
     curve = []
     for low in lows:
         bins = [each for seed in seeds for each in seed.bins if each.low == low]
         total = sum(each.n for each in bins)
+        if total < _FEWEST:
+            continue
         sure = sum(each.n * each.sure for each in bins) / total
         right = sum(each.n * each.right for each in bins) / total
         curve.append((sure, right))

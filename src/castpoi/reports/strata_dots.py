@@ -14,6 +14,8 @@ from castpoi.reports.strata_table import AXES, METRIC, name_of
 
 _SHOWN = 3
 """Rows in the figure; the table has them all."""
+_APART = 0.2
+"""Between the dots of two rows, in lines of the figure."""
 
 
 def strata_dots(evidence: Evidence, city: CityEvidence, found: Sequence[Stratum]) -> Picture | None:
@@ -25,8 +27,9 @@ def strata_dots(evidence: Evidence, city: CityEvidence, found: Sequence[Stratum]
     positions = _positions(strata)
     with look():
         figure, (axes,) = new_figure(0.7 + 0.148 * (max(positions) + 1))
-        for row, style in zip(rows, line_styles(len(rows)), strict=True):
-            _draw_row(axes, row, style, strata, positions)
+        for at, (row, style) in enumerate(zip(rows, line_styles(len(rows)), strict=True)):
+            beside = _APART * (at - (len(rows) - 1) / 2)  # so that no dot hides another
+            _draw_row(axes, row, style, strata, [position + beside for position in positions])
         labels = [f"{name_of(stratum)}  ({stratum.n:,})" for stratum in strata]
         axes.set_yticks([-position for position in positions], labels)
         for tick, stratum in zip(axes.get_yticklabels(), strata, strict=True):
@@ -40,10 +43,11 @@ def strata_dots(evidence: Evidence, city: CityEvidence, found: Sequence[Stratum]
         axes.grid(visible=True, axis="y", linewidth=0.3)
         legend_below(figure, axes, columns=3)
     return Picture(
-        name=f"strata-{city.name}",
+        name=f"strata-{city.slug}",
         finding=_finding(rows[0].label, rows[0].name, found),
         caption=f"{METRIC} by kind of target, mean over seeds; the number of targets in brackets. "
-        "Faint: fewer than 100 targets, too few to tell.",
+        "Popularity: check-ins of the place in train. Faint: fewer than 100 targets, too few to "
+        "tell.",
         figure=figure,
     )
 
@@ -104,5 +108,6 @@ def _finding(label: str, name: str, strata: Sequence[Stratum]) -> str:
     if revisit is None or new is None:
         return f"{label}, kind by kind of target"
     return (
-        f"{label} finds {100 * revisit:.0f} of 100 revisits and {100 * new:.0f} of 100 new places"
+        f"{label} has {100 * revisit:.0f} % of revisits and {100 * new:.0f} % of new places in its "
+        "first ten"
     )

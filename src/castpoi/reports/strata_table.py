@@ -12,10 +12,10 @@ METRIC: Final = "HR@10"
 
 AXES: Final = {
     "history": "Visits before",
-    "frequency": "Place in train",
-    "return": "Return",
-    "distance": "From the last visit",
-    "gap": "Since the last visit",
+    "frequency": "Popularity",
+    "return": "Been there before",
+    "distance": "Distance from last visit",
+    "gap": "Time since last visit",
 }
 
 
@@ -29,11 +29,12 @@ def strata_table(evidence: Evidence, city: CityEvidence, found: Sequence[Stratum
     """One line a stratum, one column a row; small strata are faint."""
     rows = evidence.rows_of(city)
     return Table(
-        name=f"strata-{city.name}",
+        name=f"strata-{city.slug}",
         title=f"Strata of {city.name}",
         caption=(
-            f"{METRIC} in percent, mean over seeds; best of a line in bold. Strata of fewer than "
-            f"{TOO_SMALL} targets are faint: they are too small to tell methods apart."
+            f"{METRIC} in percent, mean over seeds; n is the number of targets; best of a line in "
+            f"bold. Strata of fewer than {TOO_SMALL} targets are faint: they are too small to tell "
+            "methods apart. The protocol says where tail, torso and head are cut."
         ),
         columns=["Targets by", "Stratum", "n", *(row.label for row in rows)],
         groups=[Group(heading="", rows=[_line(stratum, rows) for stratum in found])],
