@@ -1,5 +1,6 @@
 """The main table and the ablation: every cell worked out by hand."""
 
+import shutil
 from pathlib import Path
 from statistics import stdev
 
@@ -50,6 +51,36 @@ def test_a_cell_is_the_mean_and_sample_deviation_over_seeds(small: Path) -> None
     )
 
 
+def test_a_row_tells_its_seeds_unless_it_only_counts(small: Path) -> None:
+    (table,) = tables_in(small)
+    seeds = {row[0].text: row[1].text for row in table.groups[0]}
+    assert seeds == {
+        "SASRec": "1", "Revisit heuristic": "–", "CaST-POI": "2", "Improvement": ""
+    }  # fmt: skip
+
+
+def test_a_dagger_stands_where_the_bootstrap_does_not_agree(tmp_path: Path) -> None:
+    # Ours gains a little often and loses much seldom: ranks favour it, the mean does not.
+    ours, theirs = [9.0] * 40 + [60.0] * 4, [10.0] * 40 + [1.0] * 4
+    result_of(ours, method="castpoi", seed=1).save(tmp_path / "t" / "ours")
+    result_of(theirs, method="revisit").save(tmp_path / "t" / "revisit")
+    (table,) = tables_in(tmp_path / "t")
+    improvement = cells(table, "Improvement")
+    assert improvement["MRR"].marks.endswith("*†")
+    assert improvement["HR@10"].marks == ""
+    assert "†: the paired bootstrap does not agree with Wilcoxon" in table.caption
+
+
+def test_a_city_without_variants_is_not_in_the_ablation(tmp_path: Path) -> None:
+    root = write_suite(tmp_path / "s", cities=("a", "b"), targets=20)
+    shutil.rmtree(root / "b" / "no-spatial-bias")
+    _, ablation = tables_in(root)
+    assert [group.heading for group in ablation.groups] == ["a"]
+    shutil.rmtree(root / "a" / "no-spatial-bias")
+    _, alone = tables_in(root)
+    assert [group.heading for group in alone.groups] == ["a", "b"]
+
+
 def test_one_seed_has_no_deviation(small: Path) -> None:
     (table,) = tables_in(small)
     assert cells(table, "SASRec")["HR@5"].std is None
@@ -61,7 +92,7 @@ def test_the_best_is_bold_and_the_strongest_other_method_underlined(small: Path)
     marks = {
         row[0].text: (cell.is_best, cell.is_strongest)
         for row in table.groups[0].rows
-        for cell in row[1:2]
+        for cell in row[2:3]
     }
     assert marks == {
         "SASRec": (False, True),
@@ -155,7 +186,7 @@ def test_numbers_of_known_time_stand_in_a_table_of_their_own_with_a_warning(smal
     (group,) = apart.groups
     assert group.heading == "town (time known)"
     (row,) = group.rows
-    assert [cell.text for cell in row[:2]] == ["CaST-POI, known_time=true", "100.00"]
+    assert [cell.text for cell in row[:3]] == ["CaST-POI, time known", "1", "100.00"]
     assert "Told when each target was: these numbers are not to be set beside" in apart.caption
     assert "Told when" not in main.caption
 

@@ -25,7 +25,14 @@ TABLE = Table(
                 ],
                 [
                     word("Ours"),
-                    Cell(text="58.01", value=58.0051, std=0.154, is_best=True, stars="**"),
+                    Cell(
+                        text="58.01",
+                        value=58.0051,
+                        std=0.154,
+                        is_best=True,
+                        stars="**",
+                        is_disputed=True,
+                    ),
                     number(37.2),
                 ],
             ],
@@ -44,7 +51,7 @@ def test_markdown_marks_best_strongest_stars_and_the_paper() -> None:
         "| Method | HR@10 | MRR |",
         "| --- | ---: | ---: |",
         r"| A\|B\_1 | <u>57.76 ± 0.17</u> (58.01\*) | – |",
-        r"| Ours | **58.01 ± 0.15**\*\* | 37.20 |",
+        r"| Ours | **58.01 ± 0.15**\*\*† | 37.20 |",
         r"| Improvement | +0.43 %\* | – |",
         "",
         "In percent; p &lt; 0.05 & more.",
@@ -55,7 +62,7 @@ def test_csv_has_all_digits_and_columns_for_what_stands_beside_a_number() -> Non
     head, first, ours, improvement = csv.reader(comma_separated(TABLE).splitlines())
     assert head == ["group", "Method", "HR@10", "HR@10 std", "HR@10 stars", "HR@10 paper", "MRR"]
     assert first == ["ny_c", "A|B_1", "57.7612", "0.171", "", "58.01*", ""]
-    assert ours == ["ny_c", "Ours", "58.0051", "0.154", "**", "", "37.2"]
+    assert ours == ["ny_c", "Ours", "58.0051", "0.154", "**†", "", "37.2"]
     assert improvement == ["ny_c", "Improvement", "0.43", "", "*", "", ""]
 
 
@@ -65,7 +72,7 @@ def test_latex_is_a_booktabs_table_with_its_specials_escaped() -> None:
     assert r"\begin{tabular}{lrr}" in lines
     assert r"\multicolumn{3}{c}{\textbf{ny\_c}} \\" in lines
     assert r"A|B\_1 & \underline{57.76{\scriptsize$\pm$0.17}} {\tiny(58.01*)} & -- \\" in lines
-    assert r"Ours & \textbf{58.01{\scriptsize$\pm$0.15}}$^{**}$ & 37.20 \\" in lines
+    assert r"Ours & \textbf{58.01{\scriptsize$\pm$0.15}}$^{**\dagger}$ & 37.20 \\" in lines
     assert lines[-5:-2] == [r"\midrule", r"Improvement & +0.43 \%$^{*}$ & -- \\", r"\bottomrule"]
 
 

@@ -51,9 +51,14 @@ def test_the_table_of_tests_says_where_they_disagree(tmp_path: Path) -> None:
     assert table is not None
     (group,) = table.groups
     lines = {row[0].text: dict(zip(table.columns, row, strict=True)) for row in group}
-    assert group.heading == "Main table, t"
+    assert group.heading == "Main table, t: CaST-POI"
     assert "500 draws, seed 42" in table.caption
     assert lines["MRR"]["Better / equal / worse"].text == "40 / 4 / 4"
     assert lines["MRR"]["Tests"].text == "disagree"
     assert lines["HR@10"]["Tests"].text == "agree"
-    assert lines["HR@10"]["Difference"].text == "-8.33"  # four of 48 hits are lost
+    assert lines["HR@10"]["Points"].text == "-8.33"  # four of 48 hits are lost
+    assert lines["HR@10"]["Holm over"].text == "5"
+    assert lines["MRR"]["Points"].marks.endswith("†")
+    disputed = [name for name, cells in lines.items() if cells["Tests"].text == "disagree"]
+    assert disputed == ["NDCG@10", "MRR"]  # only there does rank 9 gain on rank 10
+    assert "In 2 of 5 cases the tests disagree (†)" in table.caption

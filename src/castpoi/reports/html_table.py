@@ -23,8 +23,14 @@ def html_table(table: Table, group: Group) -> Markup:
     ]
     if group.foot:
         parts.append(element("tfoot", *(_line(table, row) for row in group.foot)))
-    look = "sortable dense" if len(table.columns) > _MANY else "sortable"
-    return element("div", element("table", *parts, class_=look), class_="scroll", tabindex="0")
+    drawn = element("table", *parts, class_=_look(table))
+    return element("div", drawn, class_="scroll", tabindex="0")
+
+
+def _look(table: Table) -> str:
+    """Many columns stand close; those of several groups stand below each other."""
+    is_dense, is_even = len(table.columns) > _MANY, len(table.groups) > 1 and table.words == 1
+    return " ".join(["sortable", *["dense"] * is_dense, *["even"] * is_even])
 
 
 def _line(table: Table, row: Sequence[Cell]) -> Markup:
@@ -35,8 +41,8 @@ def _line(table: Table, row: Sequence[Cell]) -> Markup:
 def _cell(cell: Cell, kind: str) -> Markup:
     text: Markup = element("span", cell.text, class_=_classes(cell))
     parts: list[str] = [element("a", cell.text, href=cell.link) if cell.link else text]
-    if cell.stars:
-        parts.append(element("sup", cell.stars))
+    if cell.marks:
+        parts.append(element("sup", cell.marks))
     if cell.spread:
         parts.append(element("small", cell.spread))
     if cell.paper:

@@ -18,25 +18,32 @@ from castpoi.reports.paper_values import (
     paper_improvement,
     paper_value,
 )
-from castpoi.reports.table import NOTHING, Cell, Group, Table, word
+from castpoi.reports.table import DAGGER, NOTHING, Cell, Group, Table, count, word
 from castpoi.reports.verdicts import Verdicts, strongest_baseline
 
 
 def metric_table(outline: TableOutline, evidence: Evidence, verdicts: Verdicts) -> Table:
     """The table of an outline, one group a city; rows without a result are left out."""
     metrics = metrics_of(outline)
-    groups = [
-        _group(outline, city, metrics, verdicts)
-        for city in evidence.cities
-        if any(row.name in city.contenders for row in outline.rows)
-    ]
+    groups = [_group(outline, city, metrics, verdicts) for city in _shown(outline, evidence)]
     return Table(
         name=outline.name,
         title=outline.title,
         caption=_caption(outline, groups, verdicts),
-        columns=["Method", *metrics],
+        columns=["Method", "Seeds", *metrics],
         groups=groups,
     )
+
+
+def _shown(outline: TableOutline, evidence: Evidence) -> list[CityEvidence]:
+    """The cities that have a row of the table; in an ablation the full model alone is no row."""
+    present = {
+        city.name: {row.role for row in outline.rows if row.name in city.contenders}
+        for city in evidence.cities
+    }
+    some = [city for city in evidence.cities if present[city.name]]
+    compared = [city for city in some if present[city.name] != {OURS}]
+    return (compared or some) if outline.is_ablation else some
 
 
 def metrics_of(outline: TableOutline) -> Sequence[str]:
@@ -53,6 +60,7 @@ def _group(
     rows = [
         [
             Cell(text=row.label, note=_folders(city, row), is_ours=row.role == OURS),
+            count(len(city.of(row.name)) if row.is_learned else None),
             *(_cell(outline, city, row, metric, verdicts, paper) for metric in metrics),
         ]
         for row in present
@@ -64,7 +72,7 @@ def _group(
     }
     told = {label: line for label, line in lines.items() if line != [NOTHING] * len(metrics)}
     foot = [
-        [word("Improvement" if len(told) == 1 else f"Improvement of {label}"), *line]
+        [word("Improvement" if len(told) == 1 else f"Improvement of {label}"), word(""), *line]
         for label, line in told.items()
     ]
     return Group(heading=city.name, rows=rows, foot=foot)
@@ -90,6 +98,7 @@ def _cell(
         value=100 * mean,
         std=stdev(values) if len(values) > 1 else None,
         stars="" if verdict is None else verdict.stars,
+        is_disputed=verdict is not None and verdict.tests_disagree,
         paper="" if reported is None else reported.words,
         is_best=mean == highest and len(rivals) > 1,
         is_strongest=strongest_baseline(outline, city, metric) == row.name and _has_ours(outline),
@@ -114,6 +123,7 @@ def _improvement(
         text=f"{100 * part:+.2f} %",
         value=100 * part,
         stars=verdict.stars,
+        is_disputed=verdict.tests_disagree,
         paper="" if reported is None else f"{100 * reported:+.2f} %",
         note=f"against {outline.label(verdict.test.against)}\n{verdict_words(verdict)}",
     )
@@ -154,8 +164,12 @@ def _caption(outline: TableOutline, groups: Sequence[Group], verdicts: Verdicts)
     if any(cell.is_strongest for cell in cells):
         words.append("The strongest baseline is underlined; the improvement is relative to it.")
     words += _star_words(outline, verdicts)
+    if any(cell.is_disputed for cell in cells):
+        words.append(f"{DAGGER}: the paired bootstrap does not agree with Wilcoxon; see Tests.")
     if any(cell.paper for cell in cells):
-        words.append("Beside a value: the paper's own.")
+        words.append("Beside a value: the paper's own, a mean of three seeds.")
+        if outline.is_ablation:
+            words.append("Its ablation has other values of its model than its main table.")
     return " ".join(words)
 
 

@@ -1,18 +1,20 @@
 """The table of tests: both p-values, the interval, the effect, and where the tests disagree."""
 
+from castpoi.outline import TableOutline
 from castpoi.reports.evidence import Evidence
 from castpoi.reports.metric_table import p_words
-from castpoi.reports.table import Cell, Group, Table, number, word
+from castpoi.reports.outline import without_name
+from castpoi.reports.table import DAGGER, Cell, Group, Table, count, number, word
 from castpoi.reports.verdicts import BOOTSTRAP_SEED, Judged, Verdicts
 
 _COLUMNS = (
     "Metric",
-    "Row",
     "Against",
-    "Difference",
+    "Points",
     "95 % interval",
     "p Wilcoxon",
     "p bootstrap",
+    "Holm over",
     "Effect",
     "Better / equal / worse",
     "Tests",
@@ -23,40 +25,63 @@ def significance_table(evidence: Evidence, verdicts: Verdicts) -> Table | None:
     """Every test with its verdict; None where nothing could be tested."""
     if not verdicts.all:
         return None
-    titles = {table.name: table.title for table in evidence.tables}
+    outlines = {table.name: table for table in evidence.tables}
     groups: dict[str, list[list[Cell]]] = {}
     for judged in verdicts.all:
-        heading = f"{titles[judged.table]}, {judged.city}"
-        groups.setdefault(heading, []).append(_line(evidence, judged))
+        outline = outlines[judged.table]
+        tested = outline.label(judged.verdict.test.contender)
+        heading = f"{outline.title}, {judged.city}: {tested}"
+        groups.setdefault(heading, []).append(_line(outline, judged))
     draws = verdicts.all[0].verdict.test.bootstrap.draws
     return Table(
         name="significance",
         title="Tests",
         caption=(
-            "Differences and intervals in points of percent, over targets, each averaged over its "
-            f"seeds. Interval: paired bootstrap, {draws:,} draws, seed {BOOTSTRAP_SEED}. Both p "
-            "are two-sided and Holm-corrected over their family. Effect: matched-pairs "
-            "rank-biserial correlation, -1 to 1. The last column says where one test rejects at "
-            "0.05 and the other does not, or they favour different sides."
+            "The row of a heading against others. Points: difference of the two means in points of "
+            "percent, over targets, each averaged over its seeds. Interval: paired bootstrap, "
+            f"{draws:,} draws, seed {BOOTSTRAP_SEED}. "
+            "Both p are two-sided and Holm-corrected over as many tests as stand beside them. "
+            "Effect: matched-pairs rank-biserial correlation, -1 to 1; it counts ranks and not "
+            "sizes. Then the number of targets on which the row is better, equal and worse. "
+            f"{_disagreements(verdicts)}"
         ),
         columns=_COLUMNS,
         groups=[Group(heading=heading, rows=lines) for heading, lines in groups.items()],
-        words=3,
+        words=2,
     )
 
 
-def _line(evidence: Evidence, judged: Judged) -> list[Cell]:
+def _disagreements(verdicts: Verdicts) -> str:
+    """How often the two tests disagree, and what that means."""
+    disputed = sum(each.verdict.tests_disagree for each in verdicts.all)
+    if not disputed:
+        return f"The two tests agree in all {len(verdicts.all)} cases."
+    return (
+        f"In {disputed} of {len(verdicts.all)} cases the tests disagree ({DAGGER}): one rejects at "
+        "0.05 and the other does not, or they favour different sides. Wilcoxon asks about the "
+        "ranks of the differences, the bootstrap about their mean."
+    )
+
+
+def _line(outline: TableOutline, judged: Judged) -> list[Cell]:
     verdict, test = judged.verdict, judged.verdict.test
-    outline = next(table for table in evidence.tables if table.name == judged.table)
+    against = outline.label(test.against)
+    if outline.is_ablation:
+        against = without_name(against, outline.label(test.contender))
     drawn, ranked = test.bootstrap, test.wilcoxon
     return [
         word(test.metric),
-        word(outline.label(test.contender)),
-        word(outline.label(test.against)),
-        Cell(text=f"{100 * drawn.mean:+.2f}", value=100 * drawn.mean, stars=verdict.stars),
+        word(against),
+        Cell(
+            text=f"{100 * drawn.mean:+.2f}",
+            value=100 * drawn.mean,
+            stars=verdict.stars,
+            is_disputed=verdict.tests_disagree,
+        ),
         word(f"{100 * drawn.low:+.2f} to {100 * drawn.high:+.2f}"),
         _p(verdict.wilcoxon_p, f"family of {verdict.family_size}: {verdict.family}"),
         _p(verdict.bootstrap_p, f"family of {verdict.family_size}: {verdict.family}"),
+        count(verdict.family_size),
         number(ranked.rank_biserial),
         word(f"{ranked.wins} / {ranked.ties} / {ranked.losses}"),
         word("disagree" if verdict.tests_disagree else "agree"),

@@ -6,6 +6,9 @@ folders the number comes from.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
+
+DAGGER: Final = "†"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +21,8 @@ class Cell:
     std: float | None = None
     """Sample deviation over seeds, in the unit of the words."""
     stars: str = ""
+    is_disputed: bool = False
+    """The two tests do not agree about it."""
     paper: str = ""
     """What the paper has here."""
     is_best: bool = False
@@ -31,6 +36,11 @@ class Cell:
     """Where it comes from, or what it was tested against."""
     link: str = ""
     """Where a page leads to from here."""
+
+    @property
+    def marks(self) -> str:
+        """Stars, and a dagger where the tests disagree."""
+        return self.stars + (DAGGER if self.is_disputed else "")
 
     @property
     def spread(self) -> str:

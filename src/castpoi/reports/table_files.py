@@ -5,8 +5,9 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from castpoi.reports.table import Cell, Group, Table
+from castpoi.reports.table import DAGGER, Cell, Group, Table
 
+_DAGGER: Final = r"\dagger"
 _LATEX: Final = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -26,6 +27,7 @@ _LATEX: Final = {
     "−": "$-$",
     "·": r"$\cdot$",
     "×": r"$\times$",
+    DAGGER: f"${_DAGGER}$",
 }
 _MARKDOWN: Final = {"\\": r"\\", "|": r"\|", "*": r"\*", "_": r"\_", "<": "&lt;", "`": r"\`"}
 
@@ -112,8 +114,8 @@ def _latex_cell(cell: Cell) -> str:
         text = rf"\textbf{{{text}}}"
     if cell.is_strongest:
         text = rf"\underline{{{text}}}"
-    if cell.stars:
-        text += f"$^{{{cell.stars}}}$"
+    if cell.marks:
+        text += f"$^{{{cell.marks.replace(DAGGER, _DAGGER)}}}$"
     return text + (rf" {{\tiny({escape_latex(cell.paper)})}}" if cell.paper else "")
 
 
@@ -121,7 +123,7 @@ def _markdown_cell(cell: Cell) -> str:
     text = _escaped(" ".join(filter(None, [cell.text, cell.spread])), _MARKDOWN)
     text = f"**{text}**" if cell.is_best else text
     text = f"<u>{text}</u>" if cell.is_strongest else text
-    text += _escaped(cell.stars, _MARKDOWN)
+    text += _escaped(cell.marks, _MARKDOWN)
     return text + (f" ({_escaped(cell.paper, _MARKDOWN)})" if cell.paper else "")
 
 
@@ -133,7 +135,7 @@ def _extras(table: Table, at: int) -> list[str]:
 def _extra(cell: Cell, name: str) -> str:
     if name == "std":
         return "" if cell.std is None else f"{cell.std:.6g}"
-    return cell.stars if name == "stars" else cell.paper
+    return cell.marks if name == "stars" else cell.paper
 
 
 def _plain(cell: Cell) -> str:
