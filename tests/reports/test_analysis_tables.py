@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from castpoi.outline import Row
 from castpoi.reports.beyond_table import beyond_table
 from castpoi.reports.city_table import city_table
 from castpoi.reports.evidence import Evidence, read_evidence
+from castpoi.reports.method_table import method_table, what_it_is
 from castpoi.reports.pool_table import pool_of, pool_table
 from castpoi.reports.source_table import source_table, way_to
 from castpoi.reports.strata_table import strata_of, strata_table
@@ -96,7 +98,7 @@ def test_a_city_at_hand_tells_its_users_and_the_paper_stands_below(tmp_path: Pat
     result.save(tmp_path / "nyc" / "revisit")
     table = city_table(read_evidence(tmp_path / "nyc"))
     ours, paper = line(table, "nyc"), line(table, "nyc, in the paper")
-    assert (ours["Users"].text, ours["Check-ins a user"].text) == ("10", "2.5")
+    assert (ours["Users"].text, ours["Check-ins of a user"].text) == ("10", "2.5")
     assert (ours["Places"].text, ours["Revisits %"].text) == (str(PLACES), "50.0")
     assert (paper["Places"].text, paper["Targets"].text) == ("4,974", "1,044")
 
@@ -104,6 +106,17 @@ def test_a_city_at_hand_tells_its_users_and_the_paper_stands_below(tmp_path: Pat
 def test_a_city_that_is_gone_leaves_gaps(evidence: Evidence) -> None:
     ours = line(city_table(evidence), "town")
     assert (ours["Users"].text, ours["Targets"].text) == ("–", "100")
+
+
+def test_every_row_is_told_in_a_sentence_with_its_parameters(tmp_path: Path) -> None:
+    table = method_table(read_evidence(write_suite(tmp_path / "s", targets=4)))
+    ours, variant = line(table, "CaST-POI"), line(table, "w/o spatial bias")
+    assert ours["Parameters"].text == "1,234"
+    assert ours["What it is"].text.endswith("; preset fast")
+    assert variant["What it is"].text.endswith("; with spatial_bias=false")
+    assert line(table, "Revisit <heuristic> & co_1")["Parameters"].text == "–"
+    other = Row(name="x", label="X", method="my-own", role="baseline")
+    assert what_it_is(other) == "a method this castpoi does not know"
 
 
 def test_sources_lead_from_the_report_to_every_result(tmp_path: Path) -> None:

@@ -90,9 +90,24 @@ def test_the_page_tells_protocol_fingerprints_commands_versions_and_gaps(page: s
         "Ties share the mid-rank",
         "Failed, so without a result: oldtown/caser/1.",
         "CaST-POI has ",
-        "The test tells them apart (p\u00a0&lt; 0.001).",
+        "next places among its first ten (p\u00a0&lt;\u00a00.001); SASRec, the strongest baseline",
+        "Next places, oldtown",
     ):
         assert words in page
+
+
+def test_the_best_of_ours_is_told_first_each_with_its_p(tmp_path: Path) -> None:
+    town = tmp_path / "town"
+    result_of([1.0] * 30 + [50.0] * 10, method="castpoi", seed=1).save(town / "a")
+    result_of([1.0] * 36 + [50.0] * 4, method="castpoi-next", seed=1).save(town / "b")
+    result_of([50.0] * 36 + [1.0] * 4, method="revisit").save(town / "c")
+    write_report(town, tmp_path / "report", draws=50)
+    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    assert re.search(
+        r"CaST-POI next has 90.0\xa0%</strong> of 40 next places among its first ten \(p[^)]*\), "
+        r"CaST-POI 75.0\xa0% \(p[^)]*\); Revisit heuristic, the strongest baseline, has 10.0",
+        page,
+    )
 
 
 def test_a_report_is_whole_on_disk(report: Report) -> None:

@@ -10,8 +10,10 @@ from castpoi.progress import SILENCE, Progress
 from castpoi.reports.beyond_table import beyond_table
 from castpoi.reports.city_table import city_table
 from castpoi.reports.evidence import CityEvidence, Evidence
+from castpoi.reports.method_table import method_table
 from castpoi.reports.metric_table import metric_table
 from castpoi.reports.missing import what_is_missing
+from castpoi.reports.paper_table import paper_table
 from castpoi.reports.pool_table import pool_of, pool_table
 from castpoi.reports.significance_table import significance_table
 from castpoi.reports.source_table import source_table
@@ -44,7 +46,10 @@ class Report:
     verdicts: Verdicts
     metric_tables: tuple[Table, ...]
     """One for each outline of the evidence, in its order."""
+    paper: Table | None
+    """How far ours are from the paper's values; None where no city is the paper's."""
     cities: Table
+    methods: Table
     significance: Table | None
     sources: Table
     chapters: tuple[Chapter, ...]
@@ -54,9 +59,9 @@ class Report:
     def tables(self) -> list[Table]:
         """All tables."""
         by_city = [(each.strata, each.pool, each.beyond) for each in self.chapters]
-        some = [self.significance, *(table for tables in by_city for table in tables)]
+        some = [self.paper, self.significance, *(table for tables in by_city for table in tables)]
         found = [table for table in some if table is not None]
-        return [*self.metric_tables, self.cities, *found, self.sources]
+        return [*self.metric_tables, self.cities, self.methods, *found, self.sources]
 
     @property
     def pictures(self) -> list["Picture"]:
@@ -79,7 +84,9 @@ def make_report(
         out=out,
         verdicts=verdicts,
         metric_tables=tuple(metric_table(each, evidence, verdicts) for each in evidence.tables),
+        paper=paper_table(evidence, verdicts),
         cities=city_table(evidence),
+        methods=method_table(evidence),
         significance=significance_table(evidence, verdicts),
         sources=source_table(evidence, out),
         chapters=tuple(chapters),

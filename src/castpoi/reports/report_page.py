@@ -12,10 +12,10 @@ from typing import Final
 
 from castpoi import __version__
 from castpoi.checkins.city import REVISIT_WINDOW
-from castpoi.outline import Row
+from castpoi.evaluation.significance import Verdict
+from castpoi.outline import OURS, Row
 from castpoi.reports.evidence import CityEvidence, Evidence, mean_of
 from castpoi.reports.html_table import html_table
-from castpoi.reports.line_order import first_ours_then_strongest
 from castpoi.reports.metric_table import p_words
 from castpoi.reports.quantities import gap_words
 from castpoi.reports.report import Chapter, Report
@@ -24,6 +24,11 @@ from castpoi.reports.table import Table
 
 _HEADLINE: Final = "HR@10"
 _ENDINGS: Final = ("md", "csv", "tex")
+_QUESTION: Final = (
+    "Where will a person go next? Visits were held back, and every method, told what came before "
+    "them, ranked all places of the city: the higher the place that was visited, the better. In "
+    "brackets the p-value against the strongest baseline; from 0.05 on it may be chance."
+)
 _PROTOCOL: Final = (
     (
         "Targets",
@@ -92,10 +97,12 @@ def _sections(report: Report, command: str) -> Iterator[tuple[str, list[Markup]]
     for outline, table in zip(report.evidence.tables, report.metric_tables, strict=True):
         pictures = _pictures(report, outline.name) if outline.is_ablation else []
         yield table.title, [_whole_table(table, titled=False), *pictures]
-    for heading, kind in (("Pool size", "pool"), ("Strata", "strata")):
-        parts = [part for each in report.chapters for part in _analysis(each, kind)]
-        if parts:
-            yield heading, parts
+    if report.paper is not None:
+        yield report.paper.title, [_whole_table(report.paper, titled=False)]
+    pools = [part for each in report.chapters for part in _pool(each)]
+    if pools:
+        yield "Pool size", pools
+    yield "Strata", _strata(report)
     learned = _pictures(report, "learning", "biases", "reliability")
     if learned:
         yield "What was learned", learned
@@ -105,6 +112,7 @@ def _sections(report: Report, command: str) -> Iterator[tuple[str, list[Markup]]
     if report.significance is not None:
         yield "Tests", [_whole_table(report.significance, titled=False)]
     yield "Cities", [_whole_table(report.cities, titled=False)]
+    yield "Methods", [_whole_table(report.methods, titled=False)]
     yield "Protocol", [_protocol()]
     yield "Sources", [_origin(report, command), _whole_table(report.sources), _commands(report)]
 
@@ -126,45 +134,60 @@ def _header(report: Report) -> Markup:
         "header",
         element("p", "The evidence", class_="eyebrow"),
         element("h1", _name(report)),
+        element("p", _QUESTION, class_="lede"),
         *ledes,
     )
 
 
 def _lede(report: Report, city: CityEvidence) -> Iterator[str]:
-    """How our method does on a city, in a sentence or two."""
+    """How our methods do on a city, the best of them first, beside the strongest baseline."""
     evidence = report.evidence
-    ours = first_ours_then_strongest(evidence, city, _HEADLINE)[0]
-    value = mean_of(city.contenders[ours.name], _HEADLINE)
-    yield f"{city.name}: "
-    yield element("strong", f"{ours.label} has {100 * value:.1f}\u00a0%")
-    yield f" of {city.targets:,} next places among its first ten"
+    ours = [row for row in evidence.rows_of(city) if row.role == OURS]
     rival = evidence.strongest_rival(city, _HEADLINE)
-    if rival is None or rival == ours:
-        yield "."
-        return
-    theirs = mean_of(city.contenders[rival.name], _HEADLINE)
-    yield f"; {rival.label}, the strongest other method, has {100 * theirs:.1f}\u00a0%"
-    yield f"{_test_words(report, city, ours, rival)}."
+    ours.sort(key=lambda row: -mean_of(city.contenders[row.name], _HEADLINE))
+    first, *others = ours or [rival or evidence.rows_of(city)[0]]
+    yield f"{city.name}: "
+    yield element("strong", f"{first.label} has {_share(city, first)}")
+    yield f" of {city.targets:,} next places among its first ten"
+    yield _p(report, city, first, rival)
+    yield from (
+        f", {row.label} {_share(city, row)}{_p(report, city, row, rival)}" for row in others
+    )
+    if city.known_time:
+        yield "; it was told when the visit was, so it stands apart"
+    if rival is not None and rival != first:
+        yield f"; {rival.label}, the strongest baseline, has {_share(city, rival)}"
+    yield "."
 
 
-def _test_words(report: Report, city: CityEvidence, ours: Row, rival: Row) -> str:
+def _p(report: Report, city: CityEvidence, row: Row, rival: Row | None) -> str:
+    """In brackets, the p-value of a row of ours against the strongest baseline."""
+    verdict = None if rival is None else _against(report, city, row, rival)
+    return "" if verdict is None else f" (p\u00a0{_equals(p_words(verdict.wilcoxon_p))})"
+
+
+def _against(report: Report, city: CityEvidence, row: Row, rival: Row) -> Verdict | None:
     for table in report.evidence.tables:
-        verdict = report.verdicts.against_strongest(table.name, city.name, ours.name, _HEADLINE)
+        verdict = report.verdicts.against_strongest(table.name, city.name, row.name, _HEADLINE)
         if verdict is not None and verdict.test.against == rival.name:
-            how = "tells" if verdict.is_significant else "does not tell"
-            return f". The test {how} them apart (p\u00a0{_equals(p_words(verdict.wilcoxon_p))})"
-    return ""
+            return verdict
+    return None
+
+
+def _share(city: CityEvidence, row: Row) -> str:
+    return f"{100 * mean_of(city.contenders[row.name], _HEADLINE):.1f}\u00a0%"
 
 
 def _cards(report: Report) -> Markup:
     evidence = report.evidence
     trained = sum(finding.training_seconds or 0.0 for finding in evidence.findings)
     ranked = sum(finding.result.seconds for finding in evidence.findings)
+    splits = evidence.splits
     cards = {
-        "city" if len(evidence.cities) == 1 else "cities": f"{len(evidence.cities):,}",
+        "city" if len(splits) == 1 else "cities": f"{len(splits):,}",
         "methods and variants": f"{len(evidence.rows):,}",
         "results, one a seed": f"{len(evidence.findings):,}",
-        "targets": f"{sum(city.targets for city in evidence.cities):,}",
+        "targets": f"{sum(city.targets for city in splits):,}",
         "paired tests": f"{len(report.verdicts.all):,}",
         "of them significant": f"{sum(e.verdict.is_significant for e in report.verdicts.all):,}",
         "of training": gap_words(trained / 3600) if trained else "–",
@@ -182,32 +205,36 @@ def _cards(report: Report) -> Markup:
     return joined(parts)
 
 
-def _analysis(chapter: Chapter, kind: str) -> Iterator[Markup]:
-    """A figure and its table, beside it if narrow and folded if wide; either may be absent."""
-    table = chapter.pool if kind == "pool" else chapter.strata
-    picture = chapter.pictures.get(kind)
-    if table is not None and picture is not None and kind == "strata":
-        yield element("div", _figure(chapter, kind), class_="gallery")
-        words = element("summary", f"{table.title}, every method")
-        yield element("details", words, *_table_parts(table), class_="sheet")
-    elif table is not None and picture is not None:
-        sides = (_figure(chapter, kind), _whole_table(table))
-        yield element(
-            "div", *(element("div", side, class_="stack") for side in sides), class_="pair"
-        )
-    elif table is not None:
-        yield _whole_table(table)
+def _pool(chapter: Chapter) -> Iterator[Markup]:
+    """The figure of a city with its table beside it; either may be absent."""
+    if chapter.pool is None:
+        return
+    if "pool" not in chapter.pictures:
+        yield _whole_table(chapter.pool)
+        return
+    sides = (_figure(chapter, "pool"), _whole_table(chapter.pool))
+    yield element("div", *(element("div", side, class_="stack") for side in sides), class_="pair")
+
+
+def _strata(report: Report) -> list[Markup]:
+    """The figures of all cities, then their tables, folded where a figure shows the gist."""
+    parts = _pictures(report, "strata")
+    for chapter in report.chapters:
+        if "strata" in chapter.pictures:
+            words = element("summary", f"{chapter.strata.title}, every method")
+            parts.append(element("details", words, *_table_parts(chapter.strata), class_="sheet"))
+        else:
+            parts.append(_whole_table(chapter.strata))
+    return parts
 
 
 def _pictures(report: Report, *kinds: str) -> list[Markup]:
-    """The figures of some kinds, two in a line."""
+    """The figures of some kinds, each kind by itself, two in a line."""
     drawn = [
-        _figure(chapter, kind)
-        for chapter in report.chapters
+        [_figure(chapter, kind) for chapter in report.chapters if kind in chapter.pictures]
         for kind in kinds
-        if kind in chapter.pictures
     ]
-    return [element("div", *drawn, class_="gallery")] if drawn else []
+    return [element("div", *figures, class_="gallery") for figures in drawn if figures]
 
 
 def _figure(chapter: Chapter, kind: str) -> Markup:
@@ -255,7 +282,7 @@ def _protocol() -> Markup:
 def _origin(report: Report, command: str) -> Markup:
     prints = [
         element("li", f"{city.name}: ", element("code", city.fingerprint))
-        for city in report.evidence.cities
+        for city in report.evidence.splits
     ]
     cards = [element("a", row.label, href=f"cards/{row.name}.md") for row in report.evidence.rows]
     parts = [
@@ -287,7 +314,9 @@ def _versions(evidence: Evidence) -> str:
 
 
 def _name(report: Report) -> str:
-    return report.evidence.folder.resolve().name
+    splits = report.evidence.splits
+    where = splits[0].name if len(splits) == 1 else f"{len(splits)} cities"
+    return f"Next places, {where}"
 
 
 def _anchor(heading: str) -> str:
@@ -295,7 +324,7 @@ def _anchor(heading: str) -> str:
 
 
 def _equals(p: str) -> str:
-    return p if p.startswith("<") else f"= {p}"
+    return p.replace(" ", "\u00a0") if p.startswith("<") else f"=\u00a0{p}"
 
 
 def _read(name: str) -> str:

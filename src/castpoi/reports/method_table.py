@@ -1,0 +1,52 @@
+"""The table of methods: what every row of a report is, in a sentence."""
+
+from castpoi.errors import UnknownMethod
+from castpoi.methods import METHODS
+from castpoi.outline import Row
+from castpoi.reports.evidence import Evidence
+from castpoi.reports.learning_log import parameters_of
+from castpoi.reports.table import Cell, Group, Table, count, word
+
+
+def method_table(evidence: Evidence) -> Table:
+    """One line a row, with the number of its parameters on the first city that tells it."""
+    return Table(
+        name="methods",
+        title="Methods",
+        caption=(
+            "Parameters: numbers that are learned, on the first city of this report whose log "
+            "tells them; most of them are vectors of places, so they grow with the city. Methods "
+            "without parameters count. A variant is trained anew without the part it lacks."
+        ),
+        columns=["Method", "What it is", "Parameters"],
+        groups=[
+            Group(
+                heading="",
+                rows=[
+                    [
+                        Cell(text=row.label, link=f"cards/{row.name}.md"),
+                        word(what_it_is(row)),
+                        count(_parameters(evidence, row)),
+                    ]
+                    for row in evidence.rows
+                ],
+            )
+        ],
+        words=2,
+    )
+
+
+def what_it_is(row: Row) -> str:
+    """The method of a row in a sentence, and what was changed about it."""
+    try:
+        words = METHODS.named(row.method).line
+    except UnknownMethod:
+        words = "a method this castpoi does not know"
+    changed = ", ".join(f"{name}={value}" for name, value in row.settings.items())
+    preset = f"; preset {row.preset}" if row.preset else ""
+    return f"{words}{preset}{f'; with {changed}' if changed else ''}"
+
+
+def _parameters(evidence: Evidence, row: Row) -> int | None:
+    told = (parameters_of(finding) for city in evidence.cities for finding in city.of(row.name))
+    return next((number for number in told if number is not None), None)
