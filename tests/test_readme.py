@@ -5,36 +5,66 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+from tools.readme_tables import with_tables
+
+from castpoi.reports.evidence import mean_of, read_evidence
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def results_by_method() -> dict[str, list[dict[str, Any]]]:
-    """Method -> the metrics of its seeds."""
+    """Method -> the metrics of its seeds, by the names of folders (METHOD or METHOD-SEED)."""
     found: dict[str, list[dict[str, Any]]] = {}
     for folder in sorted((ROOT / "results" / "nyc").iterdir()):
-        method = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["method"]
+        method = re.sub(r"-\d+$", "", folder.name)
         metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
         found.setdefault(method, []).append(metrics)
     return found
 
 
+def test_the_tables_of_the_readme_are_written_from_the_results() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert with_tables(readme, read_evidence(ROOT / "results")) == readme, "give: make readme"
+
+
 def test_the_table_of_the_readme_is_the_mean_of_the_results() -> None:
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith("| method |"))
-    header, *rows = (
+    header, _, *rows = (
         [cell.strip() for cell in line.strip("|").split("|")]
-        for line in lines[start:]
-        if line.startswith("|")
+        for line in lines[start : lines.index("<!-- end -->")]
     )
-    table = {row[0]: row[1:] for row in rows}
-    for method, seeds in results_by_method().items():
-        for metric, cell in zip(header[1:], table[method], strict=True):
+    measured = results_by_method()
+    tables = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
+    assert tables.keys() >= {"castpoi", "castpoi-next", "sasrec", "core", "revisit", "popularity"}
+    for method, cells in tables.items():
+        seeds = measured.get(method, [])
+        assert cells["seeds"] in {str(len(seeds)), "–"} or ", " in method
+        for metric in header[2:8] if seeds else []:
             name = metric.removeprefix("new ")
-            chosen = [
-                seed["strata"]["new"] if name != metric else seed["metrics"] for seed in seeds
-            ]
-            mean = 100 * sum(stratum[name] for stratum in chosen) / len(chosen)
-            assert cell == f"{mean:.2f}", (method, metric)
+            of = [seed["strata"]["new"] if name != metric else seed["metrics"] for seed in seeds]
+            mean = 100 * sum(stratum[name] for stratum in of) / len(of)
+            assert cells[metric].split()[0] == f"{mean:.2f}", (method, metric)
+
+
+def test_the_first_words_of_the_readme_are_true() -> None:
+    told = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    found = re.search(r"has ([\d.]+) % of next visits .* strongest baseline has ([\d.]+) %", told)
+    assert found is not None
+    evidence = read_evidence(ROOT / "results")
+    nyc = next(city for city in evidence.cities if city.name == "nyc")
+    strongest = evidence.strongest_rival(nyc, "HR@10")
+    assert strongest is not None
+    ours, theirs = (
+        100 * mean_of(nyc.contenders[name], "HR@10") for name in ("castpoi-next", strongest.name)
+    )
+    assert (found[1], found[2]) == (f"{ours:.1f}", f"{theirs:.1f}")
+
+
+def test_a_readme_without_a_place_for_a_table_is_refused() -> None:
+    with pytest.raises(SystemExit, match="has 0 places for the table 'nyc', not one"):
+        with_tables("# castpoi\n", read_evidence(ROOT / "results"))
 
 
 def test_the_committed_report_is_made_from_the_committed_results() -> None:
