@@ -12,7 +12,7 @@ METRIC: Final = "HR@10"
 
 AXES: Final = {
     "history": "Visits before",
-    "frequency": "Popularity",
+    "frequency": "Popularity of place",
     "return": "Been there before",
     "distance": "Distance from last visit",
     "gap": "Time since last visit",
