@@ -14,7 +14,7 @@ install: .venv/.installed  ## Build .venv with all that castpoi needs
 	@test -n "$(PYTHON)" || { echo "castpoi needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "installing castpoi into .venv (the first time takes a minute or two)"
-	@$(INSTALL) -e .
+	@$(INSTALL) -e '.[serve,report]'
 	@touch $@
 
 .venv/.dev: .venv/.installed
