@@ -8,10 +8,11 @@ import pytest
 from castpoi.baselines.sasrec import SasRecConfig
 from castpoi.model.config import ModelConfig
 from castpoi.reports.outline import row_of_run
+from castpoi.reports.report_folder import write_report
 from castpoi.reports.variants import changes_of
 from castpoi.training.config import TrainingConfig
 from castpoi.training.sequence_config import SequenceTrainingConfig
-from tests.conftest import CommandLine
+from tests.reports.browser import chromium
 
 
 def trained(preset: str, **changes: Any) -> dict[str, Any]:
@@ -100,8 +101,16 @@ def test_of_other_methods_nothing_is_known(method: str) -> None:
     assert row_of_run(method, {}).name == method
 
 
-def test_the_results_in_this_repository_become_a_report(
-    castpoi: CommandLine, tmp_path: Path
+def test_the_results_in_this_repository_become_a_report_whose_tables_fit_a_desk(
+    tmp_path: Path,
 ) -> None:
-    results = Path(__file__).parents[2] / "results"
-    assert castpoi("report", results, "--out", tmp_path / "report").code == 0
+    write_report(Path(__file__).parents[2] / "results", tmp_path / "report", draws=50)
+    with chromium() as browser:
+        tab = browser.new_page(viewport={"width": 1280, "height": 900})
+        tab.goto((tmp_path / "report" / "report.html").as_uri())
+        too_wide = tab.evaluate(
+            "[...document.querySelectorAll('.scroll')].filter((each) => !each.closest('details'))"
+            ".filter((each) => each.scrollWidth > each.clientWidth)"
+            ".map((each) => each.closest('section').id)"
+        )
+    assert too_wide == []

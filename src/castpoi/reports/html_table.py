@@ -7,6 +7,7 @@ from castpoi.reports.svg import Markup, element, joined
 from castpoi.reports.table import Cell, Group, Table
 
 _MANY: Final = 7  # columns; more of them stand closer
+_VERY_MANY: Final = 12
 
 
 def html_table(table: Table, group: Group) -> Markup:
@@ -29,8 +30,12 @@ def html_table(table: Table, group: Group) -> Markup:
 
 def _look(table: Table) -> str:
     """Many columns stand close; those of several groups stand below each other."""
-    is_dense, is_even = len(table.columns) > _MANY, len(table.groups) > 1 and table.words == 1
-    return " ".join(["sortable", *["dense"] * is_dense, *["even"] * is_even])
+    looks = {
+        "dense": len(table.columns) > _MANY,
+        "tight": len(table.columns) > _VERY_MANY,
+        "even": len(table.groups) > 1 and table.words == 1,
+    }
+    return " ".join(["sortable", *(look for look, is_so in looks.items() if is_so)])
 
 
 def _line(table: Table, row: Sequence[Cell]) -> Markup:
