@@ -1,8 +1,10 @@
 """Running a suite, with a stand-in for the commands: what is run, skipped, tried again and told."""
 
 import json
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from castpoi.experiments.runner import Failure, Pace, run_plan
 from castpoi.experiments.suite import Suite
 from castpoi.files import read_json
 from castpoi.outline import Row, TableOutline
-from castpoi.progress import SILENCE
+from castpoi.progress import SILENCE, Progress, Task
 from castpoi.training.train import workshop_of
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -46,6 +48,7 @@ class Bench:
         self.folder = SuiteFolder(root)
         self.told: list[str] = []
         self.say: Callable[[str], None] = self.told.append
+        self.progress: Progress = SILENCE
 
     def why(self, *, any_code: bool = False, only: Sequence[str] = ()) -> dict[str, str]:
         experiments = experiments_of(self.suite, [self.village], self.suite.seeds, only)
@@ -60,7 +63,7 @@ class Bench:
             self.folder,
             record=lambda: SuiteRecord(self.folder, self.suite, plan),
             pace=Pace(threads=pace.pop("threads", 2), **pace),
-            progress=SILENCE,
+            progress=self.progress,
             say=self.say,
             name="suite",
         )
@@ -135,6 +138,41 @@ def test_a_command_that_cannot_be_started_is_a_failure_too(
     failures = bench.run()
     assert len(failures) == 3
     assert "no such python" in failures[0].problem
+
+
+class Bar:
+    """One bar for the whole suite, which remembers what it has shown."""
+
+    def __init__(self) -> None:
+        self.total: float | None = None
+        self.done = 0.0
+        self.shown: list[str] = []
+
+    @contextmanager
+    def task(self, name: str, total: float | None = None) -> Iterator[Task]:
+        assert name == "suite"
+        self.total = total
+        yield self
+
+    def advance(self, amount: float = 1) -> None:
+        self.done += amount
+
+    def describe(self, text: str) -> None:
+        self.shown.append(text)
+
+
+def test_one_bar_counts_all_experiments_and_tells_the_time_that_is_left(
+    village: CityFolder, tmp_path: Path
+) -> None:
+    bench = Bench(village, [COUNTED, GOOD], tmp_path / "out")
+    bench.progress = bar = Bar()
+    bench.run()
+    assert (bar.done, bar.total) == (3, 3)
+    assert any(re.fullmatch(r"2 of 3, (about|at least) .+ left", words) for words in bar.shown)
+    assert bar.shown[-1] == "3 of 3"
+    bench.progress = again = Bar()
+    bench.run()
+    assert (again.done, again.total) == (3, 3)  # what was there counts as done
 
 
 def test_jobs_share_the_threads(village: CityFolder, tmp_path: Path) -> None:
