@@ -22,7 +22,7 @@ from tests.training.small import TINY_WORDS
 
 TUTORIAL = Path(__file__).resolve().parents[1] / "docs" / "tutorial.md"
 ADDRESS = "http://127.0.0.1:8080"
-MADE = {"visits.csv", "my-city", "my-city.html", "my-run", "results", "my-run.visits.sqlite"}
+MADE = {"visits.csv", "my-city", "my-city.html", "my-run", "my-results", "my-run.visits.sqlite"}
 
 
 @dataclass(frozen=True)
