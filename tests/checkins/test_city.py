@@ -34,7 +34,6 @@ def test_a_saved_city_is_loaded_as_it_was(tmp_path: Path) -> None:
         assert_frame_equal(getattr(loaded, table), getattr(CITY, table))
     assert loaded.manifest == CITY.manifest
     assert loaded.fingerprint == CITY.fingerprint
-    assert loaded.has_targets
 
 
 def test_a_city_is_not_written_over_another_unless_asked(tmp_path: Path) -> None:
@@ -61,7 +60,8 @@ def test_targets_are_rows_of_the_trajectories() -> None:
 
 
 def test_a_city_without_a_test_part_has_no_targets() -> None:
-    assert not small_city([(1, CAFE, "2012-04-03 08:00")], ["train"]).has_targets
+    alone = small_city([(1, CAFE, "2012-04-03 08:00")], ["train"])
+    assert alone.targets("test").tolist() == []
 
 
 def flip(folder: Path, table: str, change: pl.Expr) -> None:

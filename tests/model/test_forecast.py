@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from castpoi.model.castpoi import CastPoi, Encoded, new_model
-from castpoi.model.scoring import ExactScorer, ShortlistScorer
+from castpoi.model.scoring import ExactScorer
 from tests.model.small import (
     ALL_ROWS,
     LAT,
@@ -87,13 +87,12 @@ def test_the_score_does_not_know_the_forecast() -> None:
 def test_a_place_that_the_forecast_raises_comes_on_the_shortlist() -> None:
     model = trained_model(small_config())
     assert model.forecast is not None
-    scorer = ShortlistScorer(ExactScorer(model), size=1)
     for place in range(PLACES):
         with torch.no_grad():
             model.forecast.popularity.zero_()
             model.forecast.popularity[place] = 1000.0
-        rows, _ = scorer.best(encode(model), 1)
-        assert rows.tolist() == [[place + 1]] * len(HISTORIES)
+        foretold = ExactScorer(model).foretold(encode(model))
+        assert foretold.argmax(dim=1).tolist() == [place] * len(HISTORIES)
 
 
 def test_presets_start_from_the_same_weights_with_and_without_a_forecast() -> None:

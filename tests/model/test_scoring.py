@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from castpoi.model.castpoi import CastPoi, Encoded
 from castpoi.model.config import ModelConfig
-from castpoi.model.scoring import ExactScorer, ShortlistScorer
+from castpoi.model.scoring import ExactScorer
 from tests.model.small import ALL_ROWS, PLACES, batch_of, small_config, trained_model, walk
 
 HISTORIES = [walk(14, seed=1), [], walk(1, seed=2), walk(3, seed=3)]
@@ -99,49 +99,3 @@ def test_scoring_leaves_what_was_encoded_and_the_weights_as_they_were() -> None:
 def test_scores_do_not_ask_for_gradients() -> None:
     model = trained_model(small_config())
     assert not ExactScorer(model).score(encode(model)).requires_grad
-
-
-def test_a_shortlist_of_all_places_finds_the_exact_best_in_order() -> None:
-    model = trained_model(small_config())
-    encoded = encode(model)
-    exact = ExactScorer(model)
-    expected = exact.score(encoded).sort(descending=True)
-    rows, scores = ShortlistScorer(exact, size=PLACES).best(encoded, 3)
-    assert torch.equal(rows, expected.indices[:, :3] + 1)
-    torch.testing.assert_close(scores, expected.values[:, :3], rtol=0, atol=1e-5)
-    assert ShortlistScorer(exact, size=PLACES).agreement(encoded, 3) == 1.0
-
-
-def test_a_shortlist_misses_what_the_reader_lifts_against_its_forecast() -> None:
-    model = trained_model(small_config())
-    assert model.refinement is not None
-    with torch.no_grad():
-        model.refinement.gamma.fill_(100.0)
-    encoded = encode(model)
-    exact = ExactScorer(model)
-    lifted = exact.score(encoded).argmax(dim=1) != exact.foretold(encoded).argmax(dim=1)
-    assert lifted.any()
-    found = ShortlistScorer(exact, size=1).agreement(encoded, 1)
-    assert found == pytest.approx(1 - float(lifted.float().mean()))
-
-
-def test_without_a_reader_a_shortlist_misses_nothing() -> None:
-    model = trained_model(small_config(candidate_conditioning=False))
-    assert ShortlistScorer(ExactScorer(model), size=2).agreement(encode(model), 2) == 1.0
-
-
-def test_a_shortlist_is_never_shorter_than_what_is_asked_for() -> None:
-    model = trained_model(small_config())
-    rows, _ = ShortlistScorer(ExactScorer(model), size=1).best(encode(model), 4)
-    assert rows.shape == (4, 4)
-    assert all(len(set(best)) == 4 for best in rows.tolist())
-
-
-def test_of_equal_places_a_shortlist_names_the_first_first() -> None:
-    model = trained_model(small_config())
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.zero_()
-        model.popularity.copy_(torch.tensor([0, 0, 1, 0, 1, 0, 0, 0]))
-    rows, _ = ShortlistScorer(ExactScorer(model), size=PLACES).best(encode(model), 5)
-    assert rows.tolist() == [[2, 4, 1, 3, 5]] * len(HISTORIES)

@@ -18,6 +18,7 @@ from castpoi.baselines.sequence import PADDING, SequenceModel
 from castpoi.baselines.sequence_models import model_class, new_model
 from castpoi.checkins.trajectory import Histories
 from castpoi.errors import BadInput
+from castpoi.weights import fill
 
 _TABLE: Final = "place.weight"
 
@@ -91,17 +92,7 @@ class SequenceRanker:
         method = config["method"]
         model_config = model_class(method).config_class.from_dict(config["model"])
         model = new_model(method, config=model_config, places=len(arrays[_TABLE]) - 1, seed=0)
-        weights = dict(model.named_parameters())
-        unknown = sorted(arrays.keys() - weights.keys())
-        if unknown:
-            raise ValueError(f"the model has no weight {', '.join(unknown)}")
-        with torch.no_grad():
-            for name, weight in weights.items():
-                if weight.shape != arrays[name].shape:
-                    raise ValueError(
-                        f"weight {name} has shape {arrays[name].shape}, not {tuple(weight.shape)}"
-                    )
-                weight.copy_(torch.tensor(arrays[name]))
+        fill(dict(model.named_parameters()), arrays)
         return cls(model, method=method, training=config.get("training"))
 
 

@@ -15,6 +15,7 @@ from polars.exceptions import PolarsError
 
 from castpoi.checkins import record
 from castpoi.checkins.city import REVISIT_WINDOW, City
+from castpoi.checkins.describe import top_share
 from castpoi.checkins.fingerprint import fingerprint_of
 from castpoi.checkins.local_time import offsets_minutes
 from castpoi.checkins.microseconds import HOUR_US, MINUTE_US
@@ -197,9 +198,9 @@ def _teleports(city: City) -> tuple[Status, str]:
 
 
 def _popularity(city: City) -> tuple[Status, str]:
-    counts = np.sort(np.bincount(city.checkins[record.PLACE].to_numpy()))[::-1]
-    top = counts[: max(1, round(len(counts) * 0.01))].sum() / counts.sum()
-    one = counts[0] / counts.sum()
+    counts = np.bincount(city.checkins[record.PLACE].to_numpy())
+    one = counts.max() / counts.sum()
+    top = top_share(counts, 0.01)
     status: Status = "warned" if one > MUCH_AT_ONE_PLACE else "passed"
     return status, f"the busiest place has {one:.1%} of all check-ins, the busiest 1 % {top:.1%}"
 

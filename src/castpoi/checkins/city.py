@@ -50,11 +50,6 @@ class City:
         """SHA-256 of the canonical content of the split."""
         return str(self.manifest["fingerprint"])
 
-    @property
-    def has_targets(self) -> bool:
-        """Whether the split has a test part."""
-        return bool((self.split[record.PART] == record.TEST).any())
-
     @cached_property
     def trajectories(self) -> Trajectories:
         """The check-ins of the split, left-out ones removed, as flat arrays."""
@@ -111,7 +106,7 @@ def _read_table(folder: Path, table: str) -> pl.DataFrame:
     path = folder / f"{table}.parquet"
     try:
         frame = pl.read_parquet(path)
-        return frame.select(record_columns(table)).cast(_TABLES[table])
+        return frame.select(list(_TABLES[table])).cast(_TABLES[table])
     except FileNotFoundError as problem:
         raise BrokenFolder(
             f"{folder} has no {path.name}; prepare it again with 'castpoi data prepare'"
@@ -121,8 +116,3 @@ def _read_table(folder: Path, table: str) -> pl.DataFrame:
             f"{path} is damaged ({str(problem).splitlines()[0]}); "
             "prepare the city again with 'castpoi data prepare'"
         ) from problem
-
-
-def record_columns(table: str) -> list[str]:
-    """Names of the columns of one of the city's tables."""
-    return list(_TABLES[table])

@@ -21,6 +21,7 @@ from castpoi.model.config import ModelConfig
 from castpoi.model.scoring import CHUNK, ExactScorer
 from castpoi.model.traits import PlaceTraits, Traits
 from castpoi.model.workers import cores_for
+from castpoi.weights import fill
 
 _LAT: Final = "places.lat"
 _LON: Final = "places.lon"
@@ -126,20 +127,7 @@ class CastPoiRanker:
         lat, lon = arrays[_LAT], arrays[_LON]
         traits = _traits(config, arrays, model_config)
         model = new_model(config=model_config, lat=lat, lon=lon, seed=0, traits=traits)
-        weights = model.state_dict()
-        unknown = sorted(arrays.keys() - weights.keys() - {_LAT, _LON, _TRAITS, _SQUARES})
-        if unknown:
-            raise ValueError(f"the model has no weight {', '.join(unknown)}")
-        missing = sorted(weights.keys() - arrays.keys())
-        if missing:
-            raise ValueError(f"it lacks {', '.join(missing)}; is it of an earlier castpoi?")
-        with torch.no_grad():
-            for name, weight in weights.items():
-                if weight.shape != arrays[name].shape:
-                    raise ValueError(
-                        f"weight {name} has shape {arrays[name].shape}, not {tuple(weight.shape)}"
-                    )
-                weight.copy_(torch.tensor(arrays[name]))
+        fill(model.state_dict(), arrays, besides=(_LAT, _LON, _TRAITS, _SQUARES))
         builder = BatchBuilder(config=model_config, lat=lat, lon=lon)
         return cls(model, builder, training=config.get("training"))
 

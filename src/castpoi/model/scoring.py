@@ -1,4 +1,4 @@
-"""Exact scores of all places of a city, fast on a CPU; and a shortlist of the best for serving.
+"""Exact scores of all places of a city, fast on a CPU.
 
 The score is that of `castpoi.py` to float tolerance. What makes it cheap:
 
@@ -30,9 +30,6 @@ from castpoi.model.workers import cores_for, workers
 
 CHUNK: Final = 1024
 """Candidates scored at once."""
-
-SHORTLIST: Final = 256
-"""Candidates that the reader reads when only the best are asked for."""
 
 _VISITED_AT_ONCE: Final = 4096  # places; bounds the memory of distances that are not kept
 
@@ -131,35 +128,6 @@ class ExactScorer:
         with cores_for(len(encoded)):
             guess = self.model.foretell(self.places, state, encoded.anchors, is_known)
             return self.quick(encoded).add_(guess)
-
-
-class ShortlistScorer:
-    """Finds the best places with the reader on a shortlist only.
-
-    The shortlist are the best places by the other terms and the forecast of the reader. A place
-    that it lifts against its forecast may be missed; `agreement` says how often. Evaluation uses
-    the exact scorer.
-    """
-
-    def __init__(self, exact: ExactScorer, *, size: int = SHORTLIST) -> None:
-        self.exact = exact
-        self.size = size
-
-    @torch.inference_mode()
-    def best(self, encoded: Encoded, count: int) -> tuple[Tensor, Tensor]:
-        """Rows and scores of the best places, best first. -> [B, count], [B, count]"""
-        places = self.exact.model.place_count
-        size = min(max(self.size, count), places)
-        shortlist = self.exact.foretold(encoded).topk(size, sorted=False).indices + 1
-        shortlist = shortlist.sort().values  # equal scores keep the order of places
-        scores, order = self.exact.score(encoded, shortlist).sort(descending=True, stable=True)
-        return shortlist.gather(1, order)[:, :count], scores[:, :count]
-
-    def agreement(self, encoded: Encoded, count: int) -> float:
-        """Share of the exact best places that the shortlist finds too, over all histories."""
-        exact = self.exact.score(encoded).topk(count).indices + 1  # [B, count]
-        found, _ = self.best(encoded, count)
-        return float((exact.unsqueeze(2) == found.unsqueeze(1)).any(dim=2).float().mean())
 
 
 class _PlaceReader:

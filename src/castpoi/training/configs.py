@@ -6,11 +6,11 @@ Not imported by any training; it says what `castpoi_trainer` and `sequence_train
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from castpoi.baselines.sequence_models import MODELS, model_class
+from castpoi.baselines.sequence_models import MODELS
 from castpoi.methods import Method
 from castpoi.training.plan import Plan
-from castpoi.training.sequence_config import SequenceTrainingConfig
-from castpoi.training.settings import changed, configs_of
+from castpoi.training.sequence_trainer import configs_of_sequence
+from castpoi.training.settings import configs_of
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -26,6 +26,5 @@ def configs_for(
     """
     every = {**settings, **method.settings}
     if method.name in MODELS:
-        shape = model_class(method.name).config_class.preset(preset)
-        return changed(shape, SequenceTrainingConfig.preset(preset), every)
+        return configs_of_sequence(method.name, preset, every)
     return configs_of(preset, every)

@@ -33,9 +33,3 @@ class Runs:
         same = self.id[earlier] == self.id[later]
         following[earlier[same]] = later[same]
         return following
-
-    def running_sum(self, values: NDArray[np.generic]) -> NDArray[np.float64]:
-        """Sum of the values of all visits before each place in the order. [N] -> [N + 1]"""
-        sums = np.zeros(len(values) + 1)
-        np.cumsum(values[self.order], dtype=np.float64, out=sums[1:])
-        return sums

@@ -8,7 +8,7 @@ Shapes: B histories, P places, M shortlisted places.
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -19,8 +19,11 @@ from castpoi.errors import BadInput
 from castpoi.evaluation.metrics import Metrics
 from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import CastPoi, Encoded
-from castpoi.model.scoring import SHORTLIST, ExactScorer
+from castpoi.model.scoring import ExactScorer
 from castpoi.training.plan import Plan
+
+SHORTLIST: Final = 256
+"""Candidates that the reader reads to choose an epoch."""
 
 
 class ShortlistRanker:

@@ -1,5 +1,6 @@
 """From a city to a trained sequence model: configs, objective, ranker."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from castpoi.baselines.sequence import SequenceModel
@@ -28,11 +29,8 @@ def train_sequence(
     options: TrainingOptions,
 ) -> SequenceRanker:
     """Learn the next place from the train part, keep the epoch that is best on validation."""
-    method, preset = options.method, options.preset or DEFAULT_PRESET
-    kind = model_class(method)
-    shape, plan = changed(
-        kind.config_class.preset(preset), SequenceTrainingConfig.preset(preset), options.settings
-    )
+    method, kind = options.method, model_class(options.method)
+    shape, plan = configs_of_sequence(method, options.preset or DEFAULT_PRESET, options.settings)
     course: Course[SequenceModel] = Course(
         method=method,
         shape=shape.to_dict(),
@@ -45,6 +43,14 @@ def train_sequence(
         course, city, part=part, seed=seed, log=log, progress=progress, options=options
     )
     return SequenceRanker(model, method=method, training=training)
+
+
+def configs_of_sequence(
+    method: str, preset: str, settings: Mapping[str, str]
+) -> tuple[SequenceConfig, SequenceTrainingConfig]:
+    """The model and the training of a sequence model: a preset with changes."""
+    shape = model_class(method).config_class.preset(preset)
+    return changed(shape, SequenceTrainingConfig.preset(preset), settings)
 
 
 def objective_of(

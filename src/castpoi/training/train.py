@@ -167,12 +167,7 @@ def _check_options(method: Method, options: TrainingOptions) -> None:
         raise BadInput(
             f"{method.name} has no preset {options.preset!r}; choose {' or '.join(method.presets)}"
         )
-    fixed = sorted(method.settings.keys() & options.settings.keys())
-    if fixed:
-        raise BadInput(
-            f"{method.name} is defined by {fixed[0]}={method.settings[fixed[0]]}, which cannot be "
-            f"changed; leave out {fixed[0]}, or train castpoi with it"
-        )
+    method.check_free(options.settings)
 
 
 def _curves(log: RunLog, tensorboard: Path | None, world: World) -> Log:
