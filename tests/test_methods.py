@@ -1,7 +1,10 @@
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
 import pytest
 
 from castpoi.errors import UnknownMethod
-from castpoi.methods import METHODS, Method, Methods
+from castpoi.methods import GROUP, METHODS, Method, Methods
 
 
 def test_every_method_has_a_line_and_a_ranker_that_can_be_imported() -> None:
@@ -49,3 +52,48 @@ def test_a_method_is_added_by_registering_it_once() -> None:
 def test_a_counted_method_has_no_trainer() -> None:
     with pytest.raises(TypeError, match="revisit is counted, not learned"):
         METHODS.named("revisit").trainer_function()
+
+
+@pytest.fixture
+def points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[EntryPoint]:
+    """What a package of somebody else makes known: one method, and three that are none."""
+    (tmp_path / "strangers.py").write_text(
+        "from castpoi.methods import Method\n"
+        "DICE = Method(name='dice', line='throws dice', ranker='strangers:Dice')\n"
+        "SIX = 6\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    named = {"dice": "DICE", "coin": "DICE", "six": "SIX", "gone": "GONE"}
+    return [EntryPoint(name, f"strangers:{what}", GROUP) for name, what in named.items()]
+
+
+def test_an_installed_package_adds_its_methods(points: list[EntryPoint]) -> None:
+    methods = Methods()
+    methods.add_installed(points)
+    assert methods.names == ["dice"]
+    assert methods.named("dice").line == "throws dice"
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("coin", "ValueError: the entry point is named coin, its method dice"),
+        ("six", "TypeError: strangers:SIX is no castpoi.methods.Method"),
+        ("gone", "AttributeError: module 'strangers' has no attribute 'GONE'"),
+    ],
+)
+def test_an_installed_method_that_does_not_load_is_told_to_who_asks_for_it(
+    points: list[EntryPoint], name: str, why: str
+) -> None:
+    methods = Methods()
+    methods.add_installed(points)
+    words = f"method '{name}' is installed but does not load: {why}; mend the package that has it"
+    with pytest.raises(UnknownMethod, match=words):
+        methods.named(name)
+
+
+def test_an_installed_method_does_not_take_the_name_of_another(points: list[EntryPoint]) -> None:
+    ours = Method(name="dice", line="ours", ranker="castpoi.baselines.recent:Recent")
+    methods = Methods(ours)
+    methods.add_installed(points)
+    assert methods.named("dice") is ours

@@ -4,18 +4,25 @@ A method is added by one entry here, a sequence model by one more in `baselines/
 evaluation, comparison and the command line ask only this table. Modules are named, not imported (as
 the verbs in cli/lazy.py), so that listing methods stays quick and restoring a run never pulls in
 the code that trained it.
+
+A package of your own adds methods without a change here: each is a `Method`, made known by an entry
+point of the group `castpoi.methods` (docs/reproduce.md shows one).
 """
 
 import difflib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from importlib import import_module
-from typing import Any
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final
 
 from castpoi.checkins.city import City
 from castpoi.errors import BadInput, UnknownMethod
 from castpoi.ranker import SavableRanker
+
+GROUP: Final = "castpoi.methods"
+"""The entry points by which an installed package makes its methods known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +82,7 @@ class Methods:
 
     def __init__(self, *methods: Method) -> None:
         self._by_name = {method.name: method for method in methods}
+        self._broken: dict[str, str] = {}
 
     def __iter__(self) -> Iterator[Method]:
         return iter(self._by_name.values())
@@ -95,10 +103,23 @@ class Methods:
             raise ValueError(f"a method named {method.name} is already registered")
         self._by_name[method.name] = method
 
+    def add_installed(self, points: Iterable[EntryPoint]) -> None:
+        """Make methods of other packages known; one that fails is told to who asks for it."""
+        for point in points:
+            try:
+                self.register(_method_of(point))
+            except Exception as problem:  # a stranger's code may do anything
+                self._broken[point.name] = f"{type(problem).__name__}: {problem}"
+
     def named(self, name: str) -> Method:
         """The method of this name."""
         if name in self._by_name:
             return self._by_name[name]
+        if name in self._broken:
+            raise UnknownMethod(
+                f"method '{name}' is installed but does not load: {self._broken[name]}; mend the "
+                f"package that has it, or install it again"
+            )
         close = difflib.get_close_matches(name.lower(), self.names, n=1)
         guess = f"did you mean '{close[0]}'? " if close else ""
         raise UnknownMethod(
@@ -176,7 +197,20 @@ METHODS = Methods(
 )
 
 
+def _method_of(point: EntryPoint) -> Method:
+    """The method that an entry point names, under its own name."""
+    found = point.load()
+    if not isinstance(found, Method):
+        raise TypeError(f"{point.value} is no castpoi.methods.Method")
+    if found.name != point.name:
+        raise ValueError(f"the entry point is named {point.name}, its method {found.name}")
+    return found
+
+
 def _imported(reference: str) -> Any:
     """What `module:name` points to."""
     module, _, name = reference.partition(":")
     return reduce(getattr, name.split("."), import_module(module))
+
+
+METHODS.add_installed(entry_points(group=GROUP))

@@ -77,3 +77,38 @@ def test_a_learned_method_depends_on_its_model_its_training_and_the_evaluation()
 def test_methods_have_versions_of_their_own() -> None:
     versions = {code_version(METHODS.named(name)) for name in ("revisit", "markov", "nearest")}
     assert len(versions) == 3
+
+
+@pytest.fixture
+def stranger(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package of somebody else, with a method of its own."""
+    home = tmp_path_factory.mktemp("site") / "strangers"
+    home.mkdir()
+    (home / "__init__.py").write_text("from .sizes import width\n")
+    (home / "ranker.py").write_text("import strangers\nimport numpy\n")
+    (home / "sizes.py").write_text("width = 8\n")
+    (home / "letters.py").write_text("a = 1\n")
+    monkeypatch.syspath_prepend(home.parent)
+    module._home_of.cache_clear()
+    return home
+
+
+def test_a_method_from_elsewhere_has_the_version_of_its_own_package_too(
+    sources: Path, stranger: Path
+) -> None:
+    dice = Method(name="dice", line="throws dice", ranker="strangers.ranker:Dice")
+    found = {name for name in modules_of(dice) if not name.startswith("castpoi")}
+    assert found == {"strangers.ranker", "strangers", "strangers.sizes"}
+    before = code_version(dice)
+    (stranger / "letters.py").write_text("a = 2\n")
+    assert code_version(dice) == before
+    (stranger / "sizes.py").write_text("width = 9\n")
+    assert code_version(dice) != before
+
+
+def test_a_method_may_be_a_single_file(sources: Path, stranger: Path) -> None:
+    (stranger.parent / "alone.py").write_text("width = 8\n")
+    alone = Method(name="alone", line="alone", ranker="alone:Alone")
+    before = code_version(alone)
+    (stranger.parent / "alone.py").write_text("width = 9\n")
+    assert code_version(alone) != before

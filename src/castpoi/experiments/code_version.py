@@ -1,15 +1,18 @@
-"""The code version of a method: a digest of all castpoi code that its numbers depend on.
+"""The code version of a method: a digest of all code that its numbers depend on.
 
 A result is made by the ranker of a method, its training and the evaluation. From these modules we
-follow the imports inside castpoi, by reading the sources (nothing is imported), and digest what is
-found. Comments and docstrings do not count, nor do modules that cannot change a number.
+follow the imports inside castpoi, and inside the package that a method of somebody else comes from,
+by reading the sources (nothing is imported), and digest what is found. Comments and docstrings do
+not count, nor do modules that cannot change a number. Libraries are left out: the manifest of a run
+has their versions.
 """
 
 import ast
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
-from importlib.util import resolve_name
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Final
 
@@ -31,14 +34,15 @@ def code_version(method: Method) -> str:
     for module in sorted(modules_of(method)):
         path = _file_of(module)
         if path is not None:
-            digest.update(f"{module}\n{_essence(path.read_bytes(), module)[0]}\n".encode())
+            digest.update(f"{module}\n{_read(path, module).essence}\n".encode())
     return digest.hexdigest()
 
 
 def modules_of(method: Method) -> set[str]:
-    """The modules of castpoi that decide the numbers of a method."""
+    """The modules of castpoi, and of the method's own package, that decide its numbers."""
     references = [reference for reference in (method.ranker, method.trainer) if reference]
     found = {reference.partition(":")[0] for reference in references} | _ROOTS
+    packages = {module.partition(".")[0] for module in found}
     # a family of models finds the file of a method by its name (`baselines.sequence_models`)
     own = f"{_PACKAGE}.baselines.{method.name.replace('-', '_')}"
     if _file_of(own) is not None:
@@ -47,51 +51,84 @@ def modules_of(method: Method) -> set[str]:
     while waiting:
         module = waiting.pop()
         path = _file_of(module)
-        if path is None:  # a method from another package: its version is not ours to know
+        if path is None:  # not written in Python, or gone
             continue
-        new = _essence(path.read_bytes(), module)[1] - found - _NUMBERLESS
+        new = set(_inside(packages, _read(path, module).imports))
+        new -= found | _NUMBERLESS
         found |= new
         waiting += new
     return found
 
 
 def _file_of(module: str) -> Path | None:
-    """The source of a module of castpoi; None if there is none."""
+    """The source of a module; None if there is none."""
     package, *inside = module.split(".")
-    if package != _PACKAGE or not inside:
+    home = _SOURCES if package == _PACKAGE else _home_of(package)
+    if home is None or (package == _PACKAGE and not inside):
         return None
-    path = _SOURCES.joinpath(*inside)
+    if home.is_file():  # a package of a single file
+        return None if inside else home
+    path = home.joinpath(*inside)
     candidates = (path.with_suffix(".py"), path / "__init__.py")
     return next((each for each in candidates if each.is_file()), None)
 
 
 @cache
-def _essence(source: bytes, module: str) -> tuple[str, frozenset[str]]:
-    """A module without comments and docstrings, and the modules of castpoi it imports."""
+def _home_of(package: str) -> Path | None:
+    """The folder of an installed package, or its file if it is one alone."""
+    spec = find_spec(package)
+    if spec is None:
+        return None
+    if spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations)))
+    return Path(spec.origin) if spec.has_location and spec.origin else None
+
+
+@dataclass(frozen=True)
+class _Module:
+    """What counts of a source."""
+
+    essence: str
+    """All of it but comments and docstrings."""
+    imports: frozenset[tuple[str, str]]
+    """(module, name in it or empty) of all that it imports, wherever."""
+
+
+def _read(path: Path, module: str) -> _Module:
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    return _parsed(path.read_bytes(), package)
+
+
+@cache
+def _parsed(source: bytes, package: str) -> _Module:
     try:
         tree = ast.parse(source)
     except SyntaxError:  # saved halfway, while somebody edits it
-        return source.decode(errors="replace"), frozenset()
-    imported = frozenset(filter(None, _imports(tree, module)))
+        return _Module(source.decode(errors="replace"), frozenset())
+    imports = frozenset(_imports(tree, package))
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             node.body = [line for line in node.body if not _is_remark(line)]
-    return ast.dump(tree), imported
+    return _Module(ast.dump(tree), imports)
 
 
-def _imports(tree: ast.Module, module: str) -> Iterator[str]:
+def _imports(tree: ast.Module, package: str) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (_known(each.name) for each in node.names)
+            yield from ((each.name, "") for each in node.names)
         elif isinstance(node, ast.ImportFrom):
             name = "." * node.level + (node.module or "")
-            origin = resolve_name(name, module.rpartition(".")[0])
+            origin = resolve_name(name, package)
+            yield from ((origin, each.name) for each in node.names)
+
+
+def _inside(packages: set[str], imports: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Those of the imports that are modules of the given packages."""
+    for origin, name in imports:
+        if origin.partition(".")[0] in packages:
             # `from castpoi.checkins import record` names a module, or something inside one
-            yield from (_known(f"{origin}.{each.name}") or _known(origin) for each in node.names)
-
-
-def _known(module: str) -> str:
-    return module if _file_of(module) is not None else ""
+            candidates = (f"{origin}.{name}", origin) if name else (origin,)
+            yield from [each for each in candidates if _file_of(each) is not None][:1]
 
 
 def _is_remark(line: ast.stmt) -> bool:
