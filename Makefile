@@ -3,7 +3,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do command 
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help install demo test lint audit bench format readme clean
+.PHONY: help install demo test lint audit bench format tables clean
 
 help:            ## Show this help
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -47,8 +47,8 @@ format: .venv/.dev ## Format the code and mend what ruff can mend
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-readme: .venv/.dev ## Write the README's tables anew from results/
-	@$(BIN)/python tools/readme_tables.py
+tables: .venv/.dev ## Write the tables of README and docs anew from results/
+	@$(BIN)/python tools/result_tables.py
 
 bench: .venv/.bench ## Speed and memory, as ratios inside one run
 	@$(BIN)/python -m benchmarks

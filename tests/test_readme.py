@@ -2,15 +2,12 @@
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.readme_tables import with_tables
+from tools.result_tables import PAGES, ROOT, with_tables
 
 from castpoi.reports.evidence import mean_of, read_evidence
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def results_by_method() -> dict[str, list[dict[str, Any]]]:
@@ -23,9 +20,11 @@ def results_by_method() -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def test_the_tables_of_the_readme_are_written_from_the_results() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert with_tables(readme, read_evidence(ROOT / "results")) == readme, "give: make readme"
+def test_the_tables_of_all_pages_are_written_from_the_results() -> None:
+    evidence = read_evidence(ROOT / "results")
+    for page in PAGES:
+        written = with_tables(page, evidence)
+        assert written == (ROOT / page).read_text(encoding="utf-8"), f"{page}: give 'make tables'"
 
 
 def test_the_table_of_the_readme_is_the_mean_of_the_results() -> None:
@@ -62,9 +61,11 @@ def test_the_first_words_of_the_readme_are_true() -> None:
     assert (found[1], found[2]) == (f"{ours:.1f}", f"{theirs:.1f}")
 
 
-def test_a_readme_without_a_place_for_a_table_is_refused() -> None:
-    with pytest.raises(SystemExit, match="has 0 places for the table 'nyc', not one"):
-        with_tables("# castpoi\n", read_evidence(ROOT / "results"))
+def test_a_page_without_a_place_for_its_table_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PAGES, "CHANGELOG.md", PAGES["README.md"])
+    words = "CHANGELOG.md has 0 places for the table 'nyc', not one"
+    with pytest.raises(SystemExit, match=words):
+        with_tables("CHANGELOG.md", read_evidence(ROOT / "results"))
 
 
 def test_the_committed_report_is_made_from_the_committed_results() -> None:

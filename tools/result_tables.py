@@ -1,0 +1,207 @@
+"""Writes the tables of results into README.md and docs/, from the results in this repository.
+
+    python tools/result_tables.py          # or: make tables
+
+A table stands between two marks, `<!-- results: NAME -->` and `<!-- end -->`; what is between them
+is replaced, all else is left as it is. A test checks that the pages are as this would write them.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Final
+
+from castpoi.evaluation.contender import Contender
+from castpoi.evaluation.result import Result
+from castpoi.evaluation.significance import PairedTest, Verdict, judge, paired_test
+from castpoi.experiments.suite_file import read_suite
+from castpoi.outline import ABLATION, Row, TableOutline
+from castpoi.reports.evidence import CityEvidence, Evidence, read_evidence
+from castpoi.reports.paper_values import paper_city, paper_value
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+_FIRST: Final = "nyc"
+_ONE_SEED_CITY: Final = "gowalla-nyc"
+_SEVEN: Final = ("core", "sasrec", "narm", "bert4rec", "caser", "srgnn", "stamp")
+_METRICS: Final = ("HR@1", "HR@5", "HR@10", "NDCG@10", "MRR")
+_HEADLINE: Final = ("HR@10", "MRR")
+"""Metrics that have their deviation and the paper's value beside them."""
+_ELSEWHERE: Final = {
+    "revisit": "revisit",
+    "sasrec": "sasrec",
+    "no-candidate-conditioning": "castpoi without its reader",
+    "castpoi": "castpoi",
+    "castpoi-next": "castpoi-next",
+}
+"""Rows of the table of other cities, and what it calls them."""
+
+
+def first_table(evidence: Evidence) -> str:
+    """All methods on New York, the best by MRR first, with the paper's values."""
+    city = next(each for each in evidence.cities if each.name == _FIRST)
+    rows = [row for row in evidence.rows if row.name in city.contenders and row.role != ABLATION]
+    rows.sort(key=lambda row: -fmean(_values(city, row.name, "MRR")))
+    heads = ["method", "seeds", *_METRICS, "new HR@10", *(f"paper's {each}" for each in _HEADLINE)]
+    lines = [
+        [
+            row.name.replace("-preset=", ", "),
+            str(len(city.of(row.name))) if row.is_learned else "–",
+            *(_cell(_values(city, row.name, each), each in _HEADLINE) for each in _METRICS),
+            _cell(_values(city, row.name, "HR@10", of_new=True)),
+            *(_of_paper(evidence.tables[0], city, row, each) for each in _HEADLINE),
+        ]
+        for row in rows
+    ]
+    return _piped([heads, ["---"] * len(heads), *lines])
+
+
+def other_table(evidence: Evidence) -> str:
+    """A few methods on the other cities: MRR, HR@10 and that of new places; seeds in brackets."""
+    cities = [each for each in evidence.splits if each.name != _FIRST]
+    names = [name for name in _ELSEWHERE if any(name in city.contenders for city in cities)]
+    heads = ["city", *(_ELSEWHERE[name] for name in names)]
+    lines = []
+    for city in cities:
+        means = {
+            name: fmean(_values(city, name, "MRR")) for name in names if name in city.contenders
+        }
+        best = max(means, key=lambda name: means[name])
+        lines.append([city.name, *(_triple(city, name, is_best=name == best) for name in names)])
+    return _piped([heads, ["---"] * len(heads), *lines])
+
+
+def baselines_table(evidence: Evidence) -> str:
+    """The paper's seven on New York, preset `paper`, each seed and the paper's values."""
+    city = next(each for each in evidence.cities if each.name == _FIRST)
+    heads = ["method", "seeds", "ours", "by seed", "paper", "difference"]
+    lines = []
+    for name in (each for each in _SEVEN if each in city.contenders):
+        row = next(row for row in evidence.rows if row.name == name)
+        by_metric = [_values(city, name, metric) for metric in _HEADLINE]
+        told = [_of_paper(evidence.tables[0], city, row, metric) for metric in _HEADLINE]
+        means = [fmean(values) for values in by_metric]
+        gaps = [mean - float(theirs) for mean, theirs in zip(means, told, strict=True)]
+        lines.append(
+            [
+                f"`{name}`",
+                ", ".join(str(finding.seed) for finding in city.of(name)),
+                " / ".join(f"{mean:.2f}" for mean in means),
+                ", ".join(f"{hits:.2f} / {mrr:.2f}" for hits, mrr in zip(*by_metric, strict=True)),
+                " / ".join(told),
+                " / ".join(f"{round(gap, 1) + 0.0:+.1f}" for gap in gaps),
+            ]
+        )
+    return _piped([heads, ["---"] * len(heads), *lines])
+
+
+def differences_table(evidence: Evidence) -> str:
+    """The fast preset less the same with one of its differences undone, on one city."""
+    city = next(each for each in evidence.cities if each.name == _ONE_SEED_CITY)
+    (suite,) = read_suite("differences").tables
+    labels = {row.name: row.label for row in suite.rows}
+    results = {finding.folder.name.rpartition("-")[0]: finding.result for finding in city.findings}
+    heads = ["undone", "MRR", "worth in MRR (95 % interval)", "HR@10", "worth in HR@10"]
+    lines = []
+    for family in (each for each in suite.families if each.row in results):
+        left = [name for name in family.against if name in results]
+        verdicts = _verdicts(results, family.row, left)
+        for name, (mrr, hits) in zip(left, verdicts, strict=True):
+            low, high = 100 * mrr.test.bootstrap.low, 100 * mrr.test.bootstrap.high
+            lines.append(
+                [
+                    labels[name],
+                    f"{100 * mrr.test.against_mean:.2f}",
+                    f"{_worth(mrr)} ({low:+.1f} to {high:+.1f})",
+                    f"{100 * hits.test.against_mean:.2f}",
+                    _worth(hits),
+                ]
+            )
+    return _piped([heads, ["---"] * len(heads), *lines])
+
+
+def _verdicts(
+    results: Mapping[str, Result], row: str, others: list[str]
+) -> list[tuple[Verdict, Verdict]]:
+    """A row against others: (MRR, HR@10), those of a metric corrected together."""
+    ours = Contender(row, (results[row],))
+
+    def test(name: str, metric: str) -> PairedTest:
+        return paired_test(ours, Contender(name, (results[name],)), metric, seed=42)
+
+    by_metric = [
+        judge([test(name, metric) for name in others], family=metric) for metric in ("MRR", "HR@10")
+    ]
+    return list(zip(*by_metric, strict=True))
+
+
+def _worth(verdict: Verdict) -> str:
+    """A difference in points, with stars, and a dagger where the two tests disagree."""
+    gain = 100 * (verdict.test.mean - verdict.test.against_mean)
+    return f"{gain:+.2f}{verdict.stars}".replace("*", r"\*") + "†" * verdict.tests_disagree
+
+
+PAGES: Final[dict[str, Mapping[str, Callable[[Evidence], str]]]] = {
+    "README.md": {"nyc": first_table, "other cities": other_table},
+    "docs/baselines.md": {"baselines": baselines_table},
+    "docs/decisions/0007-the-fast-preset.md": {"differences": differences_table},
+}
+"""The tables of each page."""
+
+
+def with_tables(page: str, evidence: Evidence) -> str:
+    """The text of a page with its tables written anew."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for name, table in PAGES[page].items():
+        marks = rf"(?<=<!-- results: {name} -->\n).*?(?=<!-- end -->)"
+        places = list(re.finditer(marks, text, re.DOTALL))
+        if len(places) != 1:
+            raise SystemExit(f"{page} has {len(places)} places for the table '{name}', not one")
+        text = text[: places[0].start()] + table(evidence) + text[places[0].end() :]
+    return text
+
+
+def _triple(city: CityEvidence, name: str, *, is_best: bool) -> str:
+    if name not in city.contenders:
+        return "–"
+    mrr, hits = (_cell(_values(city, name, metric)) for metric in ("MRR", "HR@10"))
+    new = fmean(_values(city, name, "HR@10", of_new=True))
+    words = f"{mrr} / {hits} / {new:.1f}"
+    words = f"**{words}**" if is_best else words
+    findings = city.of(name)
+    return f"{words} ({len(findings)})" if findings[0].row.is_learned else words
+
+
+def _of_paper(main: TableOutline, city: CityEvidence, row: Row, metric: str) -> str:
+    told = paper_value(main, paper_city(city.name, city.targets), row.name, metric)
+    return "–" if told is None else f"{told.mean:.2f}"
+
+
+def _values(city: CityEvidence, row: str, metric: str, *, of_new: bool = False) -> list[float]:
+    """A metric in percent, one value a seed."""
+    return [100 * _metric(finding.result, metric, of_new=of_new) for finding in city.of(row)]
+
+
+def _metric(result: Result, metric: str, *, of_new: bool) -> float:
+    metrics = result.strata["new"] if of_new else result.metrics
+    return metrics[metric] or 0.0
+
+
+def _cell(values: list[float], has_deviation: bool = False) -> str:
+    mean = f"{fmean(values):.2f}"
+    return f"{mean} ± {stdev(values):.2f}" if has_deviation and len(values) > 1 else mean
+
+
+def _piped(lines: list[list[str]]) -> str:
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def main() -> None:
+    """Write all pages anew."""
+    evidence = read_evidence(ROOT / "results")
+    for page in PAGES:
+        (ROOT / page).write_text(with_tables(page, evidence), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
