@@ -2,12 +2,14 @@
 
 import re
 import struct
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from castpoi.evaluation.calibration import Calibration, ReliabilityBin
+from castpoi.reports.ablation_bars import ablation_bars
 from castpoi.reports.evidence import Evidence, read_evidence
 from castpoi.reports.picture import Picture
 from castpoi.reports.pictures import draw_all
@@ -71,6 +73,24 @@ def test_figures_of_one_page_share_no_id_and_follow_its_colours(
 def test_what_the_evidence_does_not_allow_is_not_drawn(tmp_path: Path) -> None:
     result_of([1.0, 30.0], method="revisit", has_top=False).save(tmp_path / "t" / "a")
     assert list(drawn_from(read_evidence(tmp_path / "t"))) == ["strata"]
+
+
+def test_a_long_name_of_a_variant_leaves_room_for_its_bars(tmp_path: Path) -> None:
+    evidence = read_evidence(write_suite(tmp_path / "s"))
+    outline = next(table for table in evidence.tables if table.name == "ablation")
+    long = "w/o candidate conditioning, positions = absolute, objective = full"
+    rows = tuple(
+        replace(row, label=long) if row.role == "ablation" else row for row in outline.rows
+    )
+    picture = ablation_bars(replace(outline, rows=rows), evidence.cities[0])
+    assert picture is not None
+    bars, _ = picture.figure.axes
+    (label,) = bars.get_yticklabels()
+    assert label.get_text().splitlines() == [
+        "w/o candidate",
+        "conditioning, positions =",
+        "absolute, objective = full",
+    ]
 
 
 def test_seeds_that_learned_different_things_are_not_smoothed_over(tmp_path: Path) -> None:

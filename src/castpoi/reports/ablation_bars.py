@@ -2,15 +2,19 @@
 
 import math
 from statistics import stdev
+from textwrap import fill
 from typing import Final
 
+from matplotlib.axes import Axes
+
 from castpoi.outline import OURS as OUR_ROLE
-from castpoi.outline import TableOutline
+from castpoi.outline import Row, TableOutline
 from castpoi.reports.evidence import CityEvidence, mean_of
 from castpoi.reports.outline import without_name
 from castpoi.reports.picture import INK, LINE, OURS, RIVAL, SOFT, Picture, look, new_figure, only
 
 _METRICS: Final = ("HR@10", "MRR")
+_LINE_LETTERS: Final = 26  # of a label; longer ones would leave no room for the bars
 
 
 def ablation_bars(outline: TableOutline, city: CityEvidence) -> Picture | None:
@@ -21,33 +25,14 @@ def ablation_bars(outline: TableOutline, city: CityEvidence) -> Picture | None:
     if full is None or full.name not in city.contenders or not variants:
         return None
     labels = [without_name(row.label, full.label) for row in variants]
-    at = [float(number) for number in range(len(variants))][::-1]
+    wrapped = [fill(label, _LINE_LETTERS) for label in labels]
+    lines = sum(label.count("\n") + 1 for label in wrapped)
     with look():
-        figure, panels = new_figure(0.75 + 0.26 * len(variants), panels=2, share_y=True)
+        figure, panels = new_figure(0.75 + 0.26 * lines, panels=2, share_y=True)
         for axes, metric in zip(panels, _METRICS, strict=True):
-            base = mean_of(city.contenders[full.name], metric)
-            band = _deviation(city, full.name, metric)
-            changes = [
-                100 * (mean_of(city.contenders[row.name], metric) - base) for row in variants
-            ]
-            spreads = [_deviation(city, row.name, metric) for row in variants]
-            if band is not None:
-                axes.axvspan(-band, band, color=LINE, linewidth=0)
-            axes.barh(
-                at,
-                changes,
-                height=0.62,
-                color=[OURS if change < 0 else RIVAL for change in changes],
-                xerr=[math.nan if each is None else each for each in spreads],
-                error_kw={"ecolor": INK, "elinewidth": 0.8, "capsize": 1.8},
-            )
-            axes.axvline(0, color=SOFT, linewidth=0.8)
-            axes.set_title(f"{metric} ({100 * base:.1f} full)")
-            axes.set_xlabel("change, points")
-            axes.margins(x=0.08)
-        panels[0].set_yticks(at, labels)
-        panels[0].tick_params(axis="y", length=0)
-        panels[1].tick_params(axis="y", length=0)
+            _draw(axes, city, full, variants, metric)
+            axes.tick_params(axis="y", length=0)
+        panels[0].set_yticks(_heights(variants), wrapped)
         only("x", panels)
     losses = {
         label: _change(city, full.name, row.name)
@@ -63,6 +48,33 @@ def ablation_bars(outline: TableOutline, city: CityEvidence) -> Picture | None:
         ),
         figure=figure,
     )
+
+
+def _draw(axes: Axes, city: CityEvidence, full: Row, variants: list[Row], metric: str) -> None:
+    """One bar a variant: how far it is from the full model, in points."""
+    base = mean_of(city.contenders[full.name], metric)
+    changes = [100 * (mean_of(city.contenders[row.name], metric) - base) for row in variants]
+    spreads = [_deviation(city, row.name, metric) for row in variants]
+    band = _deviation(city, full.name, metric)
+    if band is not None:
+        axes.axvspan(-band, band, color=LINE, linewidth=0)
+    axes.barh(
+        _heights(variants),
+        changes,
+        height=0.62,
+        color=[OURS if change < 0 else RIVAL for change in changes],
+        xerr=[math.nan if each is None else each for each in spreads],
+        error_kw={"ecolor": INK, "elinewidth": 0.8, "capsize": 1.8},
+    )
+    axes.axvline(0, color=SOFT, linewidth=0.8)
+    axes.set_title(f"{metric} ({100 * base:.1f} full)")
+    axes.set_xlabel("change, points")
+    axes.margins(x=0.08)
+
+
+def _heights(variants: list[Row]) -> list[float]:
+    """Where each bar stands: the first on top."""
+    return [float(number) for number in range(len(variants))][::-1]
 
 
 def _finding(label: str, change: float) -> str:
