@@ -131,6 +131,31 @@ def test_processes_learn_from_their_shares_what_one_learns_from_the_batch(town: 
             torch.testing.assert_close(slopes(team)[name], slope, rtol=1e-3, atol=1e-6)
 
 
+@pytest.mark.parametrize("parts", OUR_PARTS.values(), ids=OUR_PARTS.keys())
+def test_a_batch_in_parts_that_fit_the_memory_teaches_what_it_teaches_at_once(
+    town: City, parts: dict[str, Any]
+) -> None:
+    """Where the reader reads every place; draws depend on how a batch is cut."""
+    config = tiny_model_config(window=10, **parts)
+    others = town.places.height - 1
+    sizes = {"windows_a_step": 7, "hard_candidates": others, "drawn_candidates": 1}
+    at_once, in_parts = (fast_objective(town, config, **sizes) for _ in range(2))
+    in_parts.targets_at_once = 4
+    batch = at_once.batches(0)[0]
+    assert at_once.targets(batch) % 4  # the last part is a smaller one
+    expected, found = (tiny_model(town, config, noise=0.3) for _ in range(2))
+    losses = [
+        objective.loss(model, batch)
+        for objective, model in ((at_once, expected), (in_parts, found))
+    ]
+    for loss in losses:
+        loss.backward()
+    assert losses[1].item() == pytest.approx(losses[0].item(), rel=1e-5)
+    for name, slope in slopes(expected).items():
+        if not name.startswith("forecast."):
+            torch.testing.assert_close(slopes(found)[name], slope, rtol=1e-3, atol=1e-6)
+
+
 def test_a_target_that_its_history_does_not_know_weighs_more(town: City) -> None:
     config = tiny_model_config(candidate_conditioning=False)
     model = tiny_model(town, config).eval()

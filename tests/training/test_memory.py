@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from castpoi.model.config import ModelConfig
 from castpoi.training.memory import (
     MOST_CANDIDATES,
+    MOST_TARGETS,
     bytes_of_reading,
     candidates_at_once,
     free_bytes,
     give_back,
+    targets_at_once,
 )
 
 MACHINE = "MemTotal:  8000000 kB\nMemFree:  10 kB\nMemAvailable:    3000000 kB\n"
@@ -57,6 +59,18 @@ def test_what_is_read_at_once_fits_or_is_one(free: int, histories: int) -> None:
     count = candidates_at_once(config, histories=histories, free=free)
     assert count.bit_count() == 1
     assert count == 1 or count * histories * bytes_of_reading(config) <= free / 4
+
+
+def test_an_ordinary_machine_scores_all_targets_of_a_step_of_an_ordinary_city() -> None:
+    assert targets_at_once(places=10_000, free=4 * 2**30) >= 1024
+
+
+@given(st.integers(1, 2**40), st.integers(1, 10**8))
+def test_what_is_scored_at_once_fits_or_is_one(free: int, places: int) -> None:
+    count = targets_at_once(places=places, free=free)
+    assert count.bit_count() == 1
+    assert count <= MOST_TARGETS
+    assert count == 1 or count * places * 4 * 12 <= free / 4
 
 
 @pytest.mark.skipif(

@@ -1,6 +1,7 @@
 """From a city to a trained CaST-POI: configs, objective, ranker."""
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
@@ -16,14 +17,20 @@ from castpoi.training.course import Course, follow
 from castpoi.training.fast_objective import FastConfig, FastObjective
 from castpoi.training.full_objective import FullObjective
 from castpoi.training.fused_loss import LossConstants
-from castpoi.training.memory import candidates_at_once, free_bytes
+from castpoi.training.memory import (
+    MOST_CANDIDATES,
+    MOST_TARGETS,
+    candidates_at_once,
+    free_bytes,
+    targets_at_once,
+)
 from castpoi.training.objective import Objective
 from castpoi.training.selection import ShortlistRanker
 from castpoi.training.settings import configs_of
 from castpoi.training.trainer import Log, TrainingOptions
 from castpoi.training.windows import train_histories
 
-_AT_ONCE: Final = "candidates_at_once"
+_CANDIDATES, _TARGETS = "candidates_at_once", "targets_at_once"
 
 
 def train_castpoi(
@@ -46,11 +53,9 @@ def train_castpoi(
         shape=model_config.to_dict(),
         plan=config,
         new_model=lambda: untrained_model(city, model_config, seed=seed),
-        objective=lambda frame: objective_of(
-            city, model_config, config, seed=seed, candidates_at_once=frame[_AT_ONCE]
-        ),
+        objective=lambda frame: objective_of(city, model_config, config, seed=seed, frame=frame),
         ranker=lambda model: ranker(model, builder),
-        frame=lambda: _frame(model_config, config),
+        frame=lambda: _frame(city, model_config, config),
     )
     model, training = follow(
         course, city, part=part, seed=seed, log=log, progress=progress, options=options
@@ -93,10 +98,13 @@ def _check(model: ModelConfig, config: TrainingConfig) -> None:
         )
 
 
-def _frame(model: ModelConfig, config: TrainingConfig) -> dict[str, int]:
-    """How many candidates fit this machine's memory."""
-    at_once = candidates_at_once(model, histories=config.batch, free=free_bytes())
-    return {_AT_ONCE: at_once}
+def _frame(city: City, model: ModelConfig, config: TrainingConfig) -> dict[str, int]:
+    """How many candidates and targets fit this machine's memory."""
+    free = free_bytes()
+    return {
+        _CANDIDATES: candidates_at_once(model, histories=config.batch, free=free),
+        _TARGETS: targets_at_once(places=city.places.height, free=free),
+    }
 
 
 def objective_of(
@@ -105,12 +113,13 @@ def objective_of(
     config: TrainingConfig,
     *,
     seed: int,
-    candidates_at_once: int = 32,
+    frame: Mapping[str, int] | None = None,
 ) -> Objective[Any]:
-    """The objective that a config asks for."""
+    """The objective that a config asks for, within the frame that the machine sets."""
+    frame = {_CANDIDATES: MOST_CANDIDATES, _TARGETS: MOST_TARGETS, **(frame or {})}
     if config.objective == "full":
         return FullObjective(
-            city, model=model, config=config, seed=seed, candidates_at_once=candidates_at_once
+            city, model=model, config=config, seed=seed, candidates_at_once=frame[_CANDIDATES]
         )
     rivals = max(1, city.places.height - 1)
     return FastObjective(
@@ -129,4 +138,5 @@ def objective_of(
             hard_negatives=min(config.hard_negatives, rivals),
         ),
         seed=seed,
+        targets_at_once=frame[_TARGETS],
     )

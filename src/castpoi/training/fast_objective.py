@@ -34,6 +34,7 @@ from castpoi.training.fused_loss import (
     fused_loss,
     quick_scores,
 )
+from castpoi.training.memory import MOST_TARGETS
 from castpoi.training.windows import (
     KnownPlaces,
     TrainWindow,
@@ -81,9 +82,11 @@ class FastObjective:
         config: FastConfig,
         constants: LossConstants,
         seed: int,
+        targets_at_once: int = MOST_TARGETS,
     ) -> None:
         self.model = model
         self.config = config
+        self.targets_at_once = targets_at_once
         self.constants = constants
         self.seed = seed
         self.places = city.places.height
@@ -119,13 +122,33 @@ class FastObjective:
         return FastBatch(batch.windows[rank::ranks], (*batch.seed[:2], batch.seed[2] + rank))
 
     def loss(self, model: nn.Module, batch: FastBatch) -> Tensor:
-        """Mean loss over the targets of a batch."""
+        """Mean loss over the targets of a batch, as many at once as the memory holds."""
         assert isinstance(model, CastPoi)
         device = model.popularity.device
         layout = self._layout([self.windows[each] for each in batch.windows]).to(device)
         table = model.table()
         states = model.states(layout.windows, table)  # [B, T, D]
         state = states[layout.learns]  # [R, D]
+        rng = np.random.default_rng(batch.seed)
+        parts = [
+            self._share_of_loss(model, table, states, state[rows], layout.of(rows), len(state), rng)
+            for start in range(0, len(state), self.targets_at_once)
+            for rows in [slice(start, start + self.targets_at_once)]
+        ]
+        return torch.stack(parts).sum()
+
+    def _share_of_loss(
+        self,
+        model: CastPoi,
+        table: PlaceTable,
+        states: Tensor,
+        state: Tensor,
+        layout: "_Layout",
+        total: int,
+        rng: np.random.Generator,
+    ) -> Tensor:
+        """What some targets, of `total` in the batch, add to its mean loss. states: [B, T, D]"""
+        device = state.device
         place, popularity = table.vectors[1:], table.popularity[1:]
         known, revisits = self._known(layout.visit, device)
         gain = (
@@ -141,7 +164,7 @@ class FastObjective:
         lesson = Lesson(
             scores=quick_scores(state, place, popularity, known, gain, cell, by_cell, crowd),
             target=target,
-            weight=torch.where(is_new, self.config.explore_weight, 1.0) / len(target),
+            weight=torch.where(is_new, self.config.explore_weight, 1.0) / total,
             known=known,
             cell=cell,
             constants=self.constants,
@@ -149,17 +172,19 @@ class FastObjective:
         if model.refinement is None:
             return fused_loss(state, place, popularity, gain, None, lesson, by_cell, crowd)
         lesson, refinement, forecasting = self._read_some(
-            model, table, states, layout, anchors, lesson, np.random.default_rng(batch.seed)
+            model, table, states, state.detach(), layout, anchors, lesson, rng
         )
         loss = fused_loss(state, place, popularity, gain, refinement, lesson, by_cell, crowd)
         # the forecast learns on the side: the loss that is told is the model's
-        return loss + _FORECASTING * (forecasting - forecasting.detach())
+        aside = _FORECASTING * (forecasting - forecasting.detach())
+        return loss + aside * (len(state) / total)
 
     def _read_some(
         self,
         model: CastPoi,
         table: PlaceTable,
         states: Tensor,
+        state: Tensor,
         layout: "_Layout",
         anchors: Tensor,
         lesson: Lesson,
@@ -173,7 +198,7 @@ class FastObjective:
         scores = lesson.scores  # [R, V]
         is_known = torch.zeros_like(scores)
         is_known.view(-1)[lesson.known] = 1.0
-        guess = partial(model.foretell, table, states[layout.learns].detach(), anchors, is_known)
+        guess = partial(model.foretell, table, state, anchors, is_known)
         with torch.no_grad():
             scores.add_(guess())
         nearest = model.distances.nearest(self._last_rows(layout.visit).to(scores.device))
@@ -293,6 +318,17 @@ class _Layout:
     """Row of the place visited in it. [R, L]"""
     read_age_us: Tensor
     """Microseconds from that visit to the last one. [R, L]"""
+
+    def of(self, rows: slice) -> "_Layout":
+        """The same windows for some of the targets."""
+        return replace(
+            self,
+            visit=self.visit[rows],
+            read=self.read[rows],
+            is_read=self.is_read[rows],
+            read_row=self.read_row[rows],
+            read_age_us=self.read_age_us[rows],
+        )
 
     def to(self, device: torch.device) -> "_Layout":
         """The same on another device."""

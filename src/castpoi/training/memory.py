@@ -1,8 +1,8 @@
-"""Memory: what is free, how much the reader may read at once within it, and giving it back.
+"""Memory: what is free, how much may be computed at once within it, and giving it back.
 
-The number of candidates is rounded down to a power of two and has a ceiling that ordinary machines
-reach, so that two of them cut the same candidates into the same parts and their runs agree to the
-last bit.
+Numbers of candidates and targets are rounded down to a power of two and have a ceiling that
+ordinary machines reach, so that two of them cut a step into the same parts and their runs agree to
+the last bit.
 """
 
 import ctypes
@@ -15,9 +15,13 @@ from castpoi.model.config import ModelConfig
 MOST_CANDIDATES: Final = 32
 """Larger parts were not quicker on a CPU: what is written should be read again from its cache."""
 
+MOST_TARGETS: Final = 4096
+"""More than any step of the fast objective has, unless it is told to be large."""
+
 _UNKNOWN_FREE_BYTES: Final = 2 * 2**30  # where the system does not say
 _SHARE: Final = 0.25  # of what is free; the rest is for gradients, the optimizer and others
 _FLOAT_BYTES: Final = 4
+_MATRICES: Final = 12  # of targets x places that a step of the fast objective holds, about
 
 
 def free_bytes(meminfo: Path = Path("/proc/meminfo"), cgroup: Path = Path("/sys/fs/cgroup")) -> int:
@@ -32,7 +36,13 @@ def free_bytes(meminfo: Path = Path("/proc/meminfo"), cgroup: Path = Path("/sys/
 def candidates_at_once(config: ModelConfig, *, histories: int, free: int) -> int:
     """How many candidates may be read for so many histories, a power of two and at least 1."""
     fitting = int(free * _SHARE) // (histories * bytes_of_reading(config))
-    return 1 << (max(1, min(fitting, MOST_CANDIDATES)).bit_length() - 1)
+    return _power_of_two(fitting, most=MOST_CANDIDATES)
+
+
+def targets_at_once(*, places: int, free: int) -> int:
+    """How many targets the fast objective may score at once, a power of two and at least 1."""
+    fitting = int(free * _SHARE) // (places * _FLOAT_BYTES * _MATRICES)
+    return _power_of_two(fitting, most=MOST_TARGETS)
 
 
 def bytes_of_reading(config: ModelConfig) -> int:
@@ -52,6 +62,11 @@ def give_back() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     if trim is not None:
         trim(0)
+
+
+def _power_of_two(fitting: int, *, most: int) -> int:
+    """The largest that is no more than what fits, nor than the most."""
+    return 1 << (max(1, min(fitting, most)).bit_length() - 1)
 
 
 def _of_machine(meminfo: Path) -> int | None:
