@@ -16,6 +16,7 @@ from castpoi.evaluation.contender import Contender
 from castpoi.evaluation.result import Result
 from castpoi.evaluation.significance import PairedTest, Verdict, judge, paired_test
 from castpoi.experiments.suite_file import read_suite
+from castpoi.methods import METHODS
 from castpoi.outline import ABLATION, Row, TableOutline
 from castpoi.reports.evidence import CityEvidence, Evidence, read_evidence
 from castpoi.reports.paper_values import paper_city, paper_value
@@ -41,6 +42,7 @@ def first_table(evidence: Evidence) -> str:
     """All methods on New York, the best by MRR first, with the paper's values."""
     city = next(each for each in evidence.cities if each.name == _FIRST)
     rows = [row for row in evidence.rows if row.name in city.contenders and row.role != ABLATION]
+    rows = [row for row in rows if row.method in METHODS.names]  # the oracle's are no methods
     rows.sort(key=lambda row: -fmean(_values(city, row.name, "MRR")))
     heads = ["method", "seeds", *_METRICS, "new HR@10", *(f"paper's {each}" for each in _HEADLINE)]
     lines = [
