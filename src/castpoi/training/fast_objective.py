@@ -130,25 +130,22 @@ class FastObjective:
         states = model.states(layout.windows, table)  # [B, T, D]
         state = states[layout.learns]  # [R, D]
         rng = np.random.default_rng(batch.seed)
+        starts = range(0, len(state), self.targets_at_once)
         parts = [
-            self._share_of_loss(model, table, states, state[rows], layout.of(rows), len(state), rng)
-            for start in range(0, len(state), self.targets_at_once)
-            for rows in [slice(start, start + self.targets_at_once)]
+            _Part(states=states, state=state[rows], layout=layout.of(rows))
+            for rows in (slice(start, start + self.targets_at_once) for start in starts)
         ]
-        return torch.stack(parts).sum()
+        shares = [
+            self._loss_of(model, table, part, rng) * (len(part.state) / len(state))
+            for part in parts
+        ]
+        return torch.stack(shares).sum()
 
-    def _share_of_loss(
-        self,
-        model: CastPoi,
-        table: PlaceTable,
-        states: Tensor,
-        state: Tensor,
-        layout: "_Layout",
-        total: int,
-        rng: np.random.Generator,
+    def _loss_of(
+        self, model: CastPoi, table: PlaceTable, part: "_Part", rng: np.random.Generator
     ) -> Tensor:
-        """What some targets, of `total` in the batch, add to its mean loss. states: [B, T, D]"""
-        device = state.device
+        """Mean loss over the targets of a part."""
+        state, layout, device = part.state, part.layout, part.state.device
         place, popularity = table.vectors[1:], table.popularity[1:]
         known, revisits = self._known(layout.visit, device)
         gain = (
@@ -164,28 +161,23 @@ class FastObjective:
         lesson = Lesson(
             scores=quick_scores(state, place, popularity, known, gain, cell, by_cell, crowd),
             target=target,
-            weight=torch.where(is_new, self.config.explore_weight, 1.0) / total,
+            weight=torch.where(is_new, self.config.explore_weight, 1.0) / len(target),
             known=known,
             cell=cell,
             constants=self.constants,
         )
         if model.refinement is None:
             return fused_loss(state, place, popularity, gain, None, lesson, by_cell, crowd)
-        lesson, refinement, forecasting = self._read_some(
-            model, table, states, state.detach(), layout, anchors, lesson, rng
-        )
+        lesson, refinement, forecasting = self._read_some(model, table, part, anchors, lesson, rng)
         loss = fused_loss(state, place, popularity, gain, refinement, lesson, by_cell, crowd)
         # the forecast learns on the side: the loss that is told is the model's
-        aside = _FORECASTING * (forecasting - forecasting.detach())
-        return loss + aside * (len(state) / total)
+        return loss + _FORECASTING * (forecasting - forecasting.detach())
 
     def _read_some(
         self,
         model: CastPoi,
         table: PlaceTable,
-        states: Tensor,
-        state: Tensor,
-        layout: "_Layout",
+        part: "_Part",
         anchors: Tensor,
         lesson: Lesson,
         rng: np.random.Generator,
@@ -198,12 +190,12 @@ class FastObjective:
         scores = lesson.scores  # [R, V]
         is_known = torch.zeros_like(scores)
         is_known.view(-1)[lesson.known] = 1.0
-        guess = partial(model.foretell, table, state, anchors, is_known)
+        guess = partial(model.foretell, table, part.state.detach(), anchors, is_known)
         with torch.no_grad():
             scores.add_(guess())
-        nearest = model.distances.nearest(self._last_rows(layout.visit).to(scores.device))
+        nearest = model.distances.nearest(self._last_rows(part.layout.visit).to(scores.device))
         reading = self._choose(scores, lesson.target, nearest, rng)
-        said = self._read(model, table, states, layout, reading.candidates)  # [R, C]
+        said = self._read(model, table, part, reading.candidates)  # [R, C]
         foretold = guess(reading.candidates)
         wrong = (said.detach() - foretold).var(dim=1, correction=0).mean()
         return replace(lesson, reading=reading), said - foretold.detach(), wrong
@@ -283,19 +275,17 @@ class FastObjective:
         candidates = torch.cat([asked, hardest.indices, drawn], dim=1)  # [R, C]
         return Reading(candidates=candidates, weight=weight)
 
-    def _read(
-        self, model: CastPoi, table: PlaceTable, states: Tensor, layout: "_Layout", places: Tensor
-    ) -> Tensor:
+    def _read(self, model: CastPoi, table: PlaceTable, part: "_Part", places: Tensor) -> Tensor:
         """What the reader says of places of every target. [R, C] -> [R, C]
 
         Every target is read from the visits before it, the last `window` of them.
         """
         assert model.refinement is not None
-        rows = places + 1
+        rows, layout = places + 1, part.layout
         buckets = model.distances(layout.read_row, rows)  # [R, C, L]
         term, _ = model.refinement.read(
             table.of(rows),
-            model.refinement.reader.remember_prefixes(states, layout.read),
+            model.refinement.reader.remember_prefixes(part.states, layout.read),
             model.refinement.bias(layout.read_age_us, layout.is_read, buckets),
         )
         return term
@@ -341,6 +331,18 @@ class _Layout:
             read_row=self.read_row.to(device),
             read_age_us=self.read_age_us.to(device),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    """Targets of a batch that are scored at once."""
+
+    states: Tensor
+    """The state after every visit of the batch's windows. [B, T, D]"""
+    state: Tensor
+    """The state before each target. [R, D]"""
+    layout: _Layout
+    """Of these targets."""
 
 
 def _by_distance(
