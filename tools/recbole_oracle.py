@@ -42,7 +42,9 @@ def main() -> None:
     training.add_argument(
         "--time-epochs", type=float, metavar="SHARE", help="only time this part of an epoch; 1: all"
     )
-    training.add_argument("--compile", action="store_true", help="with torch.compile: faster")
+    training.add_argument(
+        "--hurry", action="store_true", help="the same steps in parts, without a search for NaN"
+    )
     options = parser.parse_args()
     sys.argv = sys.argv[:1]  # RecBole's Config reads it
     if options.verb == "fixtures":

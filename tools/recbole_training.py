@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from recbole.data.interaction import Interaction
 from recbole.data.transform import construct_transform
-from recbole_models import Vocabulary, batch_of, official
+from recbole_models import LENGTHS, ROWS, Vocabulary, batch_of, official
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -32,6 +32,15 @@ from castpoi.evaluation.ranking import rank_targets
 HISTORY: Final = 50
 BATCH, RATE, PATIENCE = 2048, 1e-3, 10
 """RecBole's defaults: prefixes a step, Adam's rate, epochs without a better validation value."""
+
+PART: Final = 64
+"""Prefixes that are learned from at once where a step is taken in parts that a cache holds."""
+
+UNDIVIDED: Final = "BERT4Rec"
+"""Its loss is a mean over masks, not over prefixes: parts of a step would weigh otherwise."""
+
+BLIND_TO_PADDING: Final = "SASRec"
+"""Its windows may end where the longest history of a part does."""
 
 
 class OracleRanker:
@@ -109,7 +118,9 @@ class Training:
     """RecBole's training loop in its bare form: Adam, shuffled prefixes, its own transform."""
 
     def __init__(self, name: str, city: City, *, seed: int, most: int | None) -> None:
+        self.name = name
         self.seed = seed
+        self.part = BATCH
         self._begin(epoch=0)
         self.vocabulary = Vocabulary(city.places.height, city.users.height, HISTORY)
         self.model, config = official(name, self.vocabulary, {})
@@ -117,9 +128,17 @@ class Training:
         self.prefixes = prefixes_of(city.trajectories, most)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=RATE)
 
-    def compile(self) -> None:
-        """The same function, its many small operations fused: a quarter less time."""
-        self.model.calculate_loss = torch.compile(self.model.calculate_loss)
+    def hurry(self) -> None:
+        """The same steps in a third of the time, on one core.
+
+        Each is taken in parts that a cache holds, whose gradients add up to its own; and no
+        gradient is looked through for NaN, which RecBole asks of torch when it is imported
+        (sine.py) and does with every model.
+        """
+        torch.autograd.set_detect_anomaly(False)
+        torch.set_flush_denormal(True)
+        if self.name != UNDIVIDED:
+            self.part = PART
 
     def learn(self, epoch: int, share: float = 1.0) -> list[float]:
         """One epoch, or a part of one; the loss of every step."""
@@ -134,20 +153,30 @@ class Training:
         torch.manual_seed(self.seed + 1000 * epoch)
 
     def _step(self, chosen: Tensor) -> float:
-        batch = self.transform(self.vocabulary, self.prefixes[chosen])
         self.optimizer.zero_grad()
-        loss = self.model.calculate_loss(batch)
-        loss.backward()
+        if self.part < BATCH:  # histories of a length stand together
+            chosen = chosen[self.prefixes[LENGTHS][chosen].argsort()]
+        summed = 0.0
+        for some in chosen.split(self.part):
+            loss = self.model.calculate_loss(self._batch(some)) * (len(some) / len(chosen))
+            loss.backward()
+            summed += float(loss.detach())
         self.optimizer.step()
-        return float(loss.detach())
+        return summed
+
+    def _batch(self, chosen: Tensor) -> Interaction:
+        batch = self.transform(self.vocabulary, self.prefixes[chosen])
+        if self.name == BLIND_TO_PADDING and self.part < BATCH:
+            batch[ROWS] = batch[ROWS][:, : int(batch[LENGTHS].max())]
+        return batch
 
 
 def time_epoch(options: argparse.Namespace) -> dict[str, Any]:
     """Seconds an epoch, measured on a whole one or on a part of it, and peak memory."""
     city = City.load(options.city)
     training = Training(options.model, city, seed=options.seed, most=options.prefixes)
-    if options.compile:
-        training.compile()
+    if options.hurry:
+        training.hurry()
     training.learn(0, share=0.0)  # one step, to warm up
     began = time.perf_counter()
     steps = len(training.learn(1, share=options.time_epochs))
@@ -213,8 +242,8 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     training = Training(name, city, seed=options.seed, most=options.prefixes)
     progress = Progress(options.out.with_suffix(".progress"), training)
     progress.resume()
-    if options.compile:
-        training.compile()
+    if options.hurry:
+        training.hurry()
     ranker = OracleRanker(training.model, training.vocabulary, first_visits(city.trajectories))
     while progress.epoch < min(options.epochs, progress.best_epoch + PATIENCE):
         loss = float(np.mean(training.learn(progress.epoch + 1)))
