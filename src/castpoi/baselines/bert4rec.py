@@ -32,6 +32,7 @@ from castpoi.baselines.transformer import (
     TransformerConfig,
     init_normal,
 )
+from castpoi.dropout import Dropout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,32 +71,12 @@ class MaskedBlock(PostNormBlock):
         slots = is_masked.byte().argsort(dim=1, descending=True, stable=True)[:, :most]  # [B, m]
         asking = visits.gather(1, slots.unsqueeze(2).expand(-1, -1, visits.shape[2]))  # [B, m, D]
         is_asked = is_masked.gather(1, slots)  # [B, m]
-        found = self._look(asking, visits, is_visible)[is_asked]  # [M, D]
+        found = self.attention.look(asking, visits, is_visible)[is_asked]  # [M, D]
         masked = visits[is_masked] + self.dropout(self.attention.mix(found))
         masked = self.attention_norm(masked)
         said = self.dropout(self.feed_forward(masked))
         normed: Tensor = self.feed_forward_norm(masked + said)
         return normed
-
-    def _look(self, asking: Tensor, visits: Tensor, is_visible: Tensor) -> Tensor:
-        """What slots find among the visits of their window. [B, m, D], [B, T, D] -> [B, m, D]"""
-        attention = self.attention
-        query, key, value = (
-            part(slots).unflatten(-1, (attention.heads, -1)).transpose(1, 2)  # [B, H, ., D / H]
-            for part, slots in (
-                (attention.query, asking),
-                (attention.key, visits),
-                (attention.value, visits),
-            )
-        )
-        found = functional.scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            attn_mask=is_visible,
-            dropout_p=attention.dropout if self.training else 0.0,
-        )
-        return found.transpose(1, 2).flatten(2)  # [B, m, D]
 
 
 class Bert4Rec(SequenceModel):
@@ -112,7 +93,7 @@ class Bert4Rec(SequenceModel):
         self.mask = nn.Parameter(torch.empty(width))
         self.slot = nn.Embedding(config.window, width)
         self.norm = nn.LayerNorm(width, eps=NORM_EPSILON)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(PostNormBlock(config=config) for _ in range(config.layers - 1))
         self.last_block = MaskedBlock(config=config)
         self.conclude = nn.Linear(width, width)

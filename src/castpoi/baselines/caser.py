@@ -27,6 +27,7 @@ from torch.nn import functional
 from castpoi.baselines.prefix_responses import LONGEST_WINDOW, prefix_responses
 from castpoi.baselines.sequence import PADDING, SequenceModel, clear_padding, zero_where_empty
 from castpoi.baselines.sequence_config import SequenceConfig
+from castpoi.dropout import Dropout
 from castpoi.errors import BadInput
 
 _HEIGHTS_AT_ONCE: Final = 10
@@ -88,7 +89,7 @@ class Caser(SequenceModel):
         found = config.vertical_filters * width + config.horizontal_filters * window
         self.gather = nn.Linear(found, width)
         self.conclude = nn.Linear(2 * width if config.user_vector else width, width)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self._initialise()
 
     def _initialise(self) -> None:

@@ -22,6 +22,7 @@ from torch.nn import functional
 
 from castpoi.baselines.sequence import SequenceModel, clear_padding
 from castpoi.baselines.transformer import NORM_EPSILON, PostNormBlock, TransformerConfig
+from castpoi.dropout import Dropout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +56,11 @@ class Core(SequenceModel):
         self.temperature = config.temperature
         self.slot = nn.Embedding(config.window, config.width)
         self.norm = nn.LayerNorm(config.width, eps=NORM_EPSILON)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(PostNormBlock(config=config) for _ in range(config.layers))
         self.weight = nn.Linear(config.width, 1)
-        self.history_dropout = nn.Dropout(config.history_dropout)
-        self.candidate_dropout = nn.Dropout(config.candidate_dropout)
+        self.history_dropout = Dropout(config.history_dropout)
+        self.candidate_dropout = Dropout(config.candidate_dropout)
         self._begin()
 
     def states(self, rows: Tensor, lengths: Tensor) -> Tensor:

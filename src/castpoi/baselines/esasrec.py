@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from castpoi.baselines.sequence import SequenceModel, clear_padding
 from castpoi.baselines.transformer import GatedPreNormBlock, TransformerConfig, init_normal
+from castpoi.dropout import Dropout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +47,7 @@ class ESasRec(SequenceModel):
     def __init__(self, *, config: ESasRecConfig, places: int) -> None:
         super().__init__(config=config, places=places)
         self.slot = nn.Embedding(config.window, config.width)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(GatedPreNormBlock(config=config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
         self.apply(init_normal)

@@ -32,6 +32,7 @@ from castpoi.baselines.sequence import (
     zero_where_empty,
 )
 from castpoi.baselines.sequence_config import SequenceConfig
+from castpoi.dropout import Dropout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,12 +64,12 @@ class Narm(SequenceModel):
     def __init__(self, *, config: NarmConfig, places: int) -> None:
         super().__init__(config=config, places=places)
         memory = config.memory_width
-        self.place_dropout = nn.Dropout(config.place_dropout)
+        self.place_dropout = Dropout(config.place_dropout)
         self.gru = nn.GRU(config.width, memory, config.layers, bias=False, batch_first=True)
         self.key = nn.Linear(memory, memory, bias=False)
         self.query = nn.Linear(memory, memory, bias=False)
         self.weigh = nn.Linear(memory, 1, bias=False)
-        self.state_dropout = nn.Dropout(config.state_dropout)
+        self.state_dropout = Dropout(config.state_dropout)
         self.out = nn.Linear(2 * memory, config.width, bias=False)
         for part in (self.place, self.key, self.query, self.weigh, self.out):
             nn.init.xavier_normal_(part.weight)

@@ -22,6 +22,7 @@ from castpoi.baselines.transformer import (
     TransformerConfig,
     init_normal,
 )
+from castpoi.dropout import Dropout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,7 @@ class SasRec(SequenceModel):
         super().__init__(config=config, places=places)
         self.slot = nn.Embedding(config.window, config.width)
         self.norm = nn.LayerNorm(config.width, eps=NORM_EPSILON)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(PostNormBlock(config=config) for _ in range(config.layers))
         self.apply(init_normal)
         clear_padding(self.place)

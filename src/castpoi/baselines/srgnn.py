@@ -30,6 +30,7 @@ from castpoi.baselines.sequence import (
     zero_where_empty,
 )
 from castpoi.baselines.sequence_config import SequenceConfig
+from castpoi.dropout import Dropout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +128,7 @@ class SrGnn(SequenceModel):
         self.answer = nn.Linear(width, width)
         self.weigh = nn.Linear(width, 1, bias=False)
         self.conclude = nn.Linear(2 * width, width)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         bound = 1 / math.sqrt(width)
         for weight in self.parameters():
             nn.init.uniform_(weight, -bound, bound)

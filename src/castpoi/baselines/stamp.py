@@ -36,6 +36,7 @@ from castpoi.baselines.sequence import (
     zero_where_empty,
 )
 from castpoi.baselines.sequence_config import SequenceConfig
+from castpoi.dropout import Dropout
 
 _PLACE_SPREAD, _LAYER_SPREAD = 0.002, 0.05
 """Standard deviations of the first place vectors and of the first weights of layers."""
@@ -69,7 +70,7 @@ class Stamp(SequenceModel):
     def __init__(self, *, config: StampConfig, places: int) -> None:
         super().__init__(config=config, places=places)
         width = config.width
-        self.place_dropout = nn.Dropout(config.place_dropout)
+        self.place_dropout = Dropout(config.place_dropout)
         self.key = nn.Linear(width, width, bias=False)
         self.last_query = nn.Linear(width, width, bias=False)
         self.mean_query = nn.Linear(width, width, bias=False)

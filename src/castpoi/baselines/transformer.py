@@ -9,6 +9,7 @@ so a causal visit never sees padding, and no mask of padding is needed.
 Shapes: B histories, T slots, D width, H heads, F inner width.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from castpoi.baselines.sequence_config import SequenceConfig
+from castpoi.dropout import Dropout
 from castpoi.errors import BadInput
 
 NORM_EPSILON: Final = 1e-12
@@ -53,7 +55,7 @@ class Attention(nn.Module):
     def __init__(self, *, config: TransformerConfig) -> None:
         super().__init__()
         self.heads = config.heads
-        self.dropout = config.attention_dropout
+        self.dropout = Dropout(config.attention_dropout)
         self.query = nn.Linear(config.width, config.width)
         self.key = nn.Linear(config.width, config.width)
         self.value = nn.Linear(config.width, config.width)
@@ -61,20 +63,25 @@ class Attention(nn.Module):
 
     def forward(self, visits: Tensor, is_visible: Tensor | None) -> Tensor:
         """What each visit finds. [B, T, D], [B, 1, 1, T] or None for causal -> [B, T, D]"""
-        query, key, value = (
-            part(visits).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # [B, H, T, D / H]
-            for part in (self.query, self.key, self.value)
-        )
-        found = functional.scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            attn_mask=is_visible,
-            dropout_p=self.dropout if self.training else 0.0,
-            is_causal=is_visible is None,
-        )
-        mixed: Tensor = self.mix(found.transpose(1, 2).flatten(2))  # [B, T, D]
+        if is_visible is None:
+            is_visible = visits.new_ones(visits.shape[1], visits.shape[1]).tril().bool()  # [T, T]
+        mixed: Tensor = self.mix(self.look(visits, visits, is_visible))  # [B, T, D]
         return mixed
+
+    def look(self, asking: Tensor, visits: Tensor, is_visible: Tensor) -> Tensor:
+        """What some slots find among the visits of their window. [B, m, D], [B, T, D] -> [B, m, D]
+
+        Every slot must see something. Written out, because torch's own attention draws its dropout
+        number by number, which took a third of a training step.
+        """
+        query, key, value = (
+            part(slots).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # [B, H, ., D / H]
+            for part, slots in ((self.query, asking), (self.key, visits), (self.value, visits))
+        )
+        logits = query @ key.mT / math.sqrt(query.shape[-1])  # [B, H, m, T]
+        weight = logits.masked_fill(~is_visible, -torch.inf).softmax(dim=-1)
+        found: Tensor = self.dropout(weight) @ value  # [B, H, m, D / H]
+        return found.transpose(1, 2).flatten(2)  # [B, m, D]
 
 
 class FeedForward(nn.Module):
@@ -100,7 +107,7 @@ class PostNormBlock(nn.Module):
         self.attention_norm = nn.LayerNorm(config.width, eps=NORM_EPSILON)
         self.feed_forward = FeedForward(config=config)
         self.feed_forward_norm = nn.LayerNorm(config.width, eps=NORM_EPSILON)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, visits: Tensor, is_visible: Tensor | None = None) -> Tensor:
         """Let visits look at visits once. [B, T, D] -> [B, T, D]"""
@@ -122,7 +129,7 @@ class GatedPreNormBlock(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(config.width)
         self.feed_forward = FeedForward(config=config)
         self.feed_forward_gate = nn.Linear(config.width, config.width)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, visits: Tensor, is_visible: Tensor | None = None) -> Tensor:
         """Let visits look at visits once. [B, T, D] -> [B, T, D]"""

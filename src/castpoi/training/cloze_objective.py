@@ -35,7 +35,7 @@ from castpoi.training.sequence_config import SequenceTrainingConfig
 from castpoi.training.sequence_loss import next_place_loss
 from castpoi.training.windows import train_histories
 
-_WINDOWS_AT_ONCE: Final = 256
+_WINDOWS_AT_ONCE: Final = 128
 """Windows of like length that are read together, no longer than the longest of them."""
 
 

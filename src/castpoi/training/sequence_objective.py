@@ -7,6 +7,7 @@ Shapes: B windows or prefixes, T slots, R targets, D width.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import torch
@@ -22,6 +23,10 @@ from castpoi.training.windows import train_histories
 
 Numbers = NDArray[np.int64]
 """A batch: windows or prefixes by their number. [B]"""
+
+PREFIXES_AT_ONCE: Final = 256
+"""Prefixes of like length that are read together, so that what is written is still in a cache when
+it is read."""
 
 
 class WindowObjective:
@@ -99,12 +104,18 @@ class PrefixObjective:
         """Mean loss over the targets of a batch."""
         assert isinstance(model, SequenceModel)
         lengths = np.minimum(batch - self.begin[batch], self.window)  # [B]
+        by_length = np.argsort(lengths, kind="stable")
+        parts = np.split(by_length, range(PREFIXES_AT_ONCE, len(batch), PREFIXES_AT_ONCE))
+        states = [self._state(model, batch[some], lengths[some]) for some in parts]
+        target = torch.from_numpy(self.place[batch[by_length]] + 1).to(model.device)  # [B]
+        return next_place_loss(model, torch.cat(states), target)
+
+    def _state(self, model: SequenceModel, batch: Numbers, lengths: NDArray[np.int64]) -> Tensor:
+        """The states before some targets, in windows as long as needed. [B], [B] -> [B, D]"""
         slots = np.arange(lengths.max())
         is_real = slots < lengths[:, None]  # [B, T]
         visits = np.where(is_real, (batch - lengths)[:, None] + slots, 0)
         rows = np.where(is_real, self.place[visits] + 1, PADDING)
-        state = model.state(
+        return model.state(
             torch.from_numpy(rows).to(model.device), torch.from_numpy(lengths).to(model.device)
-        )  # [B, D]
-        target = torch.from_numpy(self.place[batch] + 1).to(model.device)
-        return next_place_loss(model, state, target)
+        )

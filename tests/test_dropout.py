@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from castpoi.model.dropout import Dropout
+from castpoi.dropout import Dropout
 
 RATE = 51 / 256
 
