@@ -39,8 +39,11 @@ def write_fixtures(folder: Path, seed: int) -> None:
         content = {"rows": rows, "lengths": lengths, "scores": _scores(model, rows, lengths, users)}
         if name == "Caser":
             content["users"] = users
-        if name == "BERT4Rec":
+        if name == "BERT4Rec":  # whose loss is of visits that it masks itself
             content["scores_of_all_visits"] = _scores_of_all_visits(model, rows, lengths, users)
+        else:
+            content["targets"] = 1 + torch.arange(len(rows)) % PLACES
+            content["loss"] = _loss(model, rows, lengths, users, content["targets"])
         about = {"model": name, "recbole": "1.2.1", "seed": seed, "window": WINDOW, **SMALL[name]}
         save_file(
             {**dict(model.state_dict()), **content},
@@ -70,6 +73,13 @@ def _scores(model: Any, rows: Tensor, lengths: Tensor, users: Tensor) -> Tensor:
     """Scores of the padding class and of every place. [B, P + 1]"""
     scores: Tensor = model.full_sort_predict(batch_of(rows, lengths, users, users))
     return scores.contiguous()
+
+
+@torch.no_grad()
+def _loss(model: Any, rows: Tensor, lengths: Tensor, users: Tensor, targets: Tensor) -> Tensor:
+    """What the model would learn from these histories, without dropout."""
+    loss: Tensor = model.calculate_loss(batch_of(rows, lengths, users, targets))
+    return loss.reshape(1)
 
 
 def _scores_of_all_visits(model: Any, rows: Tensor, lengths: Tensor, users: Tensor) -> Tensor:

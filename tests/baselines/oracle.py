@@ -14,6 +14,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from castpoi.baselines.sequence import SequenceModel
+from castpoi.training.sequence_loss import next_place_loss
 
 FOLDER = Path(__file__).parent / "oracle"
 NAMES = ("sasrec", "bert4rec", "caser", "narm", "srgnn", "stamp", "core")
@@ -38,6 +39,10 @@ class Oracle:
     """Caser's row of each history's user. [B]"""
     scores_of_all_visits: Tensor | None
     """What BERT4Rec scores when it does not drop the first visit. [B, P + 1]"""
+    targets: Tensor | None
+    """Row of the place that follows each history, but for BERT4Rec. [B]"""
+    loss: Tensor | None
+    """What the model learns from them, the padding class and Caser's penalty included. [1]"""
 
     @property
     def places(self) -> int:
@@ -57,14 +62,15 @@ def load_oracle(name: str) -> Oracle:
     with safe_open(FOLDER / f"{name}.safetensors", framework="pt") as stored:
         content = {key: stored.get_tensor(key) for key in stored.keys()}  # noqa: SIM118
         about = json.loads(stored.metadata()["about"])
-    users, of_all_visits = content.pop("users", None), content.pop("scores_of_all_visits", None)
     return Oracle(
         about=about,
         rows=content.pop("rows"),
         lengths=content.pop("lengths"),
         scores=content.pop("scores"),
-        users=users,
-        scores_of_all_visits=of_all_visits,
+        users=content.pop("users", None),
+        scores_of_all_visits=content.pop("scores_of_all_visits", None),
+        targets=content.pop("targets", None),
+        loss=content.pop("loss", None),
         weights=content,
     )
 
@@ -80,3 +86,12 @@ def check_scores(model: SequenceModel, oracle: Oracle, expected: Tensor | None =
         ]
     torch.testing.assert_close(together, expected, rtol=0, atol=TOLERANCE)
     torch.testing.assert_close(torch.cat(apart), expected, rtol=0, atol=TOLERANCE)
+
+
+def check_loss(model: SequenceModel, oracle: Oracle) -> None:
+    """The loss is the oracle's, which has a class for padding."""
+    assert oracle.targets is not None
+    assert oracle.loss is not None
+    assert model.config.padding_class
+    loss = next_place_loss(model, model.state(oracle.rows, oracle.lengths), oracle.targets)
+    torch.testing.assert_close(loss, oracle.loss.squeeze(), rtol=0, atol=TOLERANCE)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from castpoi.baselines.narm import Narm, NarmConfig
-from tests.baselines.oracle import check_scores, load_oracle
+from tests.baselines.oracle import check_loss, check_scores, load_oracle
 from tests.baselines.prefixes import check_every_prefix, check_padding_is_not_read
 
 NAMED = {
@@ -20,7 +20,7 @@ NAMED = {
 
 def oracles_twin() -> Narm:
     oracle = load_oracle("narm")
-    config = NarmConfig(width=8, window=6, memory_width=12)
+    config = NarmConfig(width=8, window=6, memory_width=12, padding_class=True)
     model = Narm(config=config, places=oracle.places)
     oracle.load_into(model, NAMED)
     return model
@@ -28,6 +28,10 @@ def oracles_twin() -> Narm:
 
 def test_narm_scores_as_the_oracle_does() -> None:
     check_scores(oracles_twin(), load_oracle("narm"))
+
+
+def test_narm_learns_from_the_loss_of_the_oracle() -> None:
+    check_loss(oracles_twin(), load_oracle("narm"))
 
 
 def test_narm_states_of_a_window_are_those_of_its_prefixes_alone() -> None:

@@ -1,7 +1,7 @@
 import torch
 
 from castpoi.baselines.sasrec import SasRec, SasRecConfig
-from tests.baselines.oracle import check_scores, load_oracle
+from tests.baselines.oracle import check_loss, check_scores, load_oracle
 from tests.baselines.prefixes import check_every_prefix, check_padding_is_not_read
 from tests.baselines.transformer_names import names_of_blocks
 
@@ -18,7 +18,12 @@ NAMED = {
 
 def oracles_twin() -> SasRec:
     config = SasRecConfig(
-        width=8, window=6, layers=LAYERS, heads=2, feed_forward_width=ORACLE.about["inner_size"]
+        width=8,
+        window=6,
+        layers=LAYERS,
+        heads=2,
+        feed_forward_width=ORACLE.about["inner_size"],
+        padding_class=True,
     )
     model = SasRec(config=config, places=ORACLE.places)
     ORACLE.load_into(model, NAMED)
@@ -27,6 +32,10 @@ def oracles_twin() -> SasRec:
 
 def test_sasrec_scores_as_the_oracle_does() -> None:
     check_scores(oracles_twin(), ORACLE)
+
+
+def test_sasrec_learns_from_the_loss_of_the_oracle() -> None:
+    check_loss(oracles_twin(), ORACLE)
 
 
 def test_sasrec_states_of_a_window_are_those_of_its_prefixes_alone() -> None:

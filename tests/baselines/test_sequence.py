@@ -20,7 +20,7 @@ RECBOLE: dict[str, dict[str, Any]] = {
     },
     "caser": {
         **{"horizontal_filters": 8, "vertical_filters": 4},
-        **{"dropout": 0.4, "penalty_weight": 1e-4},
+        **{"dropout": 0.4, "penalty_weight": 1e-4, "padding_class": True},
     },
     "narm": {"memory_width": 128, "layers": 1, "place_dropout": 0.25, "state_dropout": 0.5},
     "srgnn": {"steps": 1, "dropout": 0.0},

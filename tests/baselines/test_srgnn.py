@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from castpoi.baselines.srgnn import Neighbours, SrGnn, SrGnnConfig, VisitGraph
-from tests.baselines.oracle import TOLERANCE, check_scores, load_oracle
+from tests.baselines.oracle import TOLERANCE, check_loss, check_scores, load_oracle
 from tests.baselines.prefixes import check_padding_is_not_read
 
 NAMED = {
@@ -32,7 +32,8 @@ NAMED = {
 
 def oracles_twin(*, steps: int = 1) -> SrGnn:
     oracle = load_oracle("srgnn")
-    model = SrGnn(config=SrGnnConfig(width=8, window=6, steps=steps), places=oracle.places)
+    config = SrGnnConfig(width=8, window=6, steps=steps, padding_class=True)
+    model = SrGnn(config=config, places=oracle.places)
     oracle.load_into(model, NAMED)
     with torch.no_grad():
         # RecBole's middle gate says how much is new, torch's how much stays
@@ -55,6 +56,10 @@ def neighbours_of(side: Neighbours, node: int) -> list[int]:
 
 def test_srgnn_scores_as_the_oracle_does() -> None:
     check_scores(oracles_twin(), load_oracle("srgnn"))
+
+
+def test_srgnn_learns_from_the_loss_of_the_oracle() -> None:
+    check_loss(oracles_twin(), load_oracle("srgnn"))
 
 
 def test_srgnn_never_reads_padding() -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from castpoi.baselines.stamp import Stamp, StampConfig
-from tests.baselines.oracle import check_scores, load_oracle
+from tests.baselines.oracle import check_loss, check_scores, load_oracle
 from tests.baselines.prefixes import check_every_prefix, check_padding_is_not_read
 
 NAMED = {
@@ -23,7 +23,7 @@ NAMED = {
 
 def oracles_twin(*, reads_padding: bool) -> Stamp:
     oracle = load_oracle("stamp")
-    config = StampConfig(width=8, window=6, reads_padding=reads_padding)
+    config = StampConfig(width=8, window=6, reads_padding=reads_padding, padding_class=True)
     model = Stamp(config=config, places=oracle.places)
     oracle.load_into(model, NAMED)
     return model
@@ -31,6 +31,10 @@ def oracles_twin(*, reads_padding: bool) -> Stamp:
 
 def test_stamp_scores_as_the_oracle_does() -> None:
     check_scores(oracles_twin(reads_padding=True), load_oracle("stamp"))
+
+
+def test_stamp_learns_from_the_loss_of_the_oracle() -> None:
+    check_loss(oracles_twin(reads_padding=True), load_oracle("stamp"))
 
 
 @pytest.mark.parametrize("reads_padding", [True, False])

@@ -21,7 +21,6 @@ from torch.nn import functional
 
 from castpoi.baselines.sequence import (
     SequenceModel,
-    clear_padding,
     real_slots,
     zero_where_empty,
 )
@@ -101,7 +100,7 @@ class Bert4Rec(SequenceModel):
         self.bias = nn.Parameter(torch.zeros(places + 1))
         self.apply(init_normal)
         nn.init.normal_(self.mask, 0.0, INITIAL_SPREAD)
-        clear_padding(self.place)
+        self.clear_padding()
 
     def state(self, rows: Tensor, lengths: Tensor) -> Tensor:
         """The state after the last visit, zero where there is none. [B, T], [B] -> [B, D]"""

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from castpoi.baselines.prefix_responses import LONGEST_WINDOW, prefix_responses
-from castpoi.baselines.sequence import PADDING, SequenceModel, clear_padding, zero_where_empty
+from castpoi.baselines.sequence import PADDING, SequenceModel, zero_where_empty
 from castpoi.baselines.sequence_config import SequenceConfig
 from castpoi.dropout import Dropout
 from castpoi.errors import BadInput
@@ -66,7 +66,10 @@ class CaserConfig(SequenceConfig):
     @classmethod
     def presets(cls) -> Mapping[str, Self]:
         """The presets by name: `paper` and `tuned`."""
-        return {"paper": cls(), "tuned": cls(width=128, window=10, horizontal_filters=16)}
+        return {
+            "paper": cls(padding_class=True),  # whose row filters see in short windows
+            "tuned": cls(width=128, window=10, horizontal_filters=16),
+        }
 
 
 class Caser(SequenceModel):
@@ -95,7 +98,7 @@ class Caser(SequenceModel):
     def _initialise(self) -> None:
         """Draw weights as RecBole does; filters as torch draws those of a convolution."""
         nn.init.normal_(self.place.weight, 0.0, 1 / self.config.width)
-        clear_padding(self.place)
+        self.clear_padding()
         for filters, bias in zip(self.horizontal, self.horizontal_bias, strict=True):
             bound = 1 / math.sqrt(filters[0].numel())
             nn.init.uniform_(filters, -bound, bound)

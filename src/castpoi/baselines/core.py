@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from castpoi.baselines.sequence import SequenceModel, clear_padding
+from castpoi.baselines.sequence import SequenceModel
 from castpoi.baselines.transformer import NORM_EPSILON, PostNormBlock, TransformerConfig
 from castpoi.dropout import Dropout
 
@@ -92,4 +92,4 @@ class Core(SequenceModel):
         most = 1 / math.sqrt(self.config.width)
         for weight in self.parameters():
             weight.uniform_(-most, most)
-        clear_padding(self.place)
+        self.clear_padding()

@@ -18,7 +18,7 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from castpoi.baselines.sequence import SequenceModel, clear_padding
+from castpoi.baselines.sequence import SequenceModel
 from castpoi.baselines.transformer import GatedPreNormBlock, TransformerConfig, init_normal
 from castpoi.dropout import Dropout
 
@@ -51,7 +51,7 @@ class ESasRec(SequenceModel):
         self.blocks = nn.ModuleList(GatedPreNormBlock(config=config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
         self.apply(init_normal)
-        clear_padding(self.place)
+        self.clear_padding()
 
     def states(self, rows: Tensor, lengths: Tensor) -> Tensor:
         """The state after every visit. [B, T], [B] -> [B, T, D]"""

@@ -26,7 +26,6 @@ from torch import Tensor, nn
 from castpoi.baselines.prefix_weights import prefix_weights
 from castpoi.baselines.sequence import (
     SequenceModel,
-    clear_padding,
     last_of,
     real_slots,
     zero_where_empty,
@@ -73,7 +72,7 @@ class Narm(SequenceModel):
         self.out = nn.Linear(2 * memory, config.width, bias=False)
         for part in (self.place, self.key, self.query, self.weigh, self.out):
             nn.init.xavier_normal_(part.weight)
-        clear_padding(self.place)
+        self.clear_padding()
 
     def states(self, rows: Tensor, lengths: Tensor) -> Tensor:
         """The state after every visit. [B, T], [B] -> [B, T, D]"""

@@ -15,7 +15,7 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from castpoi.baselines.sequence import SequenceModel, clear_padding
+from castpoi.baselines.sequence import SequenceModel
 from castpoi.baselines.transformer import (
     NORM_EPSILON,
     PostNormBlock,
@@ -51,7 +51,7 @@ class SasRec(SequenceModel):
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(PostNormBlock(config=config) for _ in range(config.layers))
         self.apply(init_normal)
-        clear_padding(self.place)
+        self.clear_padding()
 
     def states(self, rows: Tensor, lengths: Tensor) -> Tensor:
         """The state after every visit. [B, T], [B] -> [B, T, D]"""

@@ -56,6 +56,12 @@ class SequenceModel(nn.Module):
         """Where its weights are."""
         return self.place.weight.device
 
+    @torch.no_grad()
+    def clear_padding(self) -> None:
+        """Zero the row of padding, filled like all others, unless the loss has a class for it."""
+        if not self.config.padding_class:
+            self.place.weight[PADDING].zero_()
+
     def state(self, rows: Tensor, lengths: Tensor) -> Tensor:
         """The state after the last visit, zero where there is none. [B, T], [B] -> [B, D]"""
         states = self.states(rows, lengths)  # [B, T, D]
@@ -98,9 +104,3 @@ def zero_where_empty(state: Tensor, lengths: Tensor) -> Tensor:
 def real_slots(rows: Tensor, lengths: Tensor) -> Tensor:
     """Whether a visit stands in each slot. [B, T], [B] -> [B, T]"""
     return torch.arange(rows.shape[1], device=rows.device) < lengths.unsqueeze(1)
-
-
-@torch.no_grad()
-def clear_padding(table: nn.Embedding) -> None:
-    """Zero the row of padding, which initialisations fill like all others."""
-    table.weight[PADDING].zero_()

@@ -25,7 +25,6 @@ from torch.nn import functional
 
 from castpoi.baselines.sequence import (
     SequenceModel,
-    clear_padding,
     real_slots,
     zero_where_empty,
 )
@@ -132,7 +131,7 @@ class SrGnn(SequenceModel):
         bound = 1 / math.sqrt(width)
         for weight in self.parameters():
             nn.init.uniform_(weight, -bound, bound)
-        clear_padding(self.place)
+        self.clear_padding()
 
     def state(self, rows: Tensor, lengths: Tensor) -> Tensor:
         """The state after the last visit, zero where there is none. [B, T], [B] -> [B, D]"""

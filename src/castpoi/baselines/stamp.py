@@ -30,7 +30,6 @@ from castpoi.baselines.prefix_weights import prefix_weights
 from castpoi.baselines.sequence import (
     PADDING,
     SequenceModel,
-    clear_padding,
     last_of,
     real_slots,
     zero_where_empty,
@@ -79,7 +78,7 @@ class Stamp(SequenceModel):
         self.memory_out = nn.Linear(width, width)
         self.last_out = nn.Linear(width, width)
         self.apply(_initialise)
-        clear_padding(self.place)
+        self.clear_padding()
 
     def states(self, rows: Tensor, lengths: Tensor) -> Tensor:
         """The state after every visit. [B, T], [B] -> [B, T, D]"""
