@@ -1,9 +1,26 @@
 import pytest
 
+from castpoi.baselines.sequence_models import MODELS
 from castpoi.methods import METHODS, Method
 from tests.contract import check_contract
+
+LEARNED = [method for method in METHODS if method.needs_training]
 
 
 @pytest.mark.parametrize("method", list(METHODS), ids=lambda method: method.name)
 def test_every_method_keeps_the_contract(method: Method) -> None:
     check_contract(method)
+
+
+@pytest.mark.parametrize("method", LEARNED, ids=lambda method: method.name)
+def test_it_is_kept_where_histories_are_longer_than_the_window(method: Method) -> None:
+    check_contract(method, settings={"window": "4"})
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_it_is_kept_with_tuned_settings(name: str) -> None:
+    check_contract(METHODS.named(name), preset="tuned")
+
+
+def test_it_is_kept_by_the_paper_preset_of_castpoi() -> None:
+    check_contract(METHODS.named("castpoi"), preset="paper")
