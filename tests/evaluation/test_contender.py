@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from castpoi.errors import BadInput, BrokenFolder
-from castpoi.evaluation.contender import Contender, ranks_side_by_side
+from castpoi.evaluation.contender import Contender, ranks_side_by_side, with_equal_seeds
 from tests.evaluation.results import contenders_of, result_of
 
 
@@ -20,6 +20,25 @@ def test_every_contender_keeps_its_own_seeds() -> None:
     results = [result_of([s], method=m, seed=s) for m, s in (("a", 1), ("b", 2), ("a", 3))]
     ranks = ranks_side_by_side(contenders_of(results))
     assert {name: own.tolist() for name, own in ranks.items()} == {"a": [[1], [3]], "b": [[2]]}
+
+
+def test_two_contenders_get_equally_many_seeds_the_shared_ones_first() -> None:
+    def seeds(*pairs: tuple[str, int]) -> list[tuple[int, ...]]:
+        one, other = contenders_of([result_of([1], method=m, seed=s) for m, s in pairs])
+        return [each.seeds for each in with_equal_seeds(one, other)]
+
+    assert seeds(("a", 44), ("a", 42), ("a", 43), ("b", 43)) == [(43,), (43,)]
+    assert seeds(("a", 42), ("a", 43), ("a", 44), ("b", 44), ("b", 50)) == [(42, 44), (44, 50)]
+    assert seeds(("a", 43), ("a", 42), ("b", 50)) == [(42,), (50,)]
+    assert seeds(("a", 42), ("b", 50)) == [(42,), (50,)]
+
+
+def test_who_only_counts_has_no_seeds_to_be_equalled() -> None:
+    names = (("a", 1), ("a", 2), ("b", 0))
+    one, other = contenders_of([result_of([1], method=m, seed=s) for m, s in names])
+    counted = replace(other, is_counted=True)
+    assert with_equal_seeds(one, counted) == (one, counted)
+    assert counted.seeds == ()
 
 
 def test_a_target_that_one_of_them_lacks_is_an_error() -> None:

@@ -54,6 +54,9 @@ def test_the_table_of_tests_says_where_they_disagree(tmp_path: Path) -> None:
     assert group.heading == "Main table, t: CaST-POI"
     assert "500 draws, seed 42" in table.caption
     assert lines["MRR"]["Better / equal / worse"].text == "40 / 4 / 4"
+    assert lines["MRR"]["Better / equal / worse"].order == 36
+    assert lines["MRR"]["Seeds"].text == "1 / –"
+    assert lines["MRR"]["95 % interval"].order is not None
     assert lines["MRR"]["Tests"].text == "disagree"
     assert lines["HR@10"]["Tests"].text == "agree"
     assert lines["HR@10"]["Points"].text == "-8.33"  # four of 48 hits are lost

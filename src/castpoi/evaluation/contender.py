@@ -6,8 +6,8 @@ are joined by check-in id, and a target that one of them lacks is an error.
 Shapes: S seeds, N targets.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ class Contender:
 
     name: str
     results: tuple[Result, ...]
+    is_counted: bool = False
+    """Whether it only counts: it has no seeds, and its one result is its mean over any number."""
 
     def __post_init__(self) -> None:
         if not self.results:
@@ -34,6 +36,32 @@ class Contender:
                 f"{self.name} has two results with seed {twice}, and a copy is no second seed; "
                 "leave one out"
             )
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Seeds of its trainings, ascending; none where it only counts."""
+        return () if self.is_counted else tuple(sorted(result.seed for result in self.results))
+
+    def with_seeds(self, seeds: Collection[int]) -> "Contender":
+        """The same with the results of these seeds only."""
+        return replace(self, results=tuple(each for each in self.results if each.seed in seeds))
+
+
+def with_equal_seeds(one: Contender, other: Contender) -> tuple[Contender, Contender]:
+    """Both with the same number of seeds: those they share first, then the lowest.
+
+    A mean over more seeds is less extreme, which a signed-rank test takes for better
+    (docs/statistics.md). A contender that only counts has no seeds to be equalled.
+    """
+    if one.is_counted or other.is_counted:
+        return one, other
+    number = min(len(one.seeds), len(other.seeds))
+    shared = set(one.seeds) & set(other.seeds)
+    ours, theirs = (
+        each.with_seeds(sorted(each.seeds, key=lambda seed: (seed not in shared, seed))[:number])
+        for each in (one, other)
+    )
+    return ours, theirs
 
 
 def ranks_side_by_side(contenders: Sequence[Contender]) -> dict[str, NDArray[np.float64]]:

@@ -1,9 +1,9 @@
 """Significance: is one contender better than another on the same targets, or was it luck?
 
-The metric of every target is averaged over the seeds of each side, and the differences are tested
-twice: by the Wilcoxon signed-rank test (are they symmetric about zero?) and by a paired bootstrap
-(is their mean zero?). The p-values of a family of tests are corrected together. Stars follow the
-Wilcoxon test, as in the paper; where the bootstrap says otherwise the verdict tells.
+The metric of every target is averaged over equally many seeds of each side, and the differences are
+tested twice: by the Wilcoxon signed-rank test (are they symmetric about zero?) and by a paired
+bootstrap (is their mean zero?). The p-values of a family of tests are corrected together. Stars
+follow the Wilcoxon test, as in the paper; where the bootstrap says otherwise the verdict tells.
 docs/statistics.md states every choice.
 """
 
@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from castpoi.evaluation.bootstrap import DRAWS, Bootstrap, paired_bootstrap
-from castpoi.evaluation.contender import Contender, ranks_side_by_side
+from castpoi.evaluation.contender import Contender, ranks_side_by_side, with_equal_seeds
 from castpoi.evaluation.holm import holm
 from castpoi.evaluation.metrics import per_target
 from castpoi.evaluation.wilcoxon import SignedRank, signed_rank
@@ -34,7 +34,11 @@ class PairedTest:
     """Of the split both were evaluated on."""
     n: int
     """Number of targets."""
+    seeds: tuple[int, ...]
+    """Seeds of the contender that went in; none where it only counts."""
+    against_seeds: tuple[int, ...]
     mean: float
+    """Over targets and the seeds that went in."""
     against_mean: float
     wilcoxon: SignedRank
     bootstrap: Bootstrap
@@ -75,7 +79,11 @@ class Verdict:
 def paired_test(
     contender: Contender, against: Contender, metric: str, *, seed: int, draws: int = DRAWS
 ) -> PairedTest:
-    """Test two contenders on the same targets; `seed` is that of the bootstrap."""
+    """Test two contenders on the same targets; `seed` is that of the bootstrap.
+
+    Seeds that would make the sides unequal in number are left out.
+    """
+    contender, against = with_equal_seeds(contender, against)
     sides = ranks_side_by_side([contender, against]).values()  # each [S, N]
     ours, theirs = (per_target(metric, ranks).mean(axis=0) for ranks in sides)  # each [N]
     differences = ours - theirs
@@ -85,6 +93,8 @@ def paired_test(
         metric=metric,
         fingerprint=contender.results[0].fingerprint,
         n=len(differences),
+        seeds=contender.seeds,
+        against_seeds=against.seeds,
         mean=float(ours.mean()),
         against_mean=float(theirs.mean()),
         wilcoxon=signed_rank(differences),

@@ -110,8 +110,12 @@ class CityEvidence:
     def contenders(self) -> dict[str, Contender]:
         """By name of the row: its results, lowest seed first."""
         return {
-            name: Contender(name, tuple(finding.result for finding in self.of(name)))
-            for name in dict.fromkeys(finding.row.name for finding in self.findings)
+            row.name: Contender(
+                row.name,
+                tuple(finding.result for finding in self.of(row.name)),
+                is_counted=not row.is_learned,
+            )
+            for row in {finding.row.name: finding.row for finding in self.findings}.values()
         }
 
     def of(self, row: str) -> list[Finding]:

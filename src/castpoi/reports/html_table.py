@@ -53,8 +53,9 @@ def _cell(cell: Cell, kind: str) -> Markup:
     if cell.paper:
         parts.append(element("small", f"paper {cell.paper}", class_="paper"))
     attributes: dict[str, str | float] = {"class_": kind}
-    if cell.value is not None:
-        attributes["data_value"] = f"{cell.value:.10g}"
+    sorted_by = cell.order if cell.value is None else cell.value
+    if sorted_by is not None:
+        attributes["data_value"] = f"{sorted_by:.10g}"
     if cell.note:
         attributes["title"] = cell.note
     return element("td", joined(parts), **attributes)

@@ -8,10 +8,10 @@ and on every variant that the full model is tested against.
 from collections.abc import Sequence
 from statistics import stdev
 
-from castpoi.evaluation.significance import Verdict
+from castpoi.evaluation.significance import PairedTest, Verdict
 from castpoi.outline import OURS, Row, TableOutline
 from castpoi.reports.evidence import CityEvidence, Evidence, mean_of
-from castpoi.reports.outline import HEADLINE, PAPERS_METHOD, STANDS_APART
+from castpoi.reports.outline import HEADLINE, PAPERS_METHOD, STANDS_APART, WHAT_TESTS_TELL
 from castpoi.reports.paper_values import (
     PaperCity,
     paper_city,
@@ -115,9 +115,15 @@ def _improvement(
     paper: PaperCity | None,
 ) -> Cell:
     verdict = verdicts.against_strongest(outline.name, city.name, row.name, metric)
-    if verdict is None or not verdict.test.against_mean:
+    if verdict is None:
         return NOTHING
-    part = verdict.test.mean / verdict.test.against_mean - 1
+    # as the rows above have them: over all seeds, also those that the test leaves out
+    ours, theirs = (
+        mean_of(city.contenders[name], metric) for name in (row.name, verdict.test.against)
+    )
+    if not theirs:
+        return NOTHING
+    part = ours / theirs - 1
     reported = paper_improvement(paper, metric) if row.method == PAPERS_METHOD else None
     return Cell(
         text=f"{100 * part:+.2f} %",
@@ -135,8 +141,13 @@ def verdict_words(verdict: Verdict) -> str:
     return (
         f"p = {p_words(verdict.wilcoxon_p)} (Wilcoxon) and {p_words(verdict.bootstrap_p)} "
         f"(bootstrap), Holm over {verdict.family_size}; {test.wilcoxon.wins} better, "
-        f"{test.wilcoxon.ties} equal, {test.wilcoxon.losses} worse"
+        f"{test.wilcoxon.ties} equal, {test.wilcoxon.losses} worse; seeds {seed_words(test)}"
     )
+
+
+def seed_words(test: PairedTest) -> str:
+    """How many seeds went into a test on each side; a dash where a method only counts."""
+    return " / ".join(str(len(seeds) or "–") for seeds in (test.seeds, test.against_seeds))
 
 
 def p_words(p: float) -> str:
@@ -185,7 +196,16 @@ def _star_words(outline: TableOutline, verdicts: Verdicts) -> list[str]:
         stand_for.append("on an improvement that ours differs from the strongest baseline")
     named = {each.family.row for each in judged if not each.is_against_strongest}
     stand_for += [f"on a row that it differs from {outline.label(name)}" for name in sorted(named)]
-    return [
-        f"Stars say {', '.join(stand_for)} (paired two-sided Wilcoxon test, Holm-corrected over "
-        f"{sizes} {tests}: * p < 0.05, ** p < 0.01, *** p < 0.001)."
+    words = [
+        f"Stars say {', '.join(stand_for)} (paired two-sided Wilcoxon test, equally many seeds of "
+        f"each side, Holm-corrected over {sizes} {tests}: * p < 0.05, ** p < 0.01, *** p < 0.001)."
     ]
+    return [*words, *_one_seed_words([each.verdict.test for each in judged])]
+
+
+def _one_seed_words(tests: Sequence[PairedTest]) -> list[str]:
+    """A warning where tests rest on one seed of a learned method."""
+    alone = sum(1 in (len(test.seeds), len(test.against_seeds)) for test in tests)
+    if not alone:
+        return []
+    return [f"{alone} of {len(tests)} tests rest on one seed a side. {WHAT_TESTS_TELL}"]

@@ -30,6 +30,12 @@ STANDS_APART: Final = (
 )
 """What must be said wherever the numbers of a row that knows the time stand."""
 
+WHAT_TESTS_TELL: Final = (
+    "Tests speak about these trained weights on these targets, not about the noise of seeds: "
+    "trained from another seed, a method has other weights."
+)
+"""What must be said wherever a test rests on few seeds."""
+
 PAPERS_METHOD: Final = "castpoi"
 """The method of the paper."""
 OUR_METHODS: Final = (PAPERS_METHOD, "castpoi-next")

@@ -17,6 +17,7 @@ from castpoi.outline import OURS, Row
 from castpoi.reports.evidence import CityEvidence, Evidence, mean_of
 from castpoi.reports.html_table import html_table
 from castpoi.reports.metric_table import p_words
+from castpoi.reports.outline import WHAT_TESTS_TELL
 from castpoi.reports.quantities import gap_words
 from castpoi.reports.report import Chapter, Report
 from castpoi.reports.svg import Markup, element, joined
@@ -49,9 +50,11 @@ _PROTOCOL: Final = (
     ),
     (
         "Tests",
-        "The metric of a target is averaged over the seeds of each side; results are joined by "
-        "check-in id. Two-sided Wilcoxon signed-rank test, differences of zero left out, and a "
-        "paired bootstrap; Holm's correction over a family. Stars follow Wilcoxon.",
+        "The metric of a target is averaged over equally many seeds of each side (those both have, "
+        "then the lowest); a method that only counts has none and stands against all of the other. "
+        "Results are joined by check-in id. Two-sided Wilcoxon signed-rank test, differences of "
+        "zero left out, and a paired bootstrap; Holm's correction over a family. Stars follow "
+        f"Wilcoxon. {WHAT_TESTS_TELL}",
     ),
     (
         "Pools",

@@ -2,14 +2,16 @@
 
 from castpoi.outline import TableOutline
 from castpoi.reports.evidence import Evidence
-from castpoi.reports.metric_table import p_words
-from castpoi.reports.outline import without_name
+from castpoi.reports.metric_table import p_words, seed_words
+from castpoi.reports.outline import WHAT_TESTS_TELL, without_name
+from castpoi.reports.seed_noise import seed_noise
 from castpoi.reports.table import DAGGER, Cell, Group, Table, count, number, word
 from castpoi.reports.verdicts import BOOTSTRAP_SEED, Judged, Verdicts
 
 _COLUMNS = (
     "Metric",
     "Against",
+    "Seeds",
     "Points",
     "95 % interval",
     "p Wilcoxon",
@@ -37,14 +39,15 @@ def significance_table(evidence: Evidence, verdicts: Verdicts) -> Table | None:
         name="significance",
         title="Tests",
         caption=(
-            "The row of a heading against others. Points: difference of the two means in points of "
-            "percent, over targets, each averaged over its seeds. Interval: paired bootstrap, "
-            f"{draws:,} draws, seed {BOOTSTRAP_SEED}. "
+            "The row of a heading against others. Seeds: how many went in on each side, equally "
+            "many of both; a method that only counts has none. Points: difference of the two means "
+            "in points of percent, over targets, each averaged over those seeds. Interval: paired "
+            f"bootstrap, {draws:,} draws, seed {BOOTSTRAP_SEED}. "
             "Both p are two-sided and Holm-corrected over as many tests as stand beside them. "
             "Effect: matched-pairs rank-biserial correlation, -1 to 1; it counts ranks and not "
             "sizes. Then the number of targets on which the row is better, equal and worse. "
-            f"{_disagreements(verdicts)}"
-        ),
+            f"{_disagreements(verdicts)} {WHAT_TESTS_TELL} {seed_noise(evidence).words}"
+        ).strip(),
         columns=_COLUMNS,
         groups=[Group(heading=heading, rows=lines) for heading, lines in groups.items()],
         words=2,
@@ -72,18 +75,19 @@ def _line(outline: TableOutline, judged: Judged) -> list[Cell]:
     return [
         word(test.metric),
         word(against),
+        word(seed_words(test), order=max(len(test.seeds), len(test.against_seeds))),
         Cell(
             text=f"{100 * drawn.mean:+.2f}",
             value=100 * drawn.mean,
             stars=verdict.stars,
             is_disputed=verdict.tests_disagree,
         ),
-        word(f"{100 * drawn.low:+.2f} to {100 * drawn.high:+.2f}"),
+        word(f"{100 * drawn.low:+.2f} to {100 * drawn.high:+.2f}", order=drawn.low),
         _p(verdict.wilcoxon_p, f"family of {verdict.family_size}: {verdict.family}"),
         _p(verdict.bootstrap_p, f"family of {verdict.family_size}: {verdict.family}"),
         count(verdict.family_size),
         number(ranked.rank_biserial),
-        word(f"{ranked.wins} / {ranked.ties} / {ranked.losses}"),
+        word(f"{ranked.wins} / {ranked.ties} / {ranked.losses}", order=ranked.wins - ranked.losses),
         word("disagree" if verdict.tests_disagree else "agree"),
     ]
 

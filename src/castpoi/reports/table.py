@@ -18,6 +18,8 @@ class Cell:
     text: str
     value: float | None = None
     """The number behind the words."""
+    order: float | None = None
+    """What a page sorts by where the words hold several numbers, so that no one is behind them."""
     std: float | None = None
     """Sample deviation over seeds, in the unit of the words."""
     stars: str = ""
@@ -80,9 +82,9 @@ class Table:
     """How many of the first columns hold words, not numbers."""
 
 
-def word(text: str, *, note: str = "") -> Cell:
-    """A cell that holds a word."""
-    return Cell(text=text, note=note)
+def word(text: str, *, note: str = "", order: float | None = None) -> Cell:
+    """A cell that holds words, sorted by a number where one is given."""
+    return Cell(text=text, note=note, order=order)
 
 
 def count(number: int | None) -> Cell:
