@@ -1,11 +1,16 @@
 """Tests of a report: made where both sides are there, corrected in the families of the suite."""
 
+from collections import Counter
 from pathlib import Path
 
-from castpoi.reports.evidence import read_evidence
+from castpoi.experiments.suite_file import read_suite
+from castpoi.reports.evidence import read_evidence, strongest_rival
+from castpoi.reports.outline import PAPERS_VARIANTS
 from castpoi.reports.significance_table import significance_table
-from castpoi.reports.verdicts import judge_all, strongest_baseline
-from tests.reports.result_folders import result_of, write_suite
+from castpoi.reports.verdicts import judge_all
+from tests.reports.result_folders import TABLES, result_of, write_suite
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_a_table_is_one_family_over_all_its_cities(tmp_path: Path) -> None:
@@ -16,6 +21,32 @@ def test_a_table_is_one_family_over_all_its_cities(tmp_path: Path) -> None:
     assert len(verdicts.all) == 3 * 2 + 3 * 2
 
 
+def test_tables_that_are_called_the_same_are_families_of_their_own(tmp_path: Path) -> None:
+    tables = {**TABLES, "again": TABLES["ablation"]}
+    verdicts = judge_all(read_evidence(write_suite(tmp_path / "s", tables=tables)), draws=50)
+    sizes = {each.table: each.verdict.family_size for each in verdicts.all}
+    assert sizes == {"main": 3, "ablation": 1, "again": 1}
+    assert len({each.verdict.family for each in verdicts.all if each.table != "main"}) == 3
+
+
+def test_the_committed_ablation_is_corrected_as_in_the_paper() -> None:
+    evidence = read_evidence(ROOT / "results")
+    verdicts = judge_all(evidence, draws=1)
+    sizes = Counter((each.table, each.city, each.verdict.family_size) for each in verdicts.all)
+    ablation = {(city, size) for table, city, size in sizes if table == "ablation-castpoi"}
+    assert ("nyc", 5) in ablation
+    assert all(size <= 5 for _, size in ablation)
+    main = {size for table, _, size in sizes if table == "main"}
+    assert main == {5 * len(evidence.splits)}  # of each of ours; the paper has 5 x 3
+    (settings,) = [table for table in evidence.tables if table.name == "settings-castpoi"]
+    assert not {row.name for row in settings.rows} & set(PAPERS_VARIANTS)
+
+
+def test_the_papers_variants_are_those_of_the_suite() -> None:
+    (suite,) = read_suite("ablation").tables
+    assert tuple(row.name for row in suite.rows if row.role == "ablation") == PAPERS_VARIANTS
+
+
 def test_the_strongest_baseline_is_sought_in_every_column(tmp_path: Path) -> None:
     # SASRec hits first places, the heuristic hits more but later.
     result_of([1.0] * 4 + [90.0] * 6, method="sasrec", seed=1).save(tmp_path / "t" / "a")
@@ -23,8 +54,9 @@ def test_the_strongest_baseline_is_sought_in_every_column(tmp_path: Path) -> Non
     result_of([1.0] * 10, method="castpoi", seed=1).save(tmp_path / "t" / "c")
     evidence = read_evidence(tmp_path / "t")
     (table,), (city,) = evidence.tables, evidence.cities
-    assert strongest_baseline(table, city, "HR@5") == "sasrec"
-    assert strongest_baseline(table, city, "HR@10") == "revisit"
+    strongest = [strongest_rival(table, city, metric) for metric in ("HR@5", "HR@10")]
+    assert [row.name for row in strongest if row is not None] == ["sasrec", "revisit"]
+    assert evidence.strongest_rival(city, "HR@10") == strongest[1]
     verdicts = judge_all(evidence, draws=50)
     verdict = verdicts.against_strongest("main", "t", "castpoi", "HR@10")
     assert verdict is not None

@@ -189,15 +189,26 @@ class Evidence:
         return list(once.values())
 
     def strongest_rival(self, city: CityEvidence, metric: str) -> Row | None:
-        """The row of another method with the highest mean on a city."""
-        rivals = [row for row in self.rows_of(city) if row.role in RIVALS]
-        return max(rivals, key=lambda row: mean_of(city.contenders[row.name], metric), default=None)
+        """The strongest of the first table that has rivals on a city, which is the main one."""
+        found = (strongest_rival(table, city, metric) for table in self.tables)
+        return next((row for row in found if row is not None), None)
 
 
 def mean_of(contender: Contender, metric: str) -> float:
     """Mean of a metric over the seeds."""
     values = (result.metrics[metric] for result in contender.results)
     return fmean(value for value in values if value is not None)
+
+
+def rivals_on(table: TableOutline, city: CityEvidence) -> list[Row]:
+    """The rows of other methods in a table that have a result on a city."""
+    return [row for row in table.rows if row.role in RIVALS and row.name in city.contenders]
+
+
+def strongest_rival(table: TableOutline, city: CityEvidence, metric: str) -> Row | None:
+    """The row of another method with the highest mean; None where there is no other method."""
+    rivals = rivals_on(table, city)
+    return max(rivals, key=lambda row: mean_of(city.contenders[row.name], metric), default=None)
 
 
 def read_evidence(folder: Path) -> Evidence:

@@ -10,7 +10,7 @@ from statistics import stdev
 
 from castpoi.evaluation.significance import PairedTest, Verdict
 from castpoi.outline import OURS, Row, TableOutline
-from castpoi.reports.evidence import CityEvidence, Evidence, mean_of
+from castpoi.reports.evidence import CityEvidence, Evidence, mean_of, strongest_rival
 from castpoi.reports.outline import HEADLINE, PAPERS_METHOD, STANDS_APART, WHAT_TESTS_TELL
 from castpoi.reports.paper_values import (
     PaperCity,
@@ -19,7 +19,7 @@ from castpoi.reports.paper_values import (
     paper_value,
 )
 from castpoi.reports.table import DAGGER, NOTHING, Cell, Group, Table, count, word
-from castpoi.reports.verdicts import Verdicts, strongest_baseline
+from castpoi.reports.verdicts import Verdicts
 
 
 def metric_table(outline: TableOutline, evidence: Evidence, verdicts: Verdicts) -> Table:
@@ -101,7 +101,7 @@ def _cell(
         is_disputed=verdict is not None and verdict.tests_disagree,
         paper="" if reported is None else reported.words,
         is_best=mean == highest and len(rivals) > 1,
-        is_strongest=strongest_baseline(outline, city, metric) == row.name and _has_ours(outline),
+        is_strongest=strongest_rival(outline, city, metric) == row and _has_ours(outline),
         note=_folders(city, row) + ("" if verdict is None else f"\n{verdict_words(verdict)}"),
     )
 

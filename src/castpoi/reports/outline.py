@@ -38,8 +38,19 @@ WHAT_TESTS_TELL: Final = (
 
 PAPERS_METHOD: Final = "castpoi"
 """The method of the paper."""
+PAPERS_VARIANTS: Final = (
+    "no-temporal-bias",
+    "no-spatial-bias",
+    "no-candidate-conditioning",
+    "no-revisit-gate",
+    "no-backbone",
+)
+"""The variants of the paper's ablation, as the suite `ablation` names them."""
+PAPERS_FAMILIES: Final = {STRONGEST: 15, ABLATION: 5}
+"""How many tests the paper corrects together: in its main table, and in a cell of its ablation."""
 OUR_METHODS: Final = (PAPERS_METHOD, "castpoi-next")
 """Those that are no baselines."""
+_OTHER_SETTINGS: Final = "settings-"
 _LABELS: Final = {
     "castpoi": "CaST-POI",
     "castpoi-next": "CaST-POI next",
@@ -118,7 +129,10 @@ def _variant_name(method: str, changes: Mapping[str, str]) -> str:
 
 
 def outlines_of(rows: Sequence[Row]) -> list[TableOutline]:
-    """A main table, an ablation of each of ours that has variants; who knows the time apart."""
+    """A main table, an ablation of each of ours that has variants; who knows the time apart.
+
+    Variants that the paper's ablation does not have are in no family with those that it has.
+    """
     timed = [row for row in rows if row.known_time]
     untold = [row for row in rows if not row.known_time]
     tables = _outlines_of_untold(untold) if untold else []
@@ -136,16 +150,28 @@ def _outlines_of_untold(rows: Sequence[Row]) -> list[TableOutline]:
         tables.append(_outline("main", "Main table", [*rivals, *ours], families))
     for method in dict.fromkeys(row.method for row in variants):
         full = [row for row in ours if row.method == method]
-        tables.append(_ablation(method, full, [row for row in variants if row.method == method]))
+        own = [row for row in variants if row.method == method]
+        label = row_of_method(method).label
+        parts = [row for row in own if method != PAPERS_METHOD or row.name in PAPERS_VARIANTS]
+        if parts:
+            tables.append(_beside(f"ablation-{method}", f"Ablation of {label}", full, parts))
+        others = [row for row in own if row not in parts]
+        if others:
+            name = f"{_OTHER_SETTINGS}{method}"
+            tables.append(_beside(name, f"Other settings of {label}", full, others))
     return tables
 
 
-def _ablation(method: str, full: Sequence[Row], variants: Sequence[Row]) -> TableOutline:
-    """Variants of one method beside it, if it has a result itself."""
+def is_of_other_settings(table: TableOutline) -> bool:
+    """Whether it holds whatever settings were tried; no city is expected to have all of them."""
+    return table.name.startswith(_OTHER_SETTINGS)
+
+
+def _beside(name: str, title: str, full: Sequence[Row], variants: Sequence[Row]) -> TableOutline:
+    """Variants of one method beside it, if it has a result itself; tested city by city."""
     names = tuple(row.name for row in variants)
     families = tuple(_against(row, names) for row in full)
-    title = f"Ablation of {row_of_method(method).label}"
-    return _outline(f"ablation-{method}", title, [*full, *variants], families)
+    return _outline(name, title, [*full, *variants], families)
 
 
 def _outline(

@@ -6,11 +6,13 @@ from typing import Final
 
 from castpoi.evaluation.bootstrap import DRAWS
 from castpoi.evaluation.significance import PairedTest, Verdict, judge, paired_test
-from castpoi.outline import RIVALS, STRONGEST, Family, TableOutline
+from castpoi.outline import STRONGEST, Family, TableOutline
 from castpoi.progress import SILENCE, Progress
-from castpoi.reports.evidence import CityEvidence, Evidence, mean_of
+from castpoi.reports.evidence import CityEvidence, Evidence, strongest_rival
 
 BOOTSTRAP_SEED: Final = 42
+_Key = tuple[str, Family, tuple[str, str] | None]
+"""Table, family, and the city and metric of a family that is corrected cell by cell."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +37,12 @@ class _Planned:
     city: CityEvidence
     metric: str
     against: str
+
+    @property
+    def key(self) -> _Key:
+        """Tests of one key are corrected together; words may be the same in two tables."""
+        cell = (self.city.name, self.metric) if self.family.together == "cell" else None
+        return self.table.name, self.family, cell
 
 
 class Verdicts:
@@ -73,23 +81,18 @@ def judge_all(evidence: Evidence, *, draws: int = DRAWS, progress: Progress = SI
             test = paired_test(ours, theirs, each.metric, seed=BOOTSTRAP_SEED, draws=draws)
             tested.append((each, test))
             task.advance()
-    together: dict[str, list[tuple[_Planned, PairedTest]]] = {}
+    together: dict[_Key, list[tuple[_Planned, PairedTest]]] = {}
     for each, test in tested:
-        together.setdefault(_family_words(each), []).append((each, test))
+        together.setdefault(each.key, []).append((each, test))
     judged = []
-    for words, members in together.items():
+    for members in together.values():
+        words = _family_words(members[0][0])
         verdicts = judge([test for _, test in members], family=words)
         judged += [
             Judged(table=each.table.name, city=each.city.name, family=each.family, verdict=verdict)
             for (each, _), verdict in zip(members, verdicts, strict=True)
         ]
     return Verdicts(judged)
-
-
-def strongest_baseline(table: TableOutline, city: CityEvidence, metric: str) -> str | None:
-    """The row of another method with the highest mean; None where there is no other method."""
-    rivals = [row.name for row in table.rows if row.role in RIVALS and row.name in city.contenders]
-    return max(rivals, key=lambda name: mean_of(city.contenders[name], metric), default=None)
 
 
 def _planned(table: TableOutline, evidence: Evidence) -> Iterator[_Planned]:
@@ -106,8 +109,8 @@ def _planned(table: TableOutline, evidence: Evidence) -> Iterator[_Planned]:
 
 def _opponents(table: TableOutline, family: Family, city: CityEvidence, metric: str) -> list[str]:
     if family.against == STRONGEST:
-        strongest = strongest_baseline(table, city, metric)
-        return [] if strongest is None else [strongest]
+        strongest = strongest_rival(table, city, metric)
+        return [] if strongest is None else [strongest.name]
     return [name for name in family.against if name in city.contenders and name != family.row]
 
 
