@@ -173,3 +173,26 @@ def test_a_result_of_known_time_in_the_folder_of_another_row_is_no_seed_of_it(
     assert (town.name, apart.name) == ("oldtown", "oldtown (time known)")
     assert [finding.seed for finding in town.of("castpoi")] == [1, 2]
     assert list(apart.contenders) == ["castpoi-known_time=true"]
+
+
+def test_a_judge_is_neither_the_strongest_baseline_nor_a_method_of_a_city(tmp_path: Path) -> None:
+    town = tmp_path / "town"
+    for method, rank in (("castpoi", 2.0), ("stamp", 3.0), ("revisit", 9.0)):
+        result_of([rank] * 4, method=method).save(town / method)
+    judge = result_of([1.0] * 4, method="recbole-stamp", seed=1, oracle="recbole 1.2.1")
+    judge.save(town / "recbole-stamp")
+    evidence = read_evidence(town)
+    (city,) = evidence.cities
+    strongest = evidence.strongest_rival(city, "MRR")
+    assert strongest is not None
+    assert strongest.name == "stamp"
+    assert [row.name for row in evidence.rows_of(city)] == ["revisit", "stamp", "castpoi"]
+    assert [table.name for table in evidence.tables] == ["main", "judges"]
+
+
+def test_the_preset_of_a_row_is_read_from_the_settings_of_its_runs() -> None:
+    evidence = read_evidence(Path(__file__).parents[2] / "results")
+    presets = {row.name: row.preset for row in evidence.rows}
+    assert (presets["castpoi"], presets["castpoi-next"]) == ("fast", "next")
+    assert (presets["no-spatial-bias"], presets["sasrec"]) == ("fast", "paper")
+    assert presets["revisit"] is None

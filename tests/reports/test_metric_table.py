@@ -6,6 +6,7 @@ from statistics import stdev
 
 import pytest
 
+from castpoi.model.config import ModelConfig
 from castpoi.reports.evidence import read_evidence
 from castpoi.reports.metric_table import metric_table, p_words
 from castpoi.reports.table import Cell, Table
@@ -150,6 +151,21 @@ def test_stars_stand_on_the_improvement_and_on_variants_that_differ(tmp_path: Pa
     assert "Holm-corrected over 3 tests" in main.caption
     assert "on a row that it differs from Full model" in ablation.caption
     assert "Holm-corrected over 1 test:" in ablation.caption
+    assert "The paper corrects over 15 tests: five metrics on three cities." in main.caption
+    assert "The paper corrects over 5 tests: one a variant" in ablation.caption
+
+
+def test_other_settings_stand_apart_from_the_papers_ablation_and_its_values(tmp_path: Path) -> None:
+    own = {"config": {"model": ModelConfig.preset("fast").to_dict()}}
+    changed = {"config": {"model": {**own["config"]["model"], "dropout": 0.5}}}
+    ranks = [1.0] * 1044
+    result_of(ranks, method="castpoi", seed=1, trained=own).save(tmp_path / "nyc" / "full")
+    result_of(ranks, method="castpoi", seed=1, trained=changed).save(tmp_path / "nyc" / "other")
+    (table,) = tables_in(tmp_path / "nyc")
+    assert (table.name, table.title) == ("settings-castpoi", "Other settings of CaST-POI")
+    assert [row[0].text for row in table.groups[0]] == ["CaST-POI", "CaST-POI, dropout = 0.5"]
+    assert not any(cell.paper for row in table.groups[0] for cell in row)
+    assert "The paper corrects" not in table.caption
 
 
 def test_the_paper_stands_beside_ours_where_the_city_is_the_papers(tmp_path: Path) -> None:

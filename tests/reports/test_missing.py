@@ -1,7 +1,10 @@
 """What a report lacks is said, with the way out."""
 
+import shutil
 from pathlib import Path
+from typing import Any
 
+from castpoi.model.config import ModelConfig
 from castpoi.reports.evidence import read_evidence
 from castpoi.reports.missing import what_is_missing
 from tests.reports.result_folders import result_of, write_suite
@@ -30,6 +33,26 @@ def test_one_seed_has_no_deviation_and_says_so(tmp_path: Path) -> None:
     gaps = gaps_in(write_suite(tmp_path / "s", seeds=(1,), targets=4))
     words = "oldtown: one seed only of SASRec, CaST-POI, w/o spatial bias, so no deviation"
     assert any(gap.startswith(words) for gap in gaps)
+
+
+def test_rows_with_fewer_seeds_than_others_are_named(tmp_path: Path) -> None:
+    root = write_suite(tmp_path / "s", seeds=(1, 2, 3), targets=4)
+    shutil.rmtree(root / "oldtown" / "sasrec" / "3")
+    words = "oldtown: 2 seeds only of SASRec, where others have 3."
+    assert words in gaps_in(root)
+
+
+def test_settings_that_were_tried_on_one_city_are_not_missed_on_another(tmp_path: Path) -> None:
+    own = ModelConfig.preset("fast").to_dict()
+    for city, seed in (("a", 1), ("b", 2)):
+        told: dict[str, Any] = {"method": "castpoi", "fingerprint": city * 64}
+        full = result_of([1.0], **told, seed=seed, trained={"config": {"model": own}})
+        full.save(tmp_path / city / "full")
+        for part in ("dropout", "spatial_bias") if city == "a" else ():
+            model = own | {part: 0.5 if part == "dropout" else False}
+            variant = result_of([2.0], **told, seed=seed, trained={"config": {"model": model}})
+            variant.save(tmp_path / city / part)
+    assert not any("no result of CaST-POI" in gap for gap in gaps_in(tmp_path))
 
 
 def test_old_results_alone_lack_most_things(tmp_path: Path) -> None:

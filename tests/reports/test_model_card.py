@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from castpoi.model.config import ModelConfig
 from castpoi.reports.evidence import read_evidence
 from castpoi.reports.model_card import model_card
 from tests.reports.result_folders import result_of, write_suite
@@ -29,8 +30,21 @@ def test_the_card_of_a_heuristic_says_that_it_only_counts(tmp_path: Path) -> Non
     card = model_card(evidence, evidence.rows[0])
     assert "None: it only counts." in card
     assert "no probabilities" in card
+    assert "No preset: it only counts." in card
     assert "| HR@5 | 75.00 | 100.00 | 50.00 |" in card
     assert "In percent over one count, without chance." in card
+
+
+def test_without_a_suite_the_preset_is_that_of_the_settings_of_the_run(tmp_path: Path) -> None:
+    trained = {"config": {"model": ModelConfig.preset("fast").to_dict()}}
+    result_of([1.0], method="castpoi", trained=trained).save(tmp_path / "t" / "a")
+    evidence = read_evidence(tmp_path / "t")
+    card = model_card(evidence, evidence.rows[0])
+    assert "Preset: fast." in card
+    assert "trained with preset fast here, which is not the letter of the paper" in card
+    result_of([1.0], method="castpoi").save(tmp_path / "s" / "a")
+    silent = read_evidence(tmp_path / "s")
+    assert "Its results do not tell its preset." in model_card(silent, silent.rows[0])
 
 
 def test_a_method_nobody_knows_has_a_card_too(tmp_path: Path) -> None:

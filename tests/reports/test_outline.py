@@ -6,8 +6,10 @@ from castpoi.errors import BrokenFolder
 from castpoi.outline import STRONGEST, Row
 from castpoi.reports.outline import (
     HEADLINE,
+    letter_words,
     outlines_in,
     outlines_of,
+    row_of_judge,
     row_of_method,
     row_of_run,
 )
@@ -87,3 +89,20 @@ def test_rows_that_know_the_time_stand_in_a_table_of_their_own() -> None:
     assert apart.known_time
     assert apart.families == ()
     assert outlines_of([told]) == [apart]
+
+
+def test_a_judge_stands_beside_our_copy_and_among_no_methods() -> None:
+    judge = row_of_judge("recbole-stamp")
+    assert (judge.label, judge.role) == ("RecBole's STAMP", "judge")
+    rows = [row_of_method(name) for name in ("castpoi", "stamp", "core")]
+    main, apart = outlines_of([*rows, judge])
+    assert judge not in main.rows
+    assert [row.name for row in apart.rows] == ["stamp", "recbole-stamp"]
+    assert (apart.title, apart.families) == ("Judges of our copies", ())
+
+
+def test_the_paper_s_method_trained_otherwise_is_told() -> None:
+    (words,) = letter_words([row_of_run("castpoi", {}, "fast"), row_of_run("sasrec", {}, "paper")])
+    assert words.startswith("CaST-POI is trained with preset fast here, which is not the letter")
+    assert letter_words([row_of_run("castpoi", {"preset": "paper"}, "fast")]) == []
+    assert letter_words([row_of_method("castpoi")]) == []  # nobody says how it was trained

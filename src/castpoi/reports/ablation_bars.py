@@ -79,7 +79,7 @@ def _heights(variants: list[Row]) -> list[float]:
 
 def _finding(label: str, change: float) -> str:
     if change >= 0:
-        return "No part is missed in HR@10"
+        return "HR@10 loses by none of them"
     lost = f"{-100 * change:.1f} points"
     if not label.startswith("w/o "):
         return f"HR@10 loses most with {label}: {lost}"

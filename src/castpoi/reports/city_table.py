@@ -1,5 +1,6 @@
 """The table of cities: their size, their split, and the paper's counts where it has the city."""
 
+from castpoi.checkins.city import REVISIT_WINDOW
 from castpoi.evaluation.rank_table import IS_REVISIT
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.paper_values import PaperCity, paper_city
@@ -29,9 +30,9 @@ def city_table(evidence: Evidence) -> Table:
         name="cities",
         title="Cities",
         caption=(
-            "Revisits: targets at a place among the user's 512 visits before. Equal fingerprints, "
-            "equal splits. Places are all candidates of the city; the paper counts those that "
-            "occur in its split."
+            f"Revisits: targets at a place among the user's {REVISIT_WINDOW} visits before. Equal "
+            "fingerprints, equal splits. Places are all candidates of the city; the paper counts "
+            "those that occur in its split."
         ),
         columns=_COLUMNS,
         groups=[Group(heading="", rows=lines)],

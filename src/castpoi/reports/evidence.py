@@ -19,11 +19,21 @@ from castpoi.errors import BadInput, BrokenFolder
 from castpoi.evaluation.contender import Contender
 from castpoi.evaluation.result import Result
 from castpoi.files import is_folder_of, read_json
-from castpoi.outline import ABLATION, KNOWN_TIME, OURS, RIVALS, Row, TableOutline, row_from_dict
-from castpoi.reports.outline import OUR_METHODS, outlines_in, outlines_of, row_of_run
-from castpoi.reports.variants import changes_of
+from castpoi.outline import (
+    ABLATION,
+    JUDGE,
+    KNOWN_TIME,
+    OURS,
+    RIVALS,
+    Row,
+    TableOutline,
+    row_from_dict,
+)
+from castpoi.reports.outline import OUR_METHODS, outlines_in, outlines_of, row_of_judge, row_of_run
+from castpoi.reports.variants import changes_of, preset_of
 
 _SUITE: Final = "suite.json"
+_ORACLE: Final = "oracle"  # in the manifest of a result that tools/recbole_oracle.py made
 _NOT_RESULTS: Final = ("runs", "logs")
 _PLAIN_NAMES: Final = ("results", "res")
 
@@ -172,9 +182,9 @@ class Evidence:
         return [row for row in rows.values() if row.name in present]
 
     def rows_of(self, city: CityEvidence) -> list[Row]:
-        """The rows that have a result on a city, variants of our method left out."""
+        """The rows that have a result on a city, variants of our method and judges left out."""
         present = [row for row in self.rows if row.name in city.contenders]
-        return [row for row in present if row.role != ABLATION] or present
+        return [row for row in present if row.role not in (ABLATION, JUDGE)] or present
 
     def ours(self, city: CityEvidence) -> Row | None:
         """The row this report is about, if it has a result on a city."""
@@ -189,9 +199,13 @@ class Evidence:
         return list(once.values())
 
     def strongest_rival(self, city: CityEvidence, metric: str) -> Row | None:
-        """The strongest of the first table that has rivals on a city, which is the main one."""
-        found = (strongest_rival(table, city, metric) for table in self.tables)
-        return next((row for row in found if row is not None), None)
+        """The strongest of the main table of a city; None where there is no other method."""
+        table = self.main_table(city)
+        return None if table is None else strongest_rival(table, city, metric)
+
+    def main_table(self, city: CityEvidence) -> TableOutline | None:
+        """The first table that sets our method beside others on a city."""
+        return next((table for table in self.tables if rivals_on(table, city)), None)
 
 
 def mean_of(contender: Contender, metric: str) -> float:
@@ -203,6 +217,11 @@ def mean_of(contender: Contender, metric: str) -> float:
 def rivals_on(table: TableOutline, city: CityEvidence) -> list[Row]:
     """The rows of other methods in a table that have a result on a city."""
     return [row for row in table.rows if row.role in RIVALS and row.name in city.contenders]
+
+
+def lacks_rivals(table: TableOutline, city: CityEvidence) -> bool:
+    """Whether other methods of a table have no result on a city."""
+    return len(rivals_on(table, city)) < sum(row.role in RIVALS for row in table.rows)
 
 
 def strongest_rival(table: TableOutline, city: CityEvidence, metric: str) -> Row | None:
@@ -274,9 +293,12 @@ def _find(path: Path, rows: dict[str, Row]) -> Finding:
 
 def _row_of(result: Result) -> Row:
     """The row of a result about which no suite says anything."""
-    changes = changes_of(result.method, result.manifest.get("trained") or {})
+    if _ORACLE in result.manifest:
+        return row_of_judge(result.method)
+    trained = result.manifest.get("trained") or {}
+    changes = changes_of(result.method, trained)
     told = {KNOWN_TIME: "true"} if result.known_time else {}
-    return row_of_run(result.method, changes | told)
+    return row_of_run(result.method, changes | told, preset_of(result.method, trained))
 
 
 def _city_name(path: Path, *, in_suite: bool) -> str:

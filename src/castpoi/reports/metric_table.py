@@ -5,13 +5,29 @@ above it. Stars stand where a Holm-corrected Wilcoxon test tells two rows apart:
 and on every variant that the full model is tested against.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from statistics import stdev
 
 from castpoi.evaluation.significance import PairedTest, Verdict
-from castpoi.outline import OURS, Row, TableOutline
-from castpoi.reports.evidence import CityEvidence, Evidence, mean_of, strongest_rival
-from castpoi.reports.outline import HEADLINE, PAPERS_METHOD, STANDS_APART, WHAT_TESTS_TELL
+from castpoi.outline import ABLATION, JUDGE, OURS, STRONGEST, Row, TableOutline
+from castpoi.reports.evidence import (
+    CityEvidence,
+    Evidence,
+    lacks_rivals,
+    mean_of,
+    rivals_on,
+    strongest_rival,
+)
+from castpoi.reports.outline import (
+    HEADLINE,
+    IS_NO_METHOD,
+    PAPERS_FAMILIES,
+    PAPERS_METHOD,
+    PAPERS_VARIANTS,
+    STANDS_APART,
+    WHAT_TESTS_TELL,
+    letter_words,
+)
 from castpoi.reports.paper_values import (
     PaperCity,
     paper_city,
@@ -25,17 +41,17 @@ from castpoi.reports.verdicts import Verdicts
 def metric_table(outline: TableOutline, evidence: Evidence, verdicts: Verdicts) -> Table:
     """The table of an outline, one group a city; rows without a result are left out."""
     metrics = metrics_of(outline)
-    groups = [_group(outline, city, metrics, verdicts) for city in _shown(outline, evidence)]
+    groups = [_group(outline, city, metrics, verdicts) for city in shown_in(outline, evidence)]
     return Table(
         name=outline.name,
         title=outline.title,
-        caption=_caption(outline, groups, verdicts),
+        caption=_caption(outline, evidence, groups, verdicts),
         columns=["Method", "Seeds", *metrics],
         groups=groups,
     )
 
 
-def _shown(outline: TableOutline, evidence: Evidence) -> list[CityEvidence]:
+def shown_in(outline: TableOutline, evidence: Evidence) -> list[CityEvidence]:
     """The cities that have a row of the table; in an ablation the full model alone is no row."""
     present = {
         city.name: {row.role for row in outline.rows if row.name in city.contenders}
@@ -163,17 +179,23 @@ def _folders(city: CityEvidence, row: Row) -> str:
     return "\n".join(str(finding.folder) for finding in city.of(row.name))
 
 
-def _caption(outline: TableOutline, groups: Sequence[Group], verdicts: Verdicts) -> str:
+def _caption(
+    outline: TableOutline, evidence: Evidence, groups: Sequence[Group], verdicts: Verdicts
+) -> str:
     cells = [cell for group in groups for line in group for cell in line]
     words = ["In percent, every target ranked among all places."]
     if outline.known_time:
         words.append(STANDS_APART)
+    if any(row.role == JUDGE for row in outline.rows):
+        words.append(IS_NO_METHOD)
+    words += letter_words([row for row in outline.rows if row.role == OURS])
     if any(cell.std is not None for cell in cells):
         words.append("Mean ± sample deviation over seeds.")
     if any(cell.is_best for cell in cells):
         words.append("Best of a column in bold.")
     if any(cell.is_strongest for cell in cells):
         words.append("The strongest baseline is underlined; the improvement is relative to it.")
+        words += _lacking_words(outline, evidence)
     words += _star_words(outline, verdicts)
     if any(cell.is_disputed for cell in cells):
         words.append(f"{DAGGER}: the paired bootstrap does not agree with Wilcoxon; see Tests.")
@@ -182,6 +204,19 @@ def _caption(outline: TableOutline, groups: Sequence[Group], verdicts: Verdicts)
         if outline.is_ablation:
             words.append("Its ablation has other values of its model than its main table.")
     return " ".join(words)
+
+
+def _lacking_words(outline: TableOutline, evidence: Evidence) -> list[str]:
+    """On which cities the strongest baseline was sought among fewer than on others."""
+    lacking = {
+        city.name: sum(row.is_learned for row in rivals)
+        for city in shown_in(outline, evidence)
+        if (rivals := rivals_on(outline, city)) and lacks_rivals(outline, city)
+    }
+    if not lacking:
+        return []
+    told = ", ".join(f"{name} ({number or 'none'} learned)" for name, number in lacking.items())
+    return [f"Not all baselines were run everywhere; it is the strongest of those run on {told}."]
 
 
 def _star_words(outline: TableOutline, verdicts: Verdicts) -> list[str]:
@@ -200,7 +235,24 @@ def _star_words(outline: TableOutline, verdicts: Verdicts) -> list[str]:
         f"Stars say {', '.join(stand_for)} (paired two-sided Wilcoxon test, equally many seeds of "
         f"each side, Holm-corrected over {sizes} {tests}: * p < 0.05, ** p < 0.01, *** p < 0.001)."
     ]
+    words += papers_family_words(outline, {each.verdict.family_size for each in judged})
     return [*words, *_one_seed_words([each.verdict.test for each in judged])]
+
+
+def papers_family_words(outline: TableOutline, sizes: Collection[int]) -> list[str]:
+    """How many tests the paper corrects together, where it has the table and another number."""
+    ours = {row.name for row in outline.rows if row.method == PAPERS_METHOD}
+    families = [family for family in outline.families if family.row in ours]
+    words = []
+    if any(family.against == STRONGEST for family in families):
+        words.append((PAPERS_FAMILIES[STRONGEST], "five metrics on three cities"))
+    if any(set(family.against) & set(PAPERS_VARIANTS) for family in families):
+        words.append((PAPERS_FAMILIES[ABLATION], "one a variant, for every city and metric"))
+    return [
+        f"The paper corrects over {size} tests: {why}."
+        for size, why in words
+        if {size} != set(sizes)
+    ]
 
 
 def _one_seed_words(tests: Sequence[PairedTest]) -> list[str]:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from castpoi.outline import OURS, RIVALS, Row
+from castpoi.outline import JUDGE, OURS, RIVALS, Row
 from castpoi.reports.beyond_table import results_with_top
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.learned_biases import row_with_biases
-from castpoi.reports.outline import PAPERS_METHOD
+from castpoi.reports.metric_table import shown_in
+from castpoi.reports.outline import PAPERS_METHOD, is_of_other_settings
 
 _NAMED = 6
 
@@ -27,13 +28,14 @@ def what_is_missing(evidence: Evidence, *, has_figures: bool) -> list[str]:
 
 def _gaps(evidence: Evidence, city: CityEvidence) -> Iterator[str]:
     for table in evidence.tables:
+        if city not in shown_in(table, evidence) or is_of_other_settings(table):
+            continue  # nobody meant to have it here
         absent = [row.label for row in table.rows if row.name not in city.contenders]
-        if absent and len(absent) < len(table.rows):
+        if absent:
             yield f"no result of {_named(absent)} in the table '{table.title}'."
-    rows = [row for row in evidence.rows if row.name in city.contenders]
-    single = [row.label for row in rows if row.is_learned and len(city.of(row.name)) == 1]
-    if single:
-        yield f"one seed only of {_named(single)}, so no deviation over seeds."
+    present = [row for row in evidence.rows if row.name in city.contenders]
+    rows = [row for row in present if row.role != JUDGE]
+    yield from _seed_gaps(city, rows)
     ours = evidence.ours(city)
     if city.known_time:
         yield "it stands apart, so nothing is tested: its methods were told when each target was."
@@ -52,6 +54,20 @@ def _gaps(evidence: Evidence, city: CityEvidence) -> Iterator[str]:
     if not city.manifest:
         yield "the city is not at hand, so its users and check-ins are not counted."
     yield from _training_gaps(evidence, city, rows)
+
+
+def _seed_gaps(city: CityEvidence, rows: Sequence[Row]) -> Iterator[str]:
+    """Rows that have fewer seeds than others of the city, or one only."""
+    by_number: dict[int, list[str]] = {}
+    for row in (each for each in rows if each.is_learned):
+        by_number.setdefault(len(city.of(row.name)), []).append(row.label)
+    most = max(by_number, default=1)
+    for number in sorted(by_number):
+        labels = _named(by_number[number])
+        if number == 1:
+            yield f"one seed only of {labels}, so no deviation over seeds."
+        elif number < most:
+            yield f"{number} seeds only of {labels}, where others have {most}."
 
 
 def _training_gaps(evidence: Evidence, city: CityEvidence, rows: Sequence[Row]) -> Iterator[str]:

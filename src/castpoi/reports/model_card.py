@@ -9,11 +9,11 @@ from castpoi.evaluation.calibration import calibration
 from castpoi.evaluation.compare import compare
 from castpoi.evaluation.metrics import METRICS
 from castpoi.methods import METHODS
-from castpoi.outline import Row
+from castpoi.outline import JUDGE, Row
 from castpoi.reports.beyond_table import results_with_top
 from castpoi.reports.evidence import CityEvidence, Evidence, Finding
 from castpoi.reports.learning_log import epochs_of, parameters_of
-from castpoi.reports.outline import STANDS_APART
+from castpoi.reports.outline import IS_NO_METHOD, PAPERS_METHOD, STANDS_APART, letter_words
 from castpoi.reports.table import Cell, Group, Table, count, word
 from castpoi.reports.table_files import markdown
 
@@ -54,7 +54,14 @@ def _method_line(row: Row) -> str:
 
 
 def _settings(row: Row) -> Iterator[str]:
-    yield f"Preset: {row.preset}." if row.preset else "No preset: the method's own settings."
+    if row.is_learned:
+        yield f"Preset: {row.preset}." if row.preset else "Its results do not tell its preset."
+    else:
+        yield "No preset: it only counts."
+    if row.method == PAPERS_METHOD:
+        yield from letter_words([row])
+    if row.role == JUDGE:
+        yield IS_NO_METHOD
     if row.settings:
         changed = ", ".join(f"`{name}={value}`" for name, value in row.settings.items())
         yield f"Changed: {changed}."

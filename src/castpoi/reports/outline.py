@@ -11,6 +11,7 @@ from typing import Any, Final
 from castpoi.errors import BrokenFolder
 from castpoi.outline import (
     ABLATION,
+    JUDGE,
     KNOWN_TIME,
     OURS,
     RIVALS,
@@ -29,6 +30,12 @@ STANDS_APART: Final = (
     "not."
 )
 """What must be said wherever the numbers of a row that knows the time stand."""
+
+IS_NO_METHOD: Final = (
+    "A judge is another's own model, trained by its own code on our split and ranked by our "
+    "evaluation: it checks our copy and competes with nobody."
+)
+"""What must be said where the numbers of an oracle stand."""
 
 WHAT_TESTS_TELL: Final = (
     "Tests speak about these trained weights on these targets, not about the noise of seeds: "
@@ -51,6 +58,7 @@ PAPERS_FAMILIES: Final = {STRONGEST: 15, ABLATION: 5}
 OUR_METHODS: Final = (PAPERS_METHOD, "castpoi-next")
 """Those that are no baselines."""
 _OTHER_SETTINGS: Final = "settings-"
+_ORACLE: Final = "recbole-"
 _LABELS: Final = {
     "castpoi": "CaST-POI",
     "castpoi-next": "CaST-POI next",
@@ -88,9 +96,16 @@ def row_of_method(method: str) -> Row:
     return replace(row, role=role)
 
 
-def row_of_run(method: str, changes: Mapping[str, str]) -> Row:
+def row_of_judge(method: str) -> Row:
+    """The row of an oracle's result, such as `recbole-stamp`."""
+    copied = row_of_method(method.removeprefix(_ORACLE)).label
+    label = f"RecBole's {copied}" if method.startswith(_ORACLE) else method
+    return Row(name=method, label=label, method=method, role=JUDGE)
+
+
+def row_of_run(method: str, changes: Mapping[str, str], preset: str | None = None) -> Row:
     """The row of runs of a method with such changes to its preset; without any, the method's."""
-    row = row_of_method(method)
+    row = replace(row_of_method(method), preset=changes.get("preset", preset))
     if not changes:
         return row
     told = [_change(name, value) for name, value in changes.items()]
@@ -103,6 +118,17 @@ def row_of_run(method: str, changes: Mapping[str, str]) -> Row:
     # who knows the time is no variant to be tested against who does not; a baseline stays a rival
     is_part_less = method in OUR_METHODS and not variant.known_time
     return replace(variant, role=ABLATION) if is_part_less else variant
+
+
+def letter_words(rows: Sequence[Row]) -> list[str]:
+    """What must be said where the paper's method was not trained to the letter of the paper."""
+    presets = dict.fromkeys(row.preset for row in rows if row.method == PAPERS_METHOD)
+    return [
+        f"{row_of_method(PAPERS_METHOD).label} is trained with preset {preset} here, which is not "
+        "the letter of the paper: docs/paper.md, decisions 7 and 15 tell the differences."
+        for preset in presets
+        if preset not in (None, "paper")
+    ]
 
 
 def without_name(label: str, full: str) -> str:
@@ -134,9 +160,16 @@ def outlines_of(rows: Sequence[Row]) -> list[TableOutline]:
     Variants that the paper's ablation does not have are in no family with those that it has.
     """
     timed = [row for row in rows if row.known_time]
-    untold = [row for row in rows if not row.known_time]
+    judges = [row for row in rows if row.role == JUDGE]
+    untold = [row for row in rows if not row.known_time and row.role != JUDGE]
     tables = _outlines_of_untold(untold) if untold else []
-    return [*tables, _outline("known-time", "Known time", timed, ())] if timed else tables
+    if timed:
+        tables.append(_outline("known-time", "Known time", timed, ()))
+    if judges:
+        copied = {row.method.removeprefix(_ORACLE) for row in judges}
+        copies = [row for row in untold if row.name in copied]
+        tables.append(_outline("judges", "Judges of our copies", [*copies, *judges], ()))
+    return tables
 
 
 def _outlines_of_untold(rows: Sequence[Row]) -> list[TableOutline]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from castpoi.outline import OURS, TableOutline
+from castpoi.outline import JUDGE, OURS, TableOutline
 from castpoi.reports.evidence import CityEvidence, Evidence, mean_of
-from castpoi.reports.outline import HEADLINE
+from castpoi.reports.outline import HEADLINE, letter_words
 from castpoi.reports.paper_values import PaperCity, paper_city, paper_value
 from castpoi.reports.table import NOTHING, Cell, Group, Table, word
 from castpoi.reports.verdicts import Verdicts
@@ -26,8 +26,8 @@ def paper_table(evidence: Evidence, verdicts: Verdicts) -> Table | None:
             "In points of percent. First our mean less the paper's mean of three seeds; bold where "
             f"they are more than {_FAR} points apart. Then what a variant has less or more than "
             "the full model, ours and the paper's, with the stars of each; bold where one is "
-            "significant and the other is not."
-        ),
+            f"significant and the other is not. {' '.join(letter_words(evidence.rows))}"
+        ).strip(),
         columns=["Method", *HEADLINE],
         groups=groups,
     )
@@ -36,7 +36,7 @@ def paper_table(evidence: Evidence, verdicts: Verdicts) -> Table | None:
 def _groups(table: TableOutline, evidence: Evidence, verdicts: Verdicts) -> Iterator[Group]:
     for city in evidence.cities:
         paper = paper_city(city.name, city.targets)
-        if paper is None:
+        if paper is None or any(row.role == JUDGE for row in table.rows):
             continue
         lines = (
             _effects(table, city, paper, verdicts)

@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Final
 
 from castpoi.outline import TableOutline
-from castpoi.reports.outline import PAPERS_METHOD
+from castpoi.reports.outline import PAPERS_METHOD, PAPERS_VARIANTS
 
 _FOLDER: Final = "paper"
 _MAIN: Final = "main.csv"
@@ -51,9 +51,10 @@ def paper_value(
     table: TableOutline, city: PaperCity | None, row: str, metric: str
 ) -> PaperValue | None:
     """What the paper reports for a row of a table; None where it reports nothing."""
-    if city is None:
+    file = _file(table)
+    if city is None or file is None:
         return None
-    return _table(_file(table)).get((city.name, row, metric))
+    return _table(file).get((city.name, row, metric))
 
 
 def paper_improvement(city: PaperCity | None, metric: str) -> float | None:
@@ -69,8 +70,12 @@ def paper_improvement(city: PaperCity | None, metric: str) -> float | None:
     return ours / max(values.values()) - 1 if ours is not None else None
 
 
-def _file(table: TableOutline) -> str:
-    return "ablation.csv" if table.is_ablation else _MAIN
+def _file(table: TableOutline) -> str | None:
+    """The paper's table that a table of ours may stand beside."""
+    if not table.is_ablation:
+        return _MAIN
+    is_the_papers = any(row.name in PAPERS_VARIANTS for row in table.rows)
+    return "ablation.csv" if is_the_papers else None
 
 
 @cache

@@ -13,8 +13,9 @@ from typing import Final
 from castpoi import __version__
 from castpoi.checkins.city import REVISIT_WINDOW
 from castpoi.evaluation.significance import Verdict
-from castpoi.outline import OURS, Row
-from castpoi.reports.evidence import CityEvidence, Evidence, mean_of
+from castpoi.evaluation.strata import TOO_SMALL
+from castpoi.outline import JUDGE, OURS, Row
+from castpoi.reports.evidence import CityEvidence, Evidence, lacks_rivals, mean_of, rivals_on
 from castpoi.reports.html_table import html_table
 from castpoi.reports.metric_table import p_words
 from castpoi.reports.outline import WHAT_TESTS_TELL
@@ -28,7 +29,8 @@ _ENDINGS: Final = ("md", "csv", "tex")
 _QUESTION: Final = (
     "Where will a person go next? Visits were held back, and every method, told what came before "
     "them, ranked all places of the city: the higher the place that was visited, the better. In "
-    "brackets the p-value against the strongest baseline; from 0.05 on it may be chance."
+    "brackets the p-value against the strongest baseline that was run; from 0.05 on it may be "
+    "chance."
 )
 _PROTOCOL: Final = (
     (
@@ -65,7 +67,7 @@ _PROTOCOL: Final = (
         "Strata",
         "Tail, torso and head are cut at the 60th and 80th percentile of the train counts of the "
         f"targets. A revisit is at a place among the {REVISIT_WINDOW} visits before. Ranges "
-        "include their lower end. Strata of fewer than 100 targets are too small to tell.",
+        f"include their lower end. Strata of fewer than {TOO_SMALL} targets are too small to tell.",
     ),
 )
 
@@ -159,8 +161,17 @@ def _lede(report: Report, city: CityEvidence) -> Iterator[str]:
     if city.known_time:
         yield "; it was told when the visit was, so it stands apart"
     if rival is not None and rival != first:
-        yield f"; {rival.label}, the strongest baseline, has {_share(city, rival)}"
+        yield f"; {rival.label}, {_strongest_words(evidence, city)}, has {_share(city, rival)}"
     yield "."
+
+
+def _strongest_words(evidence: Evidence, city: CityEvidence) -> str:
+    """What the strongest baseline is the strongest of."""
+    table = evidence.main_table(city)
+    if table is None or not lacks_rivals(table, city):
+        return "the strongest baseline"
+    is_learned = any(row.is_learned for row in rivals_on(table, city))
+    return "the strongest of those run here" + ("" if is_learned else " (no learned one was)")
 
 
 def _p(report: Report, city: CityEvidence, row: Row, rival: Row | None) -> str:
@@ -188,7 +199,7 @@ def _cards(report: Report) -> Markup:
     splits = evidence.splits
     cards = {
         "city" if len(splits) == 1 else "cities": f"{len(splits):,}",
-        "methods and variants": f"{len(evidence.rows):,}",
+        "methods and variants": f"{sum(row.role != JUDGE for row in evidence.rows):,}",
         "results, one a seed": f"{len(evidence.findings):,}",
         "targets": f"{sum(city.targets for city in splits):,}",
         "paired tests": f"{len(report.verdicts.all):,}",

@@ -33,7 +33,7 @@ _MARKDOWN: Final = {"\\": r"\\", "|": r"\|", "*": r"\*", "_": r"\_", "<": "&lt;"
 
 
 def markdown(table: Table) -> str:
-    """The table in Markdown: best in bold, strongest baseline in italics, the paper in brackets."""
+    """The table in Markdown: best in bold, strongest baseline underlined, the paper in brackets."""
     lines = [f"### {table.title}", ""]
     for group in table.groups:
         lines += [f"**{_escaped(group.heading, _MARKDOWN)}**", ""] if group.heading else []

@@ -36,6 +36,16 @@ def changes_of(method: str, trained: Mapping[str, Any]) -> dict[str, str]:
     return {name: _shown(value) for name, value in _unlike(told, presets[own]).items()}
 
 
+def preset_of(method: str, trained: Mapping[str, Any]) -> str | None:
+    """The preset that the settings of a run are those of, or that its changes start from.
+
+    None where its manifest does not tell its settings, or where presets are not known.
+    """
+    if "config" not in trained or not _presets(method):
+        return None
+    return changes_of(method, trained).get("preset", METHODS.named(method).default_preset)
+
+
 def _unlike(told: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[str, Any]:
     compared = told.keys() & expected.keys() - set(_OF_NO_WEIGHT)
     return {name: told[name] for name in told if name in compared and told[name] != expected[name]}
