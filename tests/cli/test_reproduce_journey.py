@@ -66,20 +66,31 @@ def test_a_plan_is_shown_and_nothing_is_written(
 ) -> None:
     out = tmp_path / "out"
     words = ["reproduce", city, "--suite", "all", "--seeds", 42, 43, 44, "--out", out, "--dry-run"]
+    words += ["--threads", 2]
     shown = castpoi(*words)
     assert shown.code == 0
     assert "village/castpoi/44" in shown.out
     assert "village/no-candidate-conditioning/44" in shown.out
     assert "rough rates" in shown.out
-    assert "not known" in shown.out  # nobody has measured the baselines yet
-    assert "40 of 40 experiments are to be run: at least" in shown.out  # 13 rows x 3, and one
+    assert "not known" not in shown.out
+    assert "40 of 40 experiments are to be run: about" in shown.out  # 13 rows x 3, and one
     found = castpoi(*words, "--json").json
-    assert (found["to_run"], found["all_known"]) == (40, False)
+    assert (found["to_run"], found["all_known"]) == (40, True)
     assert found["experiments"][0] == {
         "name": "village/sasrec/42", "city": "village", "row": "sasrec", "seed": 42,
-        "why": "missing", "seconds": None, "source": "not known",
+        "why": "missing", "seconds": pytest.approx(4.6 * 0.008 / 2), "source": "rates",
     }  # fmt: skip
     assert not out.exists()
+
+
+def test_what_nobody_has_measured_is_told_as_not_known(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    words = ["reproduce", city, "--suite", "tuned", "--out", tmp_path / "out", "--dry-run"]
+    shown = castpoi(*words)
+    assert "not known" in shown.out  # nobody has tuned baselines on this machine
+    assert " experiments are to be run: at least" in shown.out
+    assert castpoi(*words, "--json").json["all_known"] is False
 
 
 @pytest.mark.parametrize(
@@ -149,6 +160,7 @@ def test_a_failing_row_is_told_at_the_end_and_the_others_are_there(
     assert "FAILED village/broken/1: heads=3 must divide width=128" in ended.out
     assert f"its log: {out}/logs/village/broken/1.log" in ended.out
     assert "own: 2 done now, 0 there before, 1 failed." in ended.out
+    assert f"on one page: castpoi report {out}" in ended.out
     assert "village/revisit/0 is done" in ended.err
     again = castpoi(
         "reproduce", city, "--suite", own, "--out", out, "--only", "recent", "revisit", "--json",
@@ -156,6 +168,7 @@ def test_a_failing_row_is_told_at_the_end_and_the_others_are_there(
     )  # fmt: skip
     assert (again.code, again.err) == (0, "")
     assert (again.json["there_before"], again.json["failed"]) == (2, [])
+    assert again.json["report"] == f"castpoi report {out}"
     labels = {row["method"] for row in again.json["cities"]["village"]["rows"]}
     assert labels == {"Revisit heuristic", "Most recent"}
     states = read_json(out / "suite.json")["experiments"]

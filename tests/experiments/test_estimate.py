@@ -1,6 +1,8 @@
 """How long experiments may take, worked by hand."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,7 @@ from castpoi.experiments.estimate import (
 from castpoi.experiments.experiment import CityFolder, Experiment
 from castpoi.outline import Row
 
+RESULTS = Path(__file__).parents[2] / "results" / "nyc"
 ROW = Row(name="mine", label="Mine", method="castpoi", role="ours", preset="fast")
 
 
@@ -57,6 +60,21 @@ def test_without_measurements_the_rates_of_castpoi_tell(village: CityFolder) -> 
     changed = replace(ROW, settings={"width": "64"})
     rough = estimator.estimate(Experiment(city=city, row=changed, seed=3))
     assert (rough.seconds, rough.source) == (plain.seconds, "rough rates")
+
+
+def test_the_rates_of_the_baselines_are_those_of_the_committed_results(village: CityFolder) -> None:
+    estimator = Estimator([], threads=1)
+    for name in ("sasrec", "bert4rec", "caser", "narm", "srgnn", "stamp", "core"):
+        row = replace(ROW, name=name, method=name, preset="paper")
+        city = replace(village, train_checkins=99_907)
+        guess = estimator.estimate(Experiment(city=city, row=row, seed=42))
+        measured = [
+            json.loads(path.read_text(encoding="utf-8"))["seconds"]
+            for path in RESULTS.glob(f"{name}-*/experiment.json")
+        ]
+        assert guess.source == "rates"
+        assert guess.seconds is not None
+        assert min(measured) / 3 < guess.seconds < 3 * max(measured)  # machines are busy or not
 
 
 def test_other_settings_on_the_same_city_tell_more_than_rough_rates(village: CityFolder) -> None:

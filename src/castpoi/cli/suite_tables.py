@@ -1,5 +1,6 @@
 """What `castpoi reproduce` shows: the plan of a suite, and what came of it."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -76,6 +77,9 @@ def show_outcome(
         f"{len(failures)} failed. All is in {folder.root}"
         + ("; the same command tries the failed ones again." if failures else ".")
     )
+    page = shlex.join(["castpoi", "report", str(folder.root)])
+    if done:
+        console.say(f"Tables, figures and tests on one page: {page}")
     content = {
         "suite": suite.name,
         "out": str(folder.root),
@@ -83,6 +87,7 @@ def show_outcome(
         "there_before": were_there,
         "failed": [told(failure, folder) for failure in failures],
         "cities": {city: as_json(comparison) for city, comparison in comparisons.items()},
+        "report": page,
     }
     console.result(content | error_of(failures))
 
