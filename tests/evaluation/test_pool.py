@@ -74,6 +74,22 @@ def test_the_closed_form_agrees_with_drawing_pools() -> None:
             assert one(metric, rank, pool=pool, places=places) == pytest.approx(sampled, abs=0.032)
 
 
+@pytest.mark.parametrize(
+    ("better", "tied", "closed", "drawn"),
+    [(9, 1, 99.99, 99.99), (0, 800, 72.9, 76.8), (50, 1000, 33.3, 22.1)],
+)
+def test_many_ties_are_read_wrongly_by_as_much_as_the_docs_say(
+    better: int, tied: int, closed: float, drawn: float
+) -> None:
+    places, pool, draws = 4980, 100, 20_000
+    kinds = [better, tied, places - 1 - better - tied]
+    came = np.random.default_rng(5).multivariate_hypergeometric(kinds, pool - 1, draws)
+    sampled = per_target("HR@10", 1 + came[:, 0] + came[:, 1] / 2).mean()
+    found = one("HR@10", 1 + better + tied / 2, pool=pool, places=places)
+    assert 100 * found == pytest.approx(closed, abs=0.05)
+    assert 100 * sampled == pytest.approx(drawn, abs=1.4)  # four deviations
+
+
 @pytest.mark.parametrize("rank", [1, 2, 1_000, 1_000_000, 10_000_000])
 def test_ten_million_places_lose_no_digit_that_matters(rank: int) -> None:
     places, pool = 10_000_000, 100
