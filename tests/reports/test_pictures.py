@@ -70,6 +70,21 @@ def test_figures_of_one_page_share_no_id_and_follow_its_colours(
         assert "#ffffff" not in markup
 
 
+def test_of_many_methods_ours_and_three_others_have_a_colour_in_the_figure_of_pools(
+    tmp_path: Path,
+) -> None:
+    hits = {"castpoi": 9, "core": 8, "sasrec": 7, "narm": 6, "stamp": 5, "markov": 5, "nearest": 1}
+    for method, count in hits.items():
+        ranks = [1.0] * count + [350.0] * (10 - count)
+        result_of(ranks, method=method, seed=1).save(tmp_path / "t" / method)
+    picture = drawn_from(read_evidence(tmp_path / "t"))["pool"]
+    (axes,) = picture.figure.axes
+    _, named = axes.get_legend_handles_labels()
+    assert named == ["CaST-POI", "CORE", "SASRec", "NARM"]
+    assert [each.get_text() for each in axes.texts] == ["Markov", "Nearest"]  # STAMP ends with one
+    assert picture.caption.endswith("Grey lines without a name: STAMP.")
+
+
 def test_what_the_evidence_does_not_allow_is_not_drawn(tmp_path: Path) -> None:
     result_of([1.0, 30.0], method="revisit", has_top=False).save(tmp_path / "t" / "a")
     assert list(drawn_from(read_evidence(tmp_path / "t"))) == ["strata"]

@@ -1,8 +1,8 @@
 """Figures of a report: one look, one column wide, as SVG and PNG.
 
 Drawn with matplotlib (the extra `report`): error bars, logarithmic axes and PNG from one piece of
-code. Colours are those of Okabe and Ito, which people with any colour vision tell apart; marks and
-dashes differ too, so that a figure can be read in grey.
+code. Colours are those of Okabe and Ito, which people with any colour vision tell apart, and grey;
+marks and dashes differ too, so that a figure can be read without colours.
 """
 
 import hashlib
@@ -25,7 +25,8 @@ SOFT: Final = "#5d646e"
 LINE: Final = "#e4e1da"
 OURS: Final = "#0072b2"
 RIVAL: Final = "#d55e00"
-OTHERS: Final = ("#009e73", "#cc79a7", "#e69f00", "#999933", "#8a6d3b", "#777777")
+FAINT: Final = "#999999"
+OTHERS: Final = ("#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK, FAINT)
 _DASHES: Final = ((0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)), (0, (2, 1)))
 _MARKS: Final = ("s", "^", "D", "v", "P", "X", "<", ">")
 
