@@ -122,10 +122,12 @@ def test_a_test_tells_its_seeds_and_one_seed_a_side_is_warned_of(small: Path) ->
     (table,) = tables_in(small)
     assert cells(table, "Improvement")["HR@5"].note.endswith("; seeds 1 / 1")
     assert "5 of 5 tests rest on one seed a side. Tests speak about these" in table.caption
+    assert "Means are over all seeds of a row, a test over as many as both" in table.caption
     shutil.rmtree(small / "sasrec")
     (counted,) = tables_in(small)
     assert cells(counted, "Improvement")["HR@5"].note.endswith("; seeds 2 / –")
     assert "rest on one seed" not in counted.caption
+    assert "Means are over all seeds" not in counted.caption
 
 
 def test_every_number_names_the_folders_it_comes_from(small: Path) -> None:

@@ -21,6 +21,7 @@ from castpoi.reports.evidence import (
 from castpoi.reports.outline import (
     HEADLINE,
     IS_NO_METHOD,
+    LEAVES_SEEDS_OUT,
     PAPERS_FAMILIES,
     PAPERS_METHOD,
     PAPERS_VARIANTS,
@@ -116,7 +117,7 @@ def _cell(
         stars="" if verdict is None else verdict.stars,
         is_disputed=verdict is not None and verdict.tests_disagree,
         paper="" if reported is None else reported.words,
-        is_best=mean == highest and len(rivals) > 1,
+        is_best=mean == highest and len(rivals) > 1 and not _has_judge(outline),
         is_strongest=strongest_rival(outline, city, metric) == row and _has_ours(outline),
         note=_folders(city, row) + ("" if verdict is None else f"\n{verdict_words(verdict)}"),
     )
@@ -175,6 +176,10 @@ def _has_ours(outline: TableOutline) -> bool:
     return any(row.role == OURS for row in outline.rows)
 
 
+def _has_judge(outline: TableOutline) -> bool:
+    return any(row.role == JUDGE for row in outline.rows)
+
+
 def _folders(city: CityEvidence, row: Row) -> str:
     return "\n".join(str(finding.folder) for finding in city.of(row.name))
 
@@ -186,7 +191,7 @@ def _caption(
     words = ["In percent, every target ranked among all places."]
     if outline.known_time:
         words.append(STANDS_APART)
-    if any(row.role == JUDGE for row in outline.rows):
+    if _has_judge(outline):
         words.append(IS_NO_METHOD)
     words += letter_words([row for row in outline.rows if row.role == OURS])
     if any(cell.std is not None for cell in cells):
@@ -196,7 +201,7 @@ def _caption(
     if any(cell.is_strongest for cell in cells):
         words.append("The strongest baseline is underlined; the improvement is relative to it.")
         words += _lacking_words(outline, evidence)
-    words += _star_words(outline, verdicts)
+    words += _star_words(outline, evidence, verdicts)
     if any(cell.is_disputed for cell in cells):
         words.append(f"{DAGGER}: the paired bootstrap does not agree with Wilcoxon; see Tests.")
     if any(cell.paper for cell in cells):
@@ -219,7 +224,7 @@ def _lacking_words(outline: TableOutline, evidence: Evidence) -> list[str]:
     return [f"Not all baselines were run everywhere; it is the strongest of those run on {told}."]
 
 
-def _star_words(outline: TableOutline, verdicts: Verdicts) -> list[str]:
+def _star_words(outline: TableOutline, evidence: Evidence, verdicts: Verdicts) -> list[str]:
     """What stars stand for, and over how many tests p was corrected."""
     judged = [each for each in verdicts.all if each.table == outline.name]
     if not judged:
@@ -236,7 +241,20 @@ def _star_words(outline: TableOutline, verdicts: Verdicts) -> list[str]:
         f"each side, Holm-corrected over {sizes} {tests}: * p < 0.05, ** p < 0.01, *** p < 0.001)."
     ]
     words += papers_family_words(outline, {each.verdict.family_size for each in judged})
+    words += left_out_words(outline, evidence, verdicts)
     return [*words, *_one_seed_words([each.verdict.test for each in judged])]
+
+
+def left_out_words(outline: TableOutline, evidence: Evidence, verdicts: Verdicts) -> list[str]:
+    """That a test may know fewer seeds than the means beside its stars, where one does."""
+    cities = {city.name: city.contenders for city in evidence.cities}
+    tests = [(each.city, each.verdict.test) for each in verdicts.all if each.table == outline.name]
+    leaves_out = any(
+        cities[city][name].seeds != seeds
+        for city, test in tests
+        for name, seeds in ((test.contender, test.seeds), (test.against, test.against_seeds))
+    )
+    return [LEAVES_SEEDS_OUT] if leaves_out else []
 
 
 def papers_family_words(outline: TableOutline, sizes: Collection[int]) -> list[str]:

@@ -43,6 +43,12 @@ WHAT_TESTS_TELL: Final = (
 )
 """What must be said wherever a test rests on few seeds."""
 
+LEAVES_SEEDS_OUT: Final = (
+    "Means are over all seeds of a row, a test over as many as both sides have: its difference may "
+    "be another (see Tests)."
+)
+"""What must be said where stars stand beside means over more seeds than they know."""
+
 PAPERS_METHOD: Final = "castpoi"
 """The method of the paper."""
 PAPERS_VARIANTS: Final = (
