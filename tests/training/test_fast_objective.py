@@ -1,12 +1,14 @@
 """The fast objective: the paper's loss, for all positions of a window at once."""
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
@@ -14,6 +16,7 @@ from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import ModelConfig
 from castpoi.model.scoring import ExactScorer
+from castpoi.training import fast_objective as fast_objective_module
 from castpoi.training.fast_objective import FastConfig, FastObjective
 from castpoi.training.fused_loss import LossConstants
 from castpoi.training.objective import Objective
@@ -154,6 +157,58 @@ def test_a_batch_in_parts_that_fit_the_memory_teaches_what_it_teaches_at_once(
     for name, slope in slopes(expected).items():
         if not name.startswith("forecast."):
             torch.testing.assert_close(slopes(found)[name], slope, rtol=1e-3, atol=1e-6)
+
+
+def kept_bytes(objective: FastObjective, model: CastPoi) -> int:
+    """Memory of all that waits for the gradient of a batch, each tensor counted once."""
+    kept: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        whole = tensor.untyped_storage()
+        kept[whole.data_ptr()] = whole.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        loss = objective.loss(model, objective.batches(0)[0])
+    loss.backward()
+    return sum(kept.values())
+
+
+def test_what_waits_for_the_gradient_does_not_grow_with_the_targets_of_a_step(town: City) -> None:
+    config = tiny_model_config(window=10)
+    at_once, in_parts = (fast_objective(town, config, windows_a_step=40) for _ in range(2))
+    in_parts.targets_at_once = 8
+    whole, bounded = (
+        kept_bytes(objective, tiny_model(town, config)) for objective in (at_once, in_parts)
+    )
+    assert bounded < whole / 5  # what is left is the backbone's
+
+
+def test_parts_are_computed_again_with_the_same_draws_and_the_same_dropout(
+    town: City, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tiny_model_config(window=10, dropout=0.2)
+    objective = fast_objective(town, config, windows_a_step=7, hard_candidates=4)
+    objective.targets_at_once = 8
+
+    def learned() -> dict[str, Tensor]:
+        model = tiny_model(town, config, noise=0.3).train()
+        torch.manual_seed(3)
+        objective.loss(model, objective.batches(0)[0]).backward()
+        return slopes(model)
+
+    found = learned()
+    monkeypatch.setattr(fast_objective_module, "checkpoint", remember_all)
+    expected = learned()
+    assert found.keys() == expected.keys()
+    for name, slope in expected.items():
+        torch.testing.assert_close(found[name], slope, rtol=1e-5, atol=1e-7)
+
+
+def remember_all(work: Callable[..., Tensor], *given: Any, use_reentrant: bool) -> Tensor:
+    """In place of torch's checkpoint: nothing is forgotten, so nothing is computed again."""
+    assert not use_reentrant
+    return work(*given)
 
 
 def test_a_target_that_its_history_does_not_know_weighs_more(town: City) -> None:

@@ -3,6 +3,7 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,8 +12,10 @@ from castpoi.training.memory import (
     MOST_CANDIDATES,
     MOST_TARGETS,
     bytes_of_reading,
+    bytes_of_target,
     candidates_at_once,
     free_bytes,
+    free_bytes_of,
     give_back,
     targets_at_once,
 )
@@ -62,15 +65,41 @@ def test_what_is_read_at_once_fits_or_is_one(free: int, histories: int) -> None:
 
 
 def test_an_ordinary_machine_scores_all_targets_of_a_step_of_an_ordinary_city() -> None:
-    assert targets_at_once(places=10_000, free=4 * 2**30) >= 1024
+    """A step of two windows has a hundred of them at most."""
+    for name, free_gb, least in (("fast", 8, 1024), ("fast", 4, 512), ("next", 4, 1024)):
+        count = targets_at_once(
+            ModelConfig.preset(name), places=10_000, candidates=37, free=free_gb * 2**30
+        )
+        assert count >= least
 
 
-@given(st.integers(1, 2**40), st.integers(1, 10**8))
-def test_what_is_scored_at_once_fits_or_is_one(free: int, places: int) -> None:
-    count = targets_at_once(places=places, free=free)
+@given(st.integers(1, 2**40), st.integers(1, 10**8), st.integers(1, 100))
+def test_what_is_scored_at_once_fits_or_is_one(free: int, places: int, candidates: int) -> None:
+    config = ModelConfig()
+    count = targets_at_once(config, places=places, candidates=candidates, free=free)
     assert count.bit_count() == 1
     assert count <= MOST_TARGETS
-    assert count == 1 or count * places * 4 * 12 <= free / 4
+    reading = candidates * bytes_of_reading(config)
+    assert count == 1 or count * (places * 4 * 12 + reading) <= free / 4
+
+
+def test_where_nobody_reads_reading_takes_no_memory() -> None:
+    without = ModelConfig(candidate_conditioning=False)
+    assert bytes_of_target(without, places=100, candidates=37) == 100 * 4 * 12
+
+
+def test_a_cuda_card_has_a_memory_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def of_card(device: torch.device) -> tuple[int, int]:
+        asked.append(device)
+        return 123, 456
+
+    monkeypatch.setattr(torch.cuda, "mem_get_info", of_card)
+    card = torch.device("cuda", 1)
+    assert free_bytes_of(card) == 123
+    assert asked == [card]
+    assert free_bytes_of(torch.device("cpu")) > 456
 
 
 @pytest.mark.skipif(

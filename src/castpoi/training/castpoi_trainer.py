@@ -14,6 +14,7 @@ from castpoi.model.traits import PlaceTraits
 from castpoi.progress import Progress
 from castpoi.training.config import TrainingConfig
 from castpoi.training.course import Course, follow
+from castpoi.training.device import device_named
 from castpoi.training.fast_objective import FastConfig, FastObjective
 from castpoi.training.full_objective import FullObjective
 from castpoi.training.fused_loss import LossConstants
@@ -21,7 +22,7 @@ from castpoi.training.memory import (
     MOST_CANDIDATES,
     MOST_TARGETS,
     candidates_at_once,
-    free_bytes,
+    free_bytes_of,
     targets_at_once,
 )
 from castpoi.training.objective import Objective
@@ -55,7 +56,7 @@ def train_castpoi(
         new_model=lambda: untrained_model(city, model_config, seed=seed),
         objective=lambda frame: objective_of(city, model_config, config, seed=seed, frame=frame),
         ranker=lambda model: ranker(model, builder),
-        frame=lambda: _frame(city, model_config, config),
+        frame=lambda: _frame(city, model_config, config, options.device),
     )
     model, training = follow(
         course, city, part=part, seed=seed, log=log, progress=progress, options=options
@@ -98,12 +99,13 @@ def _check(model: ModelConfig, config: TrainingConfig) -> None:
         )
 
 
-def _frame(city: City, model: ModelConfig, config: TrainingConfig) -> dict[str, int]:
-    """How many candidates and targets fit this machine's memory."""
-    free = free_bytes()
+def _frame(city: City, model: ModelConfig, config: TrainingConfig, device: str) -> dict[str, int]:
+    """How many candidates and targets fit the memory of a device."""
+    free = free_bytes_of(device_named(device))
+    places, read = city.places.height, 1 + config.hard_candidates + config.drawn_candidates
     return {
         _CANDIDATES: candidates_at_once(model, histories=config.batch, free=free),
-        _TARGETS: targets_at_once(places=city.places.height, free=free),
+        _TARGETS: targets_at_once(model, places=places, candidates=read, free=free),
     }
 
 

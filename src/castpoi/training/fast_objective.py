@@ -7,7 +7,7 @@ same exact scorer.
 Shapes: B windows, T slots, R targets of a batch, C candidates, L visits read, D width, V places.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
@@ -122,29 +123,34 @@ class FastObjective:
         return FastBatch(batch.windows[rank::ranks], (*batch.seed[:2], batch.seed[2] + rank))
 
     def loss(self, model: nn.Module, batch: FastBatch) -> Tensor:
-        """Mean loss over the targets of a batch, as many at once as the memory holds."""
+        """Mean loss over the targets of a batch, as many at once as the memory holds.
+
+        Where that takes several parts, what is computed for a part is forgotten, and computed again
+        when its gradient is asked for.
+        """
         assert isinstance(model, CastPoi)
         device = model.popularity.device
         layout = self._layout([self.windows[each] for each in batch.windows]).to(device)
         table = model.table()
         states = model.states(layout.windows, table)  # [B, T, D]
         state = states[layout.learns]  # [R, D]
-        rng = np.random.default_rng(batch.seed)
-        starts = range(0, len(state), self.targets_at_once)
-        parts = [
-            _Part(states=states, state=state[rows], layout=layout.of(rows))
-            for rows in (slice(start, start + self.targets_at_once) for start in starts)
-        ]
+        seed = np.random.SeedSequence(batch.seed)
+        whole = _Part(states=states, state=state, layout=layout, seed=seed)
+        if len(state) <= self.targets_at_once:
+            return self._loss_of(model, table, whole)
+
+        def loss_of(_: Tensor, part: _Part) -> Tensor:
+            return self._loss_of(model, table, part) * (len(part.state) / len(state))
+
+        # the tensor tells torch whose dropout is to be repeated: that of its device
         shares = [
-            self._loss_of(model, table, part, rng) * (len(part.state) / len(state))
-            for part in parts
+            checkpoint(loss_of, part.state, part, use_reentrant=False)
+            for part in whole.split(self.targets_at_once)
         ]
         return torch.stack(shares).sum()
 
-    def _loss_of(
-        self, model: CastPoi, table: PlaceTable, part: "_Part", rng: np.random.Generator
-    ) -> Tensor:
-        """Mean loss over the targets of a part."""
+    def _loss_of(self, model: CastPoi, table: PlaceTable, part: "_Part") -> Tensor:
+        """Mean loss over the targets of a part; draws the same whenever it is asked."""
         state, layout, device = part.state, part.layout, part.state.device
         place, popularity = table.vectors[1:], table.popularity[1:]
         known, revisits = self._known(layout.visit, device)
@@ -168,7 +174,7 @@ class FastObjective:
         )
         if model.refinement is None:
             return fused_loss(state, place, popularity, gain, None, lesson, by_cell, crowd)
-        lesson, refinement, forecasting = self._read_some(model, table, part, anchors, lesson, rng)
+        lesson, refinement, forecasting = self._read_some(model, table, part, anchors, lesson)
         loss = fused_loss(state, place, popularity, gain, refinement, lesson, by_cell, crowd)
         # the forecast learns on the side: the loss that is told is the model's
         return loss + _FORECASTING * (forecasting - forecasting.detach())
@@ -180,7 +186,6 @@ class FastObjective:
         part: "_Part",
         anchors: Tensor,
         lesson: Lesson,
-        rng: np.random.Generator,
     ) -> tuple[Lesson, Tensor, Tensor]:
         """Read a few candidates of every target, in place of the forecast that stands for all.
 
@@ -194,6 +199,7 @@ class FastObjective:
         with torch.no_grad():
             scores.add_(guess())
         nearest = model.distances.nearest(self._last_rows(part.layout.visit).to(scores.device))
+        rng = np.random.default_rng(part.seed)
         reading = self._choose(scores, lesson.target, nearest, rng)
         said = self._read(model, table, part, reading.candidates)  # [R, C]
         foretold = guess(reading.candidates)
@@ -343,6 +349,19 @@ class _Part:
     """The state before each target. [R, D]"""
     layout: _Layout
     """Of these targets."""
+    seed: np.random.SeedSequence
+    """Of what is drawn for them."""
+
+    def split(self, most: int) -> "Iterator[_Part]":
+        """The same in parts of at most so many targets, each with a seed of its own."""
+        for number, start in enumerate(range(0, len(self.state), most)):
+            rows = slice(start, start + most)
+            yield replace(
+                self,
+                state=self.state[rows],
+                layout=self.layout.of(rows),
+                seed=np.random.SeedSequence(self.seed.entropy, spawn_key=(number,)),
+            )
 
 
 def _by_distance(

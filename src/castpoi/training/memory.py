@@ -10,6 +10,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+import torch
+
 from castpoi.model.config import ModelConfig
 
 MOST_CANDIDATES: Final = 32
@@ -33,16 +35,40 @@ def free_bytes(meminfo: Path = Path("/proc/meminfo"), cgroup: Path = Path("/sys/
     return min(found, default=_UNKNOWN_FREE_BYTES)
 
 
+def free_bytes_of(device: torch.device) -> int:
+    """Memory that can be taken where tensors live: that of a CUDA card, else that of the machine.
+
+    Apple's processors (mps) have one memory for both.
+    """
+    if device.type != "cuda":
+        return free_bytes()
+    free, _ = torch.cuda.mem_get_info(device)
+    return free
+
+
 def candidates_at_once(config: ModelConfig, *, histories: int, free: int) -> int:
     """How many candidates may be read for so many histories, a power of two and at least 1."""
     fitting = int(free * _SHARE) // (histories * bytes_of_reading(config))
     return _power_of_two(fitting, most=MOST_CANDIDATES)
 
 
-def targets_at_once(*, places: int, free: int) -> int:
-    """How many targets the fast objective may score at once, a power of two and at least 1."""
-    fitting = int(free * _SHARE) // (places * _FLOAT_BYTES * _MATRICES)
+def targets_at_once(config: ModelConfig, *, places: int, candidates: int, free: int) -> int:
+    """How many targets the fast objective may learn from at once, a power of two and at least 1.
+
+    Each is scored against all places, and the reader, if there is one, reads it for so many.
+    """
+    fitting = int(free * _SHARE) // bytes_of_target(config, places=places, candidates=candidates)
     return _power_of_two(fitting, most=MOST_TARGETS)
+
+
+def bytes_of_target(config: ModelConfig, *, places: int, candidates: int) -> int:
+    """About what a step of the fast objective holds for one target, the backbone aside."""
+    scoring = _FLOAT_BYTES * _MATRICES * places
+    if not config.candidate_conditioning:
+        return scoring
+    # what visits answer: keys and values, as they are gathered and with their age added
+    answers = _FLOAT_BYTES * config.reader_layers * 4 * config.window * config.width
+    return scoring + answers + candidates * bytes_of_reading(config)
 
 
 def bytes_of_reading(config: ModelConfig) -> int:
