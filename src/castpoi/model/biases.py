@@ -4,6 +4,9 @@ Each is one learned scalar a bucket, shared by heads and layers: the same family
 the paper's embedding of a bucket projected to a scalar. From zero, training is as likely to learn
 to look at far visits as at near ones, since the head can turn either into the same advice; the
 bias of distance may therefore start with a slope (`ModelConfig.spatial_start`).
+
+Shapes: any, a bias for every age or bucket; the reader asks for [B, T] and [B, C, T] of B
+histories, T slots and C candidates.
 """
 
 from collections.abc import Callable
@@ -11,6 +14,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from castpoi.model.precision import widest_float
 
 _HOUR_US = 3_600_000_000
 
@@ -59,5 +64,6 @@ class _LookUp(torch.autograd.Function):
         (slope,) = slopes
         (bucket,) = ctx.saved_tensors
         # one by one, so in numbers that millions of small summands do not round away
-        exact = torch.bincount(bucket.flatten(), slope.flatten().double(), minlength=ctx.buckets)
+        summands = slope.flatten().to(widest_float(slope.device))
+        exact = torch.bincount(bucket.flatten(), summands, minlength=ctx.buckets)
         return exact.to(slope.dtype), None

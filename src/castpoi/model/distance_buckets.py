@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from castpoi.geo.distance import EARTH_RADIUS_KM
+from castpoi.model.precision import has_float64
 
 TABLE_LIMIT: Final = 20_000
 """Most places for which all pairs are kept; 400 MB at the limit."""
@@ -42,21 +43,20 @@ class DistanceBuckets(nn.Module):
         self.places = len(lat)
         vectors = torch.cat([torch.zeros(1, 3).double(), unit_vectors(lat, lon)])
         edges = squared_chords(edges_km)
-        # float64 is kept only where it is needed: some devices do not have it
-        if self.places <= table_limit:
+        self.has_table = self.places <= table_limit
+        if self.has_table:
             blocks = [_buckets(block, vectors, edges) for block in torch.split(vectors, _BLOCK)]
             self.register_buffer("table", torch.cat(blocks), persistent=False)
         else:
-            self.register_buffer("vectors", vectors, persistent=False)
-            self.register_buffer("edges", edges, persistent=False)
-        self.has_table = self.places <= table_limit
+            # no buffers, which would follow the model to devices that have no float64
+            self.vectors, self.edges = vectors, edges
 
     def forward(self, visited: Tensor, candidates: Tensor) -> Tensor:
         """Buckets of every history's visits and candidates. [B, T], [B, C] -> [B, C, T] bytes"""
         if self.has_table:
             pairs = candidates.unsqueeze(2) * len(self.table) + visited.unsqueeze(1)  # [B, C, T]
             return self.table.view(-1).index_select(0, pairs.flatten()).view(pairs.shape)
-        return _buckets(self.vectors[candidates], self.vectors[visited], self.edges)
+        return self._computed(candidates, visited)
 
     def nearest(self, visited: Tensor) -> Tensor:
         """Bucket of every place by its nearest of some visits. [B, T] rows -> [B, P] bytes"""
@@ -70,13 +70,25 @@ class DistanceBuckets(nn.Module):
         if self.has_table:
             return self.table.index_select(0, visited)[:, 1:]
         known, number = visited.unique(return_inverse=True)  # a few visits to many places
-        return _buckets(self.vectors[known], self.vectors[1:], self.edges)[number]
+        every_row = torch.arange(1, self.places + 1, device=visited.device)
+        return self._computed(known, every_row)[number]
 
     def between(self, visited: Tensor, candidates: Tensor) -> Tensor:
         """Buckets of all visits with all candidates. [V], [C] -> [V, C] bytes"""
         if self.has_table:
             return self.table.index_select(0, visited)[:, candidates]
-        return _buckets(self.vectors[visited], self.vectors[candidates], self.edges)
+        return self._computed(visited, candidates)
+
+    def _computed(self, left: Tensor, right: Tensor) -> Tensor:
+        """Buckets of all pairs of rows without the table. [..., V], [..., C] -> [..., V, C] bytes
+
+        In float64, since near places have nearly the same vectors; where the device of the rows
+        has none, on the CPU.
+        """
+        home = left.device if has_float64(left.device) else torch.device("cpu")
+        self.vectors, self.edges = self.vectors.to(home), self.edges.to(home)
+        buckets = _buckets(self.vectors[left.to(home)], self.vectors[right.to(home)], self.edges)
+        return buckets.to(left.device)
 
 
 def unit_vectors(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> Tensor:
