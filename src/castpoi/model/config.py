@@ -183,9 +183,9 @@ class ModelConfig:
         """How many last visits decide the score, the revisit gate aside.
 
         With absolute positions the window is all there is. With relative positions a state looks
-        back `window` visits in each layer, wherever a window of training begins; the oldest of
-        the `window` states that the reader reads therefore reaches further back. Without a reader
-        the last state is all that is asked for.
+        back `window` visits in each layer; the oldest of the `window` states that the reader reads
+        therefore reaches further back than the last. Without a reader the last state is all that is
+        asked for. (Windows of training are shorter, see `training/windows.py`.)
         """
         if self.positions == "absolute" or not self.backbone:
             return self.window
