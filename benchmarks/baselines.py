@@ -112,6 +112,10 @@ class PartOfAnEpoch:
         """Those of the whole."""
         return self.whole.targets(batch)
 
+    def share(self, batch: Any, rank: int, ranks: int) -> Any:
+        """That of the whole."""
+        return self.whole.share(batch, rank, ranks)
+
 
 def seconds_an_epoch(name: str, city: City, *, share: float) -> float:
     """Our seconds an epoch, from a part of the second of two, without validation."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from castpoi.checkins.city import City
-from castpoi.errors import BadInput, TrainingDiverged
+from castpoi.errors import TrainingDiverged
 from castpoi.evaluation.metrics import Metrics
 from castpoi.model.castpoi import CastPoi
 from castpoi.progress import Task
@@ -66,6 +66,9 @@ class Broken:
 
     def targets(self, batch: Any) -> int:
         return self.objective.targets(batch)
+
+    def share(self, batch: Any, rank: int, ranks: int) -> Any:
+        return self.objective.share(batch, rank, ranks)
 
     def loss(self, model: nn.Module, batch: Any) -> Tensor:
         self.good_steps -= 1
@@ -260,8 +263,11 @@ def test_a_loss_that_diverges_at_once_leaves_nothing(town: City) -> None:
         loop.run()
 
 
-def test_an_objective_that_cannot_be_shared_is_told_to_stay_alone(town: City) -> None:
-    loop = loop_of(town)
-    several = Team(world=World(rank=0, ranks=2))
-    with pytest.raises(BadInput, match="Broken cannot be shared by 2 processes; train it in one"):
-        several.share(Broken(loop.objective, good_steps=1), loop.objective.batches(0)[0])
+def test_each_of_a_team_learns_from_its_share_and_one_alone_from_all(town: City) -> None:
+    objective = full_objective(town, tiny_model_config(), batch=7)
+    batch = objective.batches(0)[0]
+    shares = [
+        Team(world=World(rank=rank, ranks=2)).share(objective, batch).tolist() for rank in range(2)
+    ]
+    assert shares == [batch[::2].tolist(), batch[1::2].tolist()]
+    assert Team().share(objective, batch) is batch

@@ -8,7 +8,6 @@ see one file system (checkpoints are read by all and written by the first).
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +15,7 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from castpoi.errors import BadInput
+from castpoi.training.objective import Batch, Objective
 from castpoi.training.world import World
 
 
@@ -32,15 +31,10 @@ class Team:
         """Whether there is nobody to share with."""
         return self.world.ranks == 1
 
-    def share(self, objective: Any, batch: Any) -> Any:
+    def share(self, objective: Objective[Batch], batch: Batch) -> Batch:
         """This process's part of a batch."""
         if self.is_alone:
             return batch
-        if not hasattr(objective, "share"):
-            raise BadInput(
-                f"{type(objective).__name__} cannot be shared by {self.world.ranks} processes; "
-                "train it in one process, without torchrun"
-            )
         return objective.share(batch, self.world.rank, self.world.ranks)
 
     def average_gradients(self, model: nn.Module, loss: float, targets: int) -> tuple[float, int]:

@@ -23,3 +23,6 @@ class Objective(Protocol[Batch]):
 
     def targets(self, batch: Batch) -> int:
         """Number of targets in a batch, for rates and means."""
+
+    def share(self, batch: Batch, rank: int, ranks: int) -> Batch:
+        """What one of several processes learns from a batch; together they learn from all of it."""
