@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from benchmarks.baselines import baselines_against_oracle
 from benchmarks.learning import exact_scoring, fast_against_full
@@ -23,7 +24,7 @@ from castpoi.checkins.city import City
 from castpoi.checkins.fingerprint import fingerprint_of
 from castpoi.checkins.trajectory import Trajectories
 from castpoi.evaluation.ranking import rank_targets
-from castpoi.provenance import versions
+from castpoi.provenance import commit, versions
 
 RECIPE = ("--core", "iterate", "--drop-isolated-hours", "24", "--min-session", "2")
 SAME = ("checkins", "users", "places", "train", "validation", "test", "revisit_share")
@@ -118,9 +119,11 @@ def _best_of_three(work: Callable[[], object]) -> float:
 
 
 def _told(value: Any) -> str:
-    """A number, or a row of numbers with their names."""
+    """A name, a number, or a row of numbers with their names."""
     if isinstance(value, dict):
         return "  ".join(f"{name} {_told(each)}" for name, each in value.items())
+    if isinstance(value, str):
+        return value
     return f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"
 
 
@@ -151,7 +154,11 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, help="write the numbers to this JSON file")
     options = parser.parse_args()
-    results: dict[str, Any] = {"versions": versions()}
+    results: dict[str, Any] = {
+        "versions": versions(),
+        "commit": commit(),
+        "threads": torch.get_num_threads(),
+    }
     with tempfile.TemporaryDirectory() as folder:
         for name in options.only or BENCHMARKS:
             benchmark = {**BENCHMARKS, **ON_REQUEST}[name]

@@ -1,10 +1,15 @@
-"""How fast CaST-POI learns and scores, on a synthetic city of New York's size."""
+"""How fast CaST-POI learns and scores.
 
+The city is the prepared one that CASTPOI_CITY names by its folder, or else a synthetic one of New
+York's size. The model is that of preset `fast`, untrained, which changes no amount of work.
+"""
+
+import os
 import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -24,8 +29,15 @@ from castpoi.training.config import TrainingConfig
 from castpoi.training.objective import Objective
 
 PEOPLE, PLACES = 1_050, 6_000  # of which some 5,000 are visited
-PAIR_FLOP = 2 * 173_184
-"""Of one history and one candidate through the two-layer reader and the head, nominal."""
+FAST_STEPS: Final = 40
+FULL_STEPS: Final = 1
+"""A step of the paper's objective, 128 prefixes against every place, takes about a minute."""
+
+
+def city_to_measure(folder: Path) -> City:
+    """The city that CASTPOI_CITY names, or else a synthetic one."""
+    named = os.environ.get("CASTPOI_CITY")
+    return City.load(Path(named)) if named else city_of_new_yorks_size(folder)
 
 
 @cache
@@ -38,26 +50,39 @@ def city_of_new_yorks_size(folder: Path) -> City:
 
 
 def fast_against_full(folder: Path, checkins: int) -> dict[str, Any]:
-    """Targets a second of the fast objective against the paper's, forward and backward."""
-    city = city_of_new_yorks_size(folder)
+    """Targets a second of the fast objective against the paper's, forward and backward.
+
+    One model, that of preset fast; whole steps of either preset's size.
+    """
+    city = city_to_measure(folder)
+    fast_targets, fast_seconds = _learned(city, TrainingConfig.preset("fast"), steps=FAST_STEPS)
+    full_targets, full_seconds = _learned(city, TrainingConfig.preset("paper"), steps=FULL_STEPS)
+    fast, full = fast_targets / fast_seconds, full_targets / full_seconds
+    return {
+        **_size(city),
+        "fast_targets": fast_targets,
+        "fast_seconds": fast_seconds,
+        "fast_a_second": fast,
+        "full_batch": TrainingConfig.preset("paper").batch,
+        "full_targets": full_targets,
+        "full_seconds": full_seconds,
+        "full_a_second": full,
+        "times_faster": fast / full,
+    }
+
+
+def _learned(city: City, training: TrainingConfig, *, steps: int) -> tuple[int, float]:
+    """Targets of the first steps of an epoch, and the seconds they took."""
     config = ModelConfig.preset("fast")
-    fast = _targets_a_second(city, config, TrainingConfig(), batches=40)
-    full = _targets_a_second(city, config, TrainingConfig(objective="full", batch=8), batches=2)
-    return {"fast_a_second": fast, "full_a_second": full, "times_faster": fast / full}
-
-
-def _targets_a_second(
-    city: City, config: ModelConfig, training: TrainingConfig, *, batches: int
-) -> float:
     model = _model(city, config).train()
     objective: Objective[Any] = objective_of(city, config, training, seed=7)
-    chosen = objective.batches(0)[: batches + 1]
-    _learn(objective, model, chosen[0])  # warm
+    batches = objective.batches(0)[:steps]
+    _learn(objective, model, objective.share(batches[0], 0, 16))  # a little, to warm up
     began = time.perf_counter()
-    for batch in chosen[1:]:
+    for batch in batches:
         _learn(objective, model, batch)
-    targets = sum(objective.targets(batch) for batch in chosen[1:])
-    return targets / (time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    return sum(objective.targets(batch) for batch in batches), seconds
 
 
 def _learn(objective: Objective[Any], model: CastPoi, batch: Any) -> None:
@@ -66,25 +91,48 @@ def _learn(objective: Objective[Any], model: CastPoi, batch: Any) -> None:
 
 
 def exact_scoring(folder: Path, checkins: int) -> dict[str, Any]:
-    """Exact scores of all places for every test target, as a share of the matrix-product rate."""
-    city = city_of_new_yorks_size(folder)
+    """Exact scores of all places for every test target, as a share of the matrix-product rate.
+
+    Products of the reader and the head are counted, for the visits that a history really has.
+    """
+    city = city_to_measure(folder)
     rows = city.targets(record.TEST)
-    config = ModelConfig.preset("paper")
+    config = ModelConfig.preset("fast")
     lat, lon = _coordinates(city)
     builder = BatchBuilder(config=config, lat=lat, lon=lon)
     ranker = CastPoiRanker(_model(city, config), builder)
     encoded = ranker.encode(city.trajectories.histories_before(rows))
     rate = _product_rate()
     seconds = _best_of(2, lambda: ranker.score(encoded))
-    work = PAIR_FLOP * len(rows) * city.places.height
+    visits = encoded.is_real.sum(dim=1).clamp(min=1).tolist()  # an empty history has one slot
+    work = city.places.height * sum(pair_flop(config, visits=each) for each in visits)
     return {
+        **_size(city),
         "targets": len(rows),
-        "places": city.places.height,
+        "visits_read": sum(visits) / len(rows),
         "seconds": seconds,
         "gflop_a_second": work / seconds / 1e9,
         "product_gflop_a_second": rate / 1e9,
         "share_of_product_rate": work / seconds / rate,
     }
+
+
+def pair_flop(config: ModelConfig, *, visits: int) -> int:
+    """Of one candidate and one history of so many visits, in products of reader and head.
+
+    What a place brings along for every history is computed once, so it does not count: the first
+    layer's queries and the candidate's part of the head.
+    """
+    width, layers = config.width, config.reader_layers
+    attention = 2 * visits * width + width**2  # logits, what is found, its mix
+    feed_forward = 2 * width * config.feed_forward_width
+    queries, head = (layers - 1) * width**2, 2 * width**2 + width
+    return 2 * (layers * (attention + feed_forward) + queries + head)
+
+
+def _size(city: City) -> dict[str, Any]:
+    name = os.environ.get("CASTPOI_CITY")
+    return {"city": Path(name).name if name else "synthetic", "places": city.places.height}
 
 
 def _product_rate() -> float:
