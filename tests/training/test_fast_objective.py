@@ -17,7 +17,7 @@ from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import ModelConfig
 from castpoi.model.scoring import ExactScorer
 from castpoi.training import fast_objective as fast_objective_module
-from castpoi.training.fast_objective import FastConfig, FastObjective
+from castpoi.training.fast_objective import FastBatch, FastConfig, FastObjective
 from castpoi.training.fused_loss import LossConstants
 from castpoi.training.objective import Objective
 from castpoi.training.windows import train_histories
@@ -37,8 +37,13 @@ OUR_PARTS: dict[str, dict[str, Any]] = {
 
 
 def fast_objective(town: City, config: ModelConfig, seed: int = 0, **changes: Any) -> FastObjective:
+    """With the paper's weights, which are those of `full_objective` too."""
     return FastObjective(
-        town, model=config, config=FastConfig(**changes), constants=LossConstants(), seed=seed
+        town,
+        model=config,
+        config=FastConfig(**{"explore_weight": 1.5, **changes}),
+        constants=LossConstants(margin_weight=0.5),
+        seed=seed,
     )
 
 
@@ -110,6 +115,19 @@ def test_shares_of_a_batch_are_the_batch(town: City) -> None:
     together = np.concatenate([share.windows for share in shares])
     assert sorted(together.tolist()) == sorted(batch.windows.tolist())
     assert sum(objective.targets(share) for share in shares) == objective.targets(batch)
+
+
+def test_each_process_draws_its_own_and_one_alone_draws_as_the_first_of_many(town: City) -> None:
+    objective = fast_objective(town, tiny_model_config(window=4), windows_a_step=2)
+    batches = objective.batches(0)
+    assert len(batches) > 3
+    shares = [objective.share(batch, rank, 5) for batch in batches for rank in range(5)]
+
+    def first_draw(batch: FastBatch) -> float:
+        return np.random.default_rng(np.random.SeedSequence(batch.seed)).random()
+
+    assert len({first_draw(share) for share in shares}) == len(shares)
+    assert first_draw(shares[0]) == first_draw(batches[0])
 
 
 def test_processes_learn_from_their_shares_what_one_learns_from_the_batch(town: City) -> None:

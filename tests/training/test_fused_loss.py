@@ -16,7 +16,7 @@ from castpoi.training.fused_loss import (
 )
 
 TARGETS, PLACES, WIDTH = 6, 23, 8
-CONSTANTS = LossConstants(hard_negatives=4, label_smoothing=0.1)
+CONSTANTS = LossConstants(hard_negatives=4, label_smoothing=0.1, margin_weight=0.5)
 
 
 def plain_loss(scores: Tensor, target: Tensor, weight: Tensor, partition: Tensor) -> Tensor:

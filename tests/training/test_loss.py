@@ -106,7 +106,7 @@ def test_the_fused_loss_is_the_same_loss() -> None:
         target=target,
         weight=torch.where(is_new, 1.5, 1.0) / len(target),
         known=known,
-        constants=LossConstants(),
+        constants=LossConstants(margin_weight=0.5),
     )
     fused = fused_loss(state, place, popularity, gain, None, lesson)
     assert float(fused) == pytest.approx(float(plain), rel=1e-5)

@@ -55,12 +55,12 @@ class FastConfig:
     """How the fast objective spends its time."""
 
     windows_a_step: int = 2
-    """Windows in a batch; each has up to 50 targets."""
+    """Windows in a batch; each has up to `window` targets."""
     hard_candidates: int = 16
     """Hardest places by the other terms among a target's candidates."""
     drawn_candidates: int = 20
     """Candidates drawn from all other places; they stand for all of these."""
-    explore_weight: float = 1.5
+    explore_weight: float
     """Weight of a target that its history does not know."""
 
 
@@ -69,7 +69,7 @@ class FastBatch:
     """Some windows of an epoch, and the seed of what is drawn for them."""
 
     windows: NDArray[np.int64]
-    seed: tuple[int, int, int]
+    seed: tuple[int, ...]
 
 
 class FastObjective:
@@ -120,7 +120,7 @@ class FastObjective:
 
     def share(self, batch: FastBatch, rank: int, ranks: int) -> FastBatch:
         """The windows of a batch that one of several processes learns from."""
-        return FastBatch(batch.windows[rank::ranks], (*batch.seed[:2], batch.seed[2] + rank))
+        return FastBatch(batch.windows[rank::ranks], (*batch.seed, rank))
 
     def loss(self, model: nn.Module, batch: FastBatch) -> Tensor:
         """Mean loss over the targets of a batch, as many at once as the memory holds.

@@ -44,7 +44,7 @@ class LossConstants:
 
     label_smoothing: float = 0.02
     margin: float = 1.0
-    margin_weight: float = 0.5
+    margin_weight: float
     hard_negatives: int = 10
 
 
