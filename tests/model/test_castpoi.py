@@ -13,6 +13,7 @@ from castpoi.errors import BadInput
 from castpoi.model.batch import HistoryBatch, Windows, last_visits, windows_of
 from castpoi.model.castpoi import CastPoi, Terms, new_model
 from castpoi.model.config import ModelConfig
+from castpoi.model.scoring import ExactScorer
 from tests.model.small import (
     ALL_ROWS,
     LAT,
@@ -115,9 +116,11 @@ def test_the_terms_sum_to_the_score(preset: str) -> None:
     model = trained_model(small_config(preset, **OUR_PARTS))
     visits = [walk(12, seed=4), walk(2, seed=5), []]
     found = terms(model, *visits)
-    total = found.base + found.popularity + found.reader + found.revisit + found.distance
+    total = torch.stack([getattr(found, name) for name in model.config.terms]).sum(dim=0)
     assert found.distance.abs().max() > 0.01
-    torch.testing.assert_close(score(model, *visits), total, rtol=0, atol=1e-5)
+    # that of the scorer, which adds them up on a way of its own
+    encoded = model.encode(batch_of(model.config, *visits))
+    torch.testing.assert_close(ExactScorer(model).score(encoded), total, rtol=0, atol=1e-5)
 
 
 @BOTH

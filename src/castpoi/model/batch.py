@@ -104,16 +104,24 @@ class HistoryBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class VisitFacts:
-    """What the model reads of each visit, whatever window it stands in."""
+    """What the model reads of each visit, whatever window it stands in; see `Windows`."""
 
     row: NDArray[np.int64]
+    """[N]"""
     local_hour: NDArray[np.float32]
+    """[N]"""
     weekday: NDArray[np.int64]
+    """[N]"""
     move_km: NDArray[np.float32]
+    """[N]"""
     move_bucket: NDArray[np.int64]
+    """[N]"""
     move_degrees: NDArray[np.float32]
+    """[N, 2]"""
     at_us: NDArray[np.int64]
+    """The moment of the visit, microseconds since 1970 in UTC. [N]"""
     next_time: NDArray[np.int64] | None
+    """[N, 2]"""
 
 
 class BatchBuilder:

@@ -7,6 +7,7 @@ training is the uninterrupted one to the last bit.
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -109,7 +110,8 @@ class TrainingLoop:
         seed_epoch(self.seed, epoch, self.around.team.world.rank)
         learned, rate = self._learn(epoch, task)
         seconds_learning = perf_counter() - began
-        with self._weights_to_keep():
+        self.model.eval()
+        with torch.no_grad(), self._weights_to_keep():
             metrics = self.validate(self.model)
             kept = {name: each.detach().clone() for name, each in self.model.named_parameters()}
         record = EpochRecord(
@@ -188,10 +190,9 @@ class TrainingLoop:
         words.append(f"{learned.targets / max(seconds, 1e-9):,.0f} targets/s")
         return " · ".join(words)
 
-    def _weights_to_keep(self) -> Any:
+    def _weights_to_keep(self) -> AbstractContextManager[None]:
         """The running mean in place of the weights, if there is one, while a block runs."""
-        self.model.eval()
-        return torch.no_grad() if self.average is None else self.average.applied(self.model)
+        return nullcontext() if self.average is None else self.average.applied(self.model)
 
     def _save(self) -> None:
         around = self.around
