@@ -123,11 +123,14 @@ def test_curves_are_drawn_where_they_are_asked_for(
     assert [path.name.split(".")[0] for path in curves.iterdir()] == ["events"]
 
 
+@pytest.mark.parametrize(
+    ("objective", "step"), [("full", "batch=12"), ("fast", "windows_a_step=1")]
+)
 def test_a_training_killed_in_mid_epoch_ends_with_the_same_bytes(
-    castpoi: CommandLine, town_folder: Path, tmp_path: Path
+    castpoi: CommandLine, town_folder: Path, tmp_path: Path, objective: str, step: str
 ) -> None:
-    # a batch of 12 prefixes makes epochs of some fifty steps
-    words = [*TRAIN, "--objective", "full", "--set", "batch=12", "--epochs", "3", "--seed", "7"]
+    # so small that an epoch has some fifty of them
+    words = [*TRAIN, "--objective", objective, "--set", step, "--epochs", "3", "--seed", "7"]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert castpoi("train", town_folder, *words, "--out", whole).code == 0
     process = started("train", town_folder, *words, "--out", killed)
@@ -148,12 +151,41 @@ def test_a_training_killed_in_mid_epoch_ends_with_the_same_bytes(
     assert (killed / model).read_bytes() == (whole / model).read_bytes()
 
 
+def test_one_seed_gives_the_same_bytes_on_two_threads(
+    castpoi: CommandLine, town_folder: Path, tmp_path: Path
+) -> None:
+    words = ["train", town_folder, "--model", "castpoi", "--threads", "2", *TINY_WORDS]
+    words += ["--epochs", "2", "--set", "windows_a_step=6", "--out"]
+    assert castpoi(*words, tmp_path / "one").code == 0
+    other = started(*words, tmp_path / "other")
+    said = other.communicate(timeout=120)
+    assert other.returncode == 0, said
+    one, another = (
+        (tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "other")
+    )
+    assert one == another
+
+
+SHARED: dict[str, list[str]] = {
+    "full": ["batch=33"],
+    # every place is read, since each process draws candidates of its own
+    "fast": [
+        "windows_a_step=3",
+        "hard_candidates=1000",
+        "drawn_candidates=1",
+        "reader_forecast=false",
+    ],
+}
+"""Settings with which several processes learn what one learns."""
+
+
+@pytest.mark.parametrize("objective", SHARED)
 def test_two_processes_learn_what_one_learns(
-    castpoi: CommandLine, town_folder: Path, town: City, tmp_path: Path
+    castpoi: CommandLine, town_folder: Path, town: City, tmp_path: Path, objective: str
 ) -> None:
     # without dropout, since each process drops activations of its own
-    words = [*TRAIN, "--objective", "full", "--epochs", "2", "--set", "dropout=0"]
-    words += ["--set", "batch=33"]
+    words = [*TRAIN, "--objective", objective, "--epochs", "2", "--set", "dropout=0"]
+    words += [word for setting in SHARED[objective] for word in ("--set", setting)]
     assert castpoi("train", town_folder, *words, "--out", tmp_path / "one").code == 0
     world = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     both = [
