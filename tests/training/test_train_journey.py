@@ -154,6 +154,7 @@ def test_a_training_killed_in_mid_epoch_ends_with_the_same_bytes(
 def test_one_seed_gives_the_same_bytes_on_two_threads(
     castpoi: CommandLine, town_folder: Path, tmp_path: Path
 ) -> None:
+    """Each in a process of its own; `test_device.py` has sums that differ if left alone."""
     words = ["train", town_folder, "--model", "castpoi", "--threads", "2", *TINY_WORDS]
     words += ["--epochs", "2", "--set", "windows_a_step=6", "--out"]
     assert castpoi(*words, tmp_path / "one").code == 0
