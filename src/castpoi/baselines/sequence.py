@@ -15,12 +15,14 @@ A model's file holds its config (see `sequence_config.py`) and its class, which 
 and, where its scores are more than a product of state and place vectors, `candidate_vectors` and
 `candidate_bias`. The trainer sees nothing else, whatever the model.
 
-Shapes: B histories, T slots, P places, D width.
+Shapes: B histories, T slots, P places, D width, N visits.
 """
 
 from typing import ClassVar, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from castpoi.baselines.sequence_config import SequenceConfig
@@ -88,6 +90,20 @@ class SequenceModel(nn.Module):
     def penalty(self) -> Tensor | None:
         """What is added to the mean loss of a step, if anything; a scalar."""
         return None
+
+
+def padded_rows(
+    place: NDArray[np.int64], begin: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Rows of so many visits from each beginning on, right-padded. [N], [B], [B] -> [B, T]
+
+    Visits of all people lie end to end in `place`. There is one slot at least.
+    """
+    slots = np.arange(max(1, int(lengths.max(initial=0))))
+    is_real = slots < lengths[:, None]  # [B, T]
+    rows = np.full(is_real.shape, PADDING, dtype=np.int64)
+    rows[is_real] = place[(begin[:, None] + slots)[is_real]] + 1
+    return rows
 
 
 def last_of(states: Tensor, lengths: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from castpoi.baselines.sequence import PADDING, SequenceModel
+from castpoi.baselines.sequence import PADDING, SequenceModel, padded_rows
 from castpoi.baselines.sequence_models import model_class, new_model
 from castpoi.checkins.trajectory import Histories
 from castpoi.errors import BadInput
@@ -102,9 +102,4 @@ def last_rows(histories: Histories, window: int) -> tuple[NDArray[np.int64], NDA
     There is always one slot, even if all histories are empty.
     """
     lengths = np.minimum(histories.lengths, window)
-    slots = np.arange(max(1, int(lengths.max(initial=0))))
-    is_real = slots < lengths[:, None]  # [B, T]
-    rows = np.full(is_real.shape, PADDING, dtype=np.int64)
-    visits = (histories.bounds[1:] - lengths)[:, None] + slots
-    rows[is_real] = histories.place[visits[is_real]] + 1
-    return rows, lengths
+    return padded_rows(histories.place, histories.bounds[1:] - lengths, lengths), lengths

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from castpoi.baselines.bert4rec import Bert4Rec, Bert4RecConfig
-from castpoi.baselines.sequence import PADDING
+from castpoi.baselines.sequence import padded_rows
 from castpoi.baselines.sequence_config import SequenceConfig
 from castpoi.checkins.city import City
 from castpoi.training.sequence_config import SequenceTrainingConfig
@@ -120,8 +120,4 @@ class ClozeObjective:
 
     def _rows(self, ends: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
         """The windows' rows of the place table, right-padded. [B, T]"""
-        slots = np.arange(lengths.max())
-        is_real = slots < lengths[:, None]  # [B, T]
-        visits = np.where(is_real, (ends + 1 - lengths)[:, None] + slots, 0)
-        rows: NDArray[np.int64] = np.where(is_real, self.place[visits] + 1, PADDING)
-        return rows
+        return padded_rows(self.place, ends + 1 - lengths, lengths)

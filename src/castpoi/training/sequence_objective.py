@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from castpoi.baselines.sequence import PADDING, SequenceModel
+from castpoi.baselines.sequence import SequenceModel, padded_rows
 from castpoi.checkins.city import City
 from castpoi.training.sequence_config import SequenceTrainingConfig
 from castpoi.training.sequence_loss import next_place_loss
@@ -61,10 +61,9 @@ class WindowObjective:
         assert isinstance(model, SequenceModel)
         windows = self.windows.chosen(batch)
         lengths = windows.end - windows.begin
-        visits = windows.begin[:, None] + np.arange(lengths.max())  # [B, T]
-        is_real = visits < windows.end[:, None]
-        learns = is_real & (visits >= windows.learn[:, None])
-        rows = np.where(is_real, self.place[np.where(is_real, visits, 0)] + 1, PADDING)
+        rows = padded_rows(self.place, windows.begin, lengths)  # [B, T]
+        visits = windows.begin[:, None] + np.arange(rows.shape[1])  # [B, T]
+        learns = (visits < windows.end[:, None]) & (visits >= windows.learn[:, None])
         target = self.place[visits[learns] + 1] + 1  # [R]
         states = model.states(
             torch.from_numpy(rows).to(model.device), torch.from_numpy(lengths).to(model.device)
@@ -112,10 +111,7 @@ class PrefixObjective:
 
     def _state(self, model: SequenceModel, batch: Numbers, lengths: NDArray[np.int64]) -> Tensor:
         """The states before some targets, in windows as long as needed. [B], [B] -> [B, D]"""
-        slots = np.arange(lengths.max())
-        is_real = slots < lengths[:, None]  # [B, T]
-        visits = np.where(is_real, (batch - lengths)[:, None] + slots, 0)
-        rows = np.where(is_real, self.place[visits] + 1, PADDING)
+        rows = padded_rows(self.place, batch - lengths, lengths)  # [B, T]
         return model.state(
             torch.from_numpy(rows).to(model.device), torch.from_numpy(lengths).to(model.device)
         )
