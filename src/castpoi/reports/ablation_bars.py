@@ -70,6 +70,7 @@ def _draw(axes: Axes, city: CityEvidence, full: Row, variants: list[Row], metric
     axes.set_title(f"{metric} ({100 * base:.1f} full)")
     axes.set_xlabel("change, points")
     axes.margins(x=0.08)
+    axes.set_ylim(-0.5, len(variants) - 0.5)  # a lonely bar is no thicker than one of many
 
 
 def _heights(variants: list[Row]) -> list[float]:
