@@ -128,6 +128,11 @@ class Training:
         self.prefixes = prefixes_of(city.trajectories, most)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=RATE)
 
+    @property
+    def is_hurried(self) -> bool:
+        """Whether steps are taken in parts."""
+        return self.part < BATCH
+
     def hurry(self) -> None:
         """The same steps in a third of the time, on one core.
 
@@ -154,7 +159,7 @@ class Training:
 
     def _step(self, chosen: Tensor) -> float:
         self.optimizer.zero_grad()
-        if self.part < BATCH:  # histories of a length stand together
+        if self.is_hurried:  # histories of a length stand together
             chosen = chosen[self.prefixes[LENGTHS][chosen].argsort()]
         summed = 0.0
         for some in chosen.split(self.part):
@@ -166,7 +171,7 @@ class Training:
 
     def _batch(self, chosen: Tensor) -> Interaction:
         batch = self.transform(self.vocabulary, self.prefixes[chosen])
-        if self.name == BLIND_TO_PADDING and self.part < BATCH:
+        if self.name == BLIND_TO_PADDING and self.is_hurried:
             batch[ROWS] = batch[ROWS][:, : int(batch[LENGTHS].max())]
         return batch
 
@@ -240,10 +245,10 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     """Train until ten epochs were no better on validation; rank the test targets with the best."""
     name, city = options.model, City.load(options.city)
     training = Training(name, city, seed=options.seed, most=options.prefixes)
-    progress = Progress(options.out.with_suffix(".progress"), training)
-    progress.resume()
     if options.hurry:
         training.hurry()
+    progress = Progress(options.out.with_suffix(".progress"), training)
+    progress.resume()
     ranker = OracleRanker(training.model, training.vocabulary, first_visits(city.trajectories))
     while progress.epoch < min(options.epochs, progress.best_epoch + PATIENCE):
         loss = float(np.mean(training.learn(progress.epoch + 1)))
@@ -255,6 +260,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
         "epochs": progress.epoch,
         "best_epoch": progress.best_epoch,
         "validation MRR@10": progress.best,
+        "hurry": training.is_hurried,
     }
     result = evaluate(
         ranker, city, method=f"recbole-{name.lower()}", seed=options.seed, origin=origin

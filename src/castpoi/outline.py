@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from castpoi.errors import UnknownMethod
 from castpoi.methods import METHODS
 
-Role = Literal["ours", "baseline", "heuristic", "ablation", "judge"]
+Role = Literal["ours", "baseline", "heuristic", "ablation", "oracle"]
 Together = Literal["cell", "table"]
 Against = tuple[str, ...] | Literal["strongest baseline"]
 
@@ -21,7 +21,7 @@ STRONGEST: Final[Literal["strongest baseline"]] = "strongest baseline"
 
 OURS: Final[Role] = "ours"
 ABLATION: Final[Role] = "ablation"
-JUDGE: Final[Role] = "judge"
+ORACLE: Final[Role] = "oracle"
 """Of a row that checks another's copy of a method, and competes with none; no suite runs one."""
 RIVALS: Final[tuple[Role, ...]] = ("baseline", "heuristic")
 """Roles of the rows among which the strongest baseline is sought."""

@@ -179,15 +179,15 @@ def test_a_judge_is_neither_the_strongest_baseline_nor_a_method_of_a_city(tmp_pa
     town = tmp_path / "town"
     for method, rank in (("castpoi", 2.0), ("stamp", 3.0), ("revisit", 9.0)):
         result_of([rank] * 4, method=method).save(town / method)
-    judge = result_of([1.0] * 4, method="recbole-stamp", seed=1, oracle="recbole 1.2.1")
-    judge.save(town / "recbole-stamp")
+    oracle = result_of([1.0] * 4, method="recbole-stamp", seed=1, oracle="recbole 1.2.1")
+    oracle.save(town / "recbole-stamp")
     evidence = read_evidence(town)
     (city,) = evidence.cities
     strongest = evidence.strongest_rival(city, "MRR")
     assert strongest is not None
     assert strongest.name == "stamp"
     assert [row.name for row in evidence.rows_of(city)] == ["revisit", "stamp", "castpoi"]
-    assert [table.name for table in evidence.tables] == ["main", "judges"]
+    assert [table.name for table in evidence.tables] == ["main", "oracles"]
 
 
 def test_the_preset_of_a_row_is_read_from_the_settings_of_its_runs() -> None:

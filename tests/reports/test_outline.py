@@ -9,8 +9,8 @@ from castpoi.reports.outline import (
     letter_words,
     outlines_in,
     outlines_of,
-    row_of_judge,
     row_of_method,
+    row_of_oracle,
     row_of_run,
 )
 from tests.reports.result_folders import TABLES
@@ -92,13 +92,13 @@ def test_rows_that_know_the_time_stand_in_a_table_of_their_own() -> None:
 
 
 def test_a_judge_stands_beside_our_copy_and_among_no_methods() -> None:
-    judge = row_of_judge("recbole-stamp")
-    assert (judge.label, judge.role) == ("RecBole's STAMP", "judge")
+    oracle = row_of_oracle("recbole-stamp")
+    assert (oracle.label, oracle.role) == ("RecBole's STAMP", "oracle")
     rows = [row_of_method(name) for name in ("castpoi", "stamp", "core")]
-    main, apart = outlines_of([*rows, judge])
-    assert judge not in main.rows
+    main, apart = outlines_of([*rows, oracle])
+    assert oracle not in main.rows
     assert [row.name for row in apart.rows] == ["stamp", "recbole-stamp"]
-    assert (apart.title, apart.families) == ("Judges of our copies", ())
+    assert (apart.title, apart.families) == ("Oracles of our copies", ())
 
 
 def test_the_paper_s_method_trained_otherwise_is_told() -> None:

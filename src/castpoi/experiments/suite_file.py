@@ -14,13 +14,13 @@ from castpoi.evaluation.metrics import METRICS
 from castpoi.experiments.section import Section
 from castpoi.experiments.suite import DEFAULT_SEEDS, Suite
 from castpoi.methods import METHODS, Method
-from castpoi.outline import JUDGE, STRONGEST, Against, Family, Role, Row, TableOutline, Together
+from castpoi.outline import ORACLE, STRONGEST, Against, Family, Role, Row, TableOutline, Together
 
 _BUILT_IN: Final = Path(__file__).with_name("suites")
 _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 _SUITE_KEYS: Final = ("title", "seeds", "cities", "include", "rows", "families")
-_ROLES: Final = tuple(role for role in get_args(Role) if role != JUDGE)
+_ROLES: Final = tuple(role for role in get_args(Role) if role != ORACLE)
 _ROW_KEYS: Final = ("label", "method", "preset", "role", "set")
 _FAMILY_KEYS: Final = ("row", "against", "metrics", "together")
 

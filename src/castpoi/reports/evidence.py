@@ -21,19 +21,19 @@ from castpoi.evaluation.result import Result
 from castpoi.files import is_folder_of, read_json
 from castpoi.outline import (
     ABLATION,
-    JUDGE,
     KNOWN_TIME,
+    ORACLE,
     OURS,
     RIVALS,
     Row,
     TableOutline,
     row_from_dict,
 )
-from castpoi.reports.outline import OUR_METHODS, outlines_in, outlines_of, row_of_judge, row_of_run
+from castpoi.reports.outline import OUR_METHODS, outlines_in, outlines_of, row_of_oracle, row_of_run
 from castpoi.reports.variants import changes_of, preset_of
 
 _SUITE: Final = "suite.json"
-_ORACLE: Final = "oracle"  # in the manifest of a result that tools/recbole_oracle.py made
+_ORACLE_KEY: Final = "oracle"  # in the manifest of a result that tools/recbole_oracle.py made
 _NOT_RESULTS: Final = ("runs", "logs")
 _PLAIN_NAMES: Final = ("results", "res")
 
@@ -182,9 +182,9 @@ class Evidence:
         return [row for row in rows.values() if row.name in present]
 
     def rows_of(self, city: CityEvidence) -> list[Row]:
-        """The rows that have a result on a city, variants of our method and judges left out."""
+        """The rows that have a result on a city, variants of our method and oracles left out."""
         present = [row for row in self.rows if row.name in city.contenders]
-        return [row for row in present if row.role not in (ABLATION, JUDGE)] or present
+        return [row for row in present if row.role not in (ABLATION, ORACLE)] or present
 
     def ours(self, city: CityEvidence) -> Row | None:
         """The row this report is about, if it has a result on a city."""
@@ -293,8 +293,8 @@ def _find(path: Path, rows: dict[str, Row]) -> Finding:
 
 def _row_of(result: Result) -> Row:
     """The row of a result about which no suite says anything."""
-    if _ORACLE in result.manifest:
-        return row_of_judge(result.method)
+    if _ORACLE_KEY in result.manifest:
+        return row_of_oracle(result.method)
     trained = result.manifest.get("trained") or {}
     changes = changes_of(result.method, trained)
     told = {KNOWN_TIME: "true"} if result.known_time else {}

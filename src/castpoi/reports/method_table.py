@@ -2,7 +2,7 @@
 
 from castpoi.errors import UnknownMethod
 from castpoi.methods import METHODS
-from castpoi.outline import JUDGE, Row
+from castpoi.outline import ORACLE, Row
 from castpoi.reports.evidence import Evidence
 from castpoi.reports.learning_log import parameters_of
 from castpoi.reports.table import Cell, Group, Table, count, word
@@ -41,9 +41,11 @@ def what_it_is(row: Row) -> str:
     try:
         words = METHODS.named(row.method).line
     except UnknownMethod:
-        is_judge = row.role == JUDGE
+        is_oracle = row.role == ORACLE
         words = (
-            "a judge of our copy, no method" if is_judge else "a method this castpoi does not know"
+            "an oracle of our copy, no method"
+            if is_oracle
+            else "a method this castpoi does not know"
         )
     changed = ", ".join(f"{name}={value}" for name, value in row.settings.items())
     preset = f"; preset {row.preset}" if row.preset else ""

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from statistics import stdev
 
 from castpoi.evaluation.significance import PairedTest, Verdict
-from castpoi.outline import ABLATION, JUDGE, OURS, STRONGEST, Row, TableOutline
+from castpoi.outline import ABLATION, ORACLE, OURS, STRONGEST, Row, TableOutline
 from castpoi.reports.evidence import (
     CityEvidence,
     Evidence,
@@ -177,7 +177,7 @@ def _has_ours(outline: TableOutline) -> bool:
 
 
 def _has_judge(outline: TableOutline) -> bool:
-    return any(row.role == JUDGE for row in outline.rows)
+    return any(row.role == ORACLE for row in outline.rows)
 
 
 def _folders(city: CityEvidence, row: Row) -> str:

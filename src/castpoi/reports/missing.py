@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from castpoi.outline import JUDGE, OURS, RIVALS, Row
+from castpoi.outline import ORACLE, OURS, RIVALS, Row
 from castpoi.reports.beyond_table import results_with_top
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.learned_biases import row_with_biases
@@ -34,7 +34,7 @@ def _gaps(evidence: Evidence, city: CityEvidence) -> Iterator[str]:
         if absent:
             yield f"no result of {_named(absent)} in the table '{table.title}'."
     present = [row for row in evidence.rows if row.name in city.contenders]
-    rows = [row for row in present if row.role != JUDGE]
+    rows = [row for row in present if row.role != ORACLE]
     yield from _seed_gaps(city, rows)
     ours = evidence.ours(city)
     if city.known_time:

@@ -9,7 +9,7 @@ from castpoi.evaluation.calibration import calibration
 from castpoi.evaluation.compare import compare
 from castpoi.evaluation.metrics import METRICS
 from castpoi.methods import METHODS
-from castpoi.outline import JUDGE, Row
+from castpoi.outline import ORACLE, Row
 from castpoi.reports.beyond_table import results_with_top
 from castpoi.reports.evidence import CityEvidence, Evidence, Finding
 from castpoi.reports.learning_log import epochs_of, parameters_of
@@ -60,7 +60,7 @@ def _settings(row: Row) -> Iterator[str]:
         yield "No preset: it only counts."
     if row.method == PAPERS_METHOD:
         yield from letter_words([row])
-    if row.role == JUDGE:
+    if row.role == ORACLE:
         yield IS_NO_METHOD
     if row.settings:
         changed = ", ".join(f"`{name}={value}`" for name, value in row.settings.items())

@@ -11,8 +11,8 @@ from typing import Any, Final
 from castpoi.errors import BrokenFolder
 from castpoi.outline import (
     ABLATION,
-    JUDGE,
     KNOWN_TIME,
+    ORACLE,
     OURS,
     RIVALS,
     STRONGEST,
@@ -32,7 +32,7 @@ STANDS_APART: Final = (
 """What must be said wherever the numbers of a row that knows the time stand."""
 
 IS_NO_METHOD: Final = (
-    "A judge is another's own model, trained by its own code on our split and ranked by our "
+    "An oracle is another's own model, trained by its own code on our split and ranked by our "
     "evaluation: it checks our copy and competes with nobody."
 )
 """What must be said where the numbers of an oracle stand."""
@@ -64,7 +64,7 @@ PAPERS_FAMILIES: Final = {STRONGEST: 15, ABLATION: 5}
 OUR_METHODS: Final = (PAPERS_METHOD, "castpoi-next")
 """Those that are no baselines."""
 _OTHER_SETTINGS: Final = "settings-"
-_ORACLE: Final = "recbole-"
+_RECBOLE: Final = "recbole-"
 _LABELS: Final = {
     "castpoi": "CaST-POI",
     "castpoi-next": "CaST-POI next",
@@ -102,11 +102,11 @@ def row_of_method(method: str) -> Row:
     return replace(row, role=role)
 
 
-def row_of_judge(method: str) -> Row:
+def row_of_oracle(method: str) -> Row:
     """The row of an oracle's result, such as `recbole-stamp`."""
-    copied = row_of_method(method.removeprefix(_ORACLE)).label
-    label = f"RecBole's {copied}" if method.startswith(_ORACLE) else method
-    return Row(name=method, label=label, method=method, role=JUDGE)
+    copied = row_of_method(method.removeprefix(_RECBOLE)).label
+    label = f"RecBole's {copied}" if method.startswith(_RECBOLE) else method
+    return Row(name=method, label=label, method=method, role=ORACLE)
 
 
 def row_of_run(method: str, changes: Mapping[str, str], preset: str | None = None) -> Row:
@@ -166,15 +166,15 @@ def outlines_of(rows: Sequence[Row]) -> list[TableOutline]:
     Variants that the paper's ablation does not have are in no family with those that it has.
     """
     timed = [row for row in rows if row.known_time]
-    judges = [row for row in rows if row.role == JUDGE]
-    untold = [row for row in rows if not row.known_time and row.role != JUDGE]
+    oracles = [row for row in rows if row.role == ORACLE]
+    untold = [row for row in rows if not row.known_time and row.role != ORACLE]
     tables = _outlines_of_untold(untold) if untold else []
     if timed:
         tables.append(_outline("known-time", "Known time", timed, ()))
-    if judges:
-        copied = {row.method.removeprefix(_ORACLE) for row in judges}
+    if oracles:
+        copied = {row.method.removeprefix(_RECBOLE) for row in oracles}
         copies = [row for row in untold if row.name in copied]
-        tables.append(_outline("judges", "Judges of our copies", [*copies, *judges], ()))
+        tables.append(_outline("oracles", "Oracles of our copies", [*copies, *oracles], ()))
     return tables
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from castpoi.outline import JUDGE, OURS, TableOutline
+from castpoi.outline import ORACLE, OURS, TableOutline
 from castpoi.reports.evidence import CityEvidence, Evidence, mean_of
 from castpoi.reports.metric_table import left_out_words
 from castpoi.reports.outline import HEADLINE, letter_words
@@ -45,7 +45,7 @@ def _remarks(evidence: Evidence, verdicts: Verdicts) -> Iterator[str]:
 def _groups(table: TableOutline, evidence: Evidence, verdicts: Verdicts) -> Iterator[Group]:
     for city in evidence.cities:
         paper = paper_city(city.name, city.targets)
-        if paper is None or any(row.role == JUDGE for row in table.rows):
+        if paper is None or any(row.role == ORACLE for row in table.rows):
             continue
         lines = (
             _effects(table, city, paper, verdicts)

@@ -14,7 +14,7 @@ from castpoi import __version__
 from castpoi.checkins.city import REVISIT_WINDOW
 from castpoi.evaluation.significance import Verdict
 from castpoi.evaluation.strata import TOO_SMALL
-from castpoi.outline import JUDGE, OURS, Row
+from castpoi.outline import ORACLE, OURS, Row
 from castpoi.reports.evidence import CityEvidence, Evidence, lacks_rivals, mean_of, rivals_on
 from castpoi.reports.html_table import html_table
 from castpoi.reports.metric_table import p_words
@@ -199,7 +199,7 @@ def _cards(report: Report) -> Markup:
     splits = evidence.splits
     cards = {
         "city" if len(splits) == 1 else "cities": f"{len(splits):,}",
-        "methods and variants": f"{sum(row.role != JUDGE for row in evidence.rows):,}",
+        "methods and variants": f"{sum(row.role != ORACLE for row in evidence.rows):,}",
         "results, one a seed": f"{len(evidence.findings):,}",
         "targets": f"{sum(city.targets for city in splits):,}",
         "paired tests": f"{len(report.verdicts.all):,}",

@@ -45,7 +45,7 @@ class ClozeBatch:
 
     ends: NDArray[np.int64]
     """Last visit of each window. [B]"""
-    seed: tuple[int, int, int]
+    seed: tuple[int, ...]
 
 
 class ClozeObjective:
@@ -82,7 +82,7 @@ class ClozeObjective:
 
     def share(self, batch: ClozeBatch, rank: int, ranks: int) -> ClozeBatch:
         """The windows of a batch that one of several processes learns from."""
-        return ClozeBatch(batch.ends[rank::ranks], (*batch.seed[:2], batch.seed[2] + rank))
+        return ClozeBatch(batch.ends[rank::ranks], (*batch.seed, rank))
 
     def masks(self, batch: ClozeBatch) -> NDArray[np.bool_]:
         """Which slots of each window are masked; the batch's seed fixes it. [B, T]"""

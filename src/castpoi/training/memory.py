@@ -1,8 +1,8 @@
 """Memory: what is free, how much may be computed at once within it, and giving it back.
 
-Numbers of candidates and targets are rounded down to a power of two and have a ceiling that
-ordinary machines reach, so that two of them cut a step into the same parts and their runs agree to
-the last bit.
+Numbers of candidates and targets are rounded down to a power of two and have a ceiling. Ordinary
+machines reach that of candidates, and hold all targets of a step of the presets, so that two of
+them cut a step into the same parts and their runs agree to the last bit.
 """
 
 import ctypes
