@@ -85,6 +85,14 @@ def test_all_has_both_tables_and_castpoi_only_once() -> None:
     ]  # fmt: skip
 
 
+def test_two_objectives_differ_in_the_objective_alone() -> None:
+    (table,) = read_suite("objectives").tables
+    fast, full, blind = (dict(row.settings) for row in table.rows)
+    assert full == fast | {"objective": "full"}
+    assert blind == fast | {"candidate_conditioning": "false"}
+    assert {row.preset for row in table.rows} == {"fast"}
+
+
 def test_known_time_has_a_suite_of_its_own() -> None:
     (table,) = read_suite("known-time").tables
     assert table.known_time

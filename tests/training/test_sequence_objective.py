@@ -6,6 +6,7 @@ import torch
 
 from castpoi.baselines.sasrec import SasRec, SasRecConfig
 from castpoi.checkins.city import City
+from castpoi.training import sequence_objective
 from castpoi.training.sequence_config import SequenceTrainingConfig
 from castpoi.training.sequence_objective import PrefixObjective, WindowObjective
 
@@ -43,6 +44,23 @@ def test_with_stride_one_windows_learn_what_prefixes_do(town: City) -> None:
         slopes.append([weight.grad for weight in model.parameters()])
     torch.testing.assert_close(losses[0], losses[1])
     torch.testing.assert_close(slopes[0], slopes[1], rtol=1e-4, atol=1e-5)
+
+
+def test_parts_in_which_prefixes_are_read_change_nothing(
+    town: City, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, objective = objectives(town)
+    (batch,) = objective.batches(0)
+    losses, slopes = [], []
+    for at_once in (10**6, 5):
+        monkeypatch.setattr(sequence_objective, "PREFIXES_AT_ONCE", at_once)
+        model = still_model(town)
+        loss = objective.loss(model, batch)
+        loss.backward()
+        losses.append(loss.detach())
+        slopes.append([weight.grad for weight in model.parameters()])
+    torch.testing.assert_close(losses[0], losses[1])
+    torch.testing.assert_close(slopes[0], slopes[1], rtol=1e-4, atol=1e-6)
 
 
 def test_with_a_longer_stride_only_later_visits_learn_something_else(town: City) -> None:

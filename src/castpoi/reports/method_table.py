@@ -42,11 +42,8 @@ def what_it_is(row: Row) -> str:
         words = METHODS.named(row.method).line
     except UnknownMethod:
         is_oracle = row.role == ORACLE
-        words = (
-            "an oracle of our copy, no method"
-            if is_oracle
-            else "a method this castpoi does not know"
-        )
+        unknown = "a method this castpoi does not know"
+        words = "an oracle of our copy, no method" if is_oracle else unknown
     changed = ", ".join(f"{name}={value}" for name, value in row.settings.items())
     preset = f"; preset {row.preset}" if row.preset else ""
     return f"{words}{preset}{f'; with {changed}' if changed else ''}"
