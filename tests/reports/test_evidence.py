@@ -196,3 +196,10 @@ def test_the_preset_of_a_row_is_read_from_the_settings_of_its_runs() -> None:
     assert (presets["castpoi"], presets["castpoi-next"]) == ("fast", "next")
     assert (presets["no-spatial-bias"], presets["sasrec"]) == ("fast", "paper")
     assert presets["revisit"] is None
+
+
+def test_a_suite_below_has_a_page_of_its_own(tmp_path: Path) -> None:
+    result_of([1.0] * 4, method="revisit").save(tmp_path / "town" / "revisit")
+    write_suite(tmp_path / "suite")
+    assert [finding.folder.name for finding in read_evidence(tmp_path).findings] == ["revisit"]
+    assert len(read_evidence(tmp_path / "suite").findings) > 1

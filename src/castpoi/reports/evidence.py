@@ -272,7 +272,8 @@ def _results_below(folder: Path) -> Iterator[Path]:
         yield folder
         return
     for below in sorted(each for each in folder.iterdir() if each.is_dir()):
-        if not below.name.startswith(".") and below.name not in _NOT_RESULTS:
+        is_left_out = below.name.startswith(".") or below.name in _NOT_RESULTS
+        if not is_left_out and not (below / _SUITE).is_file():  # a suite has a page of its own
             yield from _results_below(below)
 
 
