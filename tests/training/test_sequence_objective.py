@@ -3,6 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from castpoi.baselines.sasrec import SasRec, SasRecConfig
 from castpoi.checkins.city import City
@@ -33,34 +34,34 @@ def still_model(town: City) -> SasRec:
     return model
 
 
+def learned(
+    town: City, objective: WindowObjective | PrefixObjective
+) -> tuple[Tensor, list[Tensor | None]]:
+    """Loss and gradients of the one batch of an epoch."""
+    model = still_model(town)
+    (batch,) = objective.batches(0)
+    loss = objective.loss(model, batch)
+    loss.backward()
+    return loss.detach(), [weight.grad for weight in model.parameters()]
+
+
 def test_with_stride_one_windows_learn_what_prefixes_do(town: City) -> None:
-    losses, slopes = [], []
-    for objective in objectives(town, stride=1):
-        model = still_model(town)
-        (batch,) = objective.batches(0)
-        loss = objective.loss(model, batch)
-        loss.backward()
-        losses.append(loss.detach())
-        slopes.append([weight.grad for weight in model.parameters()])
-    torch.testing.assert_close(losses[0], losses[1])
-    torch.testing.assert_close(slopes[0], slopes[1], rtol=1e-4, atol=1e-5)
+    (loss, slopes), (other, others) = (
+        learned(town, objective) for objective in objectives(town, stride=1)
+    )
+    torch.testing.assert_close(loss, other)
+    torch.testing.assert_close(slopes, others, rtol=1e-4, atol=1e-5)
 
 
 def test_parts_in_which_prefixes_are_read_change_nothing(
     town: City, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, objective = objectives(town)
-    (batch,) = objective.batches(0)
-    losses, slopes = [], []
-    for at_once in (10**6, 5):
-        monkeypatch.setattr(sequence_objective, "PREFIXES_AT_ONCE", at_once)
-        model = still_model(town)
-        loss = objective.loss(model, batch)
-        loss.backward()
-        losses.append(loss.detach())
-        slopes.append([weight.grad for weight in model.parameters()])
-    torch.testing.assert_close(losses[0], losses[1])
-    torch.testing.assert_close(slopes[0], slopes[1], rtol=1e-4, atol=1e-6)
+    loss, slopes = learned(town, objective)
+    monkeypatch.setattr(sequence_objective, "PREFIXES_AT_ONCE", 5)
+    other, others = learned(town, objective)
+    torch.testing.assert_close(loss, other)
+    torch.testing.assert_close(slopes, others, rtol=1e-4, atol=1e-6)
 
 
 def test_with_a_longer_stride_only_later_visits_learn_something_else(town: City) -> None:

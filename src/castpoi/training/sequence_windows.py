@@ -11,7 +11,7 @@ begins one visit later and would need a window of its own. We let `stride` neigh
 
 So after the first 50 a visit sees at least `window - stride` visits before it, up to all that
 RecBole shows it, and stands in one of the last `stride` slots instead of the last. Stride 1 is
-RecBole's cut at many times the cost; what the difference does is written in docs/baselines.md.
+RecBole's cut at many times the cost; docs/baselines.md says what is known of the difference.
 
 Shapes: U users, W windows, N visits laid end to end.
 """
