@@ -93,6 +93,19 @@ def test_two_objectives_differ_in_the_objective_alone() -> None:
     assert {row.preset for row in table.rows} == {"fast"}
 
 
+def test_the_differences_of_our_baselines_are_undone_one_at_a_time() -> None:
+    (table,) = read_suite("baseline-differences").tables
+    rows = {row.name: row for row in table.rows}
+    main = {row.name: row.recipe for row in read_suite("main").rows}
+    for family in table.families:
+        assert len(family.against) == 1
+        changed = family.against[0]
+        assert rows[family.row].recipe == main[family.row]
+        assert rows[changed].method == rows[family.row].method
+        assert rows[changed].preset == rows[family.row].preset
+        assert len(rows[changed].settings) == 1
+
+
 def test_known_time_has_a_suite_of_its_own() -> None:
     (table,) = read_suite("known-time").tables
     assert table.known_time

@@ -6,6 +6,7 @@ from typing import Any
 
 from castpoi.model.config import ModelConfig
 from castpoi.reports.evidence import read_evidence
+from castpoi.reports.metric_table import shown_in
 from castpoi.reports.missing import what_is_missing
 from tests.reports.result_folders import result_of, write_suite
 
@@ -53,6 +54,18 @@ def test_settings_that_were_tried_on_one_city_are_not_missed_on_another(tmp_path
             variant = result_of([2.0], **told, seed=seed, trained={"config": {"model": model}})
             variant.save(tmp_path / city / part)
     assert not any("no result of CaST-POI" in gap for gap in gaps_in(tmp_path))
+
+
+def test_tuned_baselines_of_one_city_are_not_missed_on_another(tmp_path: Path) -> None:
+    for city in ("a", "b"):
+        for method in ("castpoi", "sasrec", "esasrec") if city == "a" else ("castpoi", "sasrec"):
+            told: dict[str, Any] = {"method": method, "fingerprint": city * 64, "seed": 1}
+            result_of([1.0], **told).save(tmp_path / city / method)
+    evidence = read_evidence(tmp_path)
+    main, tuned = evidence.tables
+    assert [city.name for city in shown_in(main, evidence)] == ["a", "b"]
+    assert [city.name for city in shown_in(tuned, evidence)] == ["a"]
+    assert not any("no result of" in gap for gap in gaps_in(tmp_path))
 
 
 def test_old_results_alone_lack_most_things(tmp_path: Path) -> None:

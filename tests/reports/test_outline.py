@@ -72,6 +72,26 @@ def test_each_of_our_methods_is_tested_and_has_an_ablation_of_its_own() -> None:
     assert (second.name, second.families[0].row) == ("ablation-castpoi-next", "castpoi-next")
 
 
+def test_tuned_baselines_and_stronger_references_stand_in_a_table_apart() -> None:
+    rows = [row_of_method(name) for name in ("castpoi", "sasrec", "revisit", "esasrec")]
+    tuned = row_of_run("sasrec", {"preset": "tuned"})
+    main, apart = outlines_of([*rows, tuned])
+    assert [row.name for row in main.rows] == ["sasrec", "revisit", "castpoi"]
+    assert [row.name for row in apart.rows] == ["esasrec", "sasrec-preset=tuned", "castpoi"]
+    assert (apart.title, apart.is_ablation) == ("Tuned baselines and stronger references", False)
+    assert [family.against for family in (*main.families, *apart.families)] == [STRONGEST] * 2
+
+
+def test_a_baseline_with_other_settings_stands_beside_it_and_among_no_rivals() -> None:
+    rows = [row_of_method(name) for name in ("castpoi", "sasrec", "core")]
+    variant = Row(name="other", label="SASRec, other", method="sasrec", role="ablation")
+    main, beside = outlines_of([*rows, variant])
+    assert [row.name for row in main.rows] == ["sasrec", "core", "castpoi"]
+    assert (beside.title, beside.is_ablation) == ("Other settings of SASRec", True)
+    assert [row.name for row in beside.rows] == ["sasrec", "other"]
+    assert (beside.families[0].row, beside.families[0].against) == ("sasrec", ("other",))
+
+
 def test_without_our_method_there_is_nothing_to_test() -> None:
     (table,) = outlines_of([row_of_method("revisit"), row_of_method("markov")])
     assert table.families == ()

@@ -37,6 +37,14 @@ def test_our_mean_less_the_papers_and_bold_where_they_are_far_apart(tmp_path: Pa
     assert core["HR@10"] == ("-7.76", "", True)  # 50.00 - 57.76
 
 
+def test_tuned_baselines_stand_beside_no_value_of_the_paper(tmp_path: Path) -> None:
+    for method in ("core", "esasrec", "castpoi"):
+        result_of(HALF, method=method, seed=1).save(tmp_path / "nyc" / method)
+    table = table_of(tmp_path / "nyc")
+    assert table is not None
+    assert [group.heading for group in table.groups] == ["Main table, nyc: ours less the paper's"]
+
+
 def test_what_a_part_is_worth_stands_beside_what_it_is_worth_in_the_paper(tmp_path: Path) -> None:
     table = table_of(write_suite(tmp_path / "s", cities=("nyc",), seeds=(1,), targets=1044))
     assert table is not None

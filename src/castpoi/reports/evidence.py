@@ -199,9 +199,9 @@ class Evidence:
         return list(once.values())
 
     def strongest_rival(self, city: CityEvidence, metric: str) -> Row | None:
-        """The strongest of the main table of a city; None where there is no other method."""
-        table = self.main_table(city)
-        return None if table is None else strongest_rival(table, city, metric)
+        """The strongest of all tables of a city; None where there is no other method."""
+        found = (strongest_rival(table, city, metric) for table in self.tables)
+        return _strongest([row for row in found if row is not None], city, metric)
 
     def main_table(self, city: CityEvidence) -> TableOutline | None:
         """The first table that sets our method beside others on a city."""
@@ -226,8 +226,11 @@ def lacks_rivals(table: TableOutline, city: CityEvidence) -> bool:
 
 def strongest_rival(table: TableOutline, city: CityEvidence, metric: str) -> Row | None:
     """The row of another method with the highest mean; None where there is no other method."""
-    rivals = rivals_on(table, city)
-    return max(rivals, key=lambda row: mean_of(city.contenders[row.name], metric), default=None)
+    return _strongest(rivals_on(table, city), city, metric)
+
+
+def _strongest(rows: Sequence[Row], city: CityEvidence, metric: str) -> Row | None:
+    return max(rows, key=lambda row: mean_of(city.contenders[row.name], metric), default=None)
 
 
 def read_evidence(folder: Path) -> Evidence:

@@ -53,14 +53,26 @@ def metric_table(outline: TableOutline, evidence: Evidence, verdicts: Verdicts) 
 
 
 def shown_in(outline: TableOutline, evidence: Evidence) -> list[CityEvidence]:
-    """The cities that have a row of the table; in an ablation the full model alone is no row."""
-    present = {
-        city.name: {row.role for row in outline.rows if row.name in city.contenders}
-        for city in evidence.cities
-    }
-    some = [city for city in evidence.cities if present[city.name]]
-    compared = [city for city in some if present[city.name] != {OURS}]
-    return (compared or some) if outline.is_ablation else some
+    """The cities that have a row of the table.
+
+    Ours alone is shown in the first of its tables, and in an ablation only if no city has more.
+    """
+    some = [city for city in evidence.cities if _roles_on(outline, city)]
+    shown = [
+        city
+        for city in some
+        if _roles_on(outline, city) != {OURS}
+        or (not outline.is_ablation and outline == _first_on(city, evidence))
+    ]
+    return shown or some
+
+
+def _roles_on(outline: TableOutline, city: CityEvidence) -> set[str]:
+    return {row.role for row in outline.rows if row.name in city.contenders}
+
+
+def _first_on(city: CityEvidence, evidence: Evidence) -> TableOutline:
+    return next(table for table in evidence.tables if _roles_on(table, city))
 
 
 def metrics_of(outline: TableOutline) -> Sequence[str]:

@@ -63,6 +63,9 @@ PAPERS_FAMILIES: Final = {STRONGEST: 15, ABLATION: 5}
 """How many tests the paper corrects together: in its main table, and in a cell of its ablation."""
 OUR_METHODS: Final = (PAPERS_METHOD, "castpoi-next")
 """Those that are no baselines."""
+STRONGER: Final = ("esasrec", "target-attention")
+"""References beyond the paper; like its baselines with preset `tuned` they have a table apart."""
+_TUNED: Final = "tuned"
 _OTHER_SETTINGS: Final = "settings-"
 _RECBOLE: Final = "recbole-"
 _LABELS: Final = {
@@ -183,15 +186,21 @@ def _outlines_of_untold(rows: Sequence[Row]) -> list[TableOutline]:
     ours = [row for row in rows if row.role == OURS]
     rivals = [row for row in rows if row.role in RIVALS]
     variants = [row for row in rows if row.role == ABLATION]
+    stronger = [row for row in rivals if row.preset == _TUNED or row.method in STRONGER]
+    plain = [row for row in rivals if row not in stronger]
+    families = tuple(_against(row, STRONGEST) for row in ours)
     tables = []
-    if rivals or not variants:
-        families = tuple(_against(row, STRONGEST) for row in ours)
-        tables.append(_outline("main", "Main table", [*rivals, *ours], families))
+    if plain or not (variants or stronger):
+        tables.append(_outline("main", "Main table", [*plain, *ours], families))
+    if stronger:
+        title = "Tuned baselines and stronger references"
+        tables.append(_outline(_TUNED, title, [*stronger, *ours], families))
     for method in dict.fromkeys(row.method for row in variants):
-        full = [row for row in ours if row.method == method]
+        # in a table of its own settings a baseline is the one that is asked about
+        full = [replace(row, role=OURS) for row in [*ours, *plain] if row.name == method]
         own = [row for row in variants if row.method == method]
         label = row_of_method(method).label
-        parts = [row for row in own if method != PAPERS_METHOD or row.name in PAPERS_VARIANTS]
+        parts = [row for row in own if _is_part_less(row)]
         if parts:
             tables.append(_beside(f"ablation-{method}", f"Ablation of {label}", full, parts))
         others = [row for row in own if row not in parts]
@@ -199,6 +208,13 @@ def _outlines_of_untold(rows: Sequence[Row]) -> list[TableOutline]:
             name = f"{_OTHER_SETTINGS}{method}"
             tables.append(_beside(name, f"Other settings of {label}", full, others))
     return tables
+
+
+def _is_part_less(row: Row) -> bool:
+    """Whether a variant belongs in an ablation: one of ours, of the paper's method its five."""
+    if row.method == PAPERS_METHOD:
+        return row.name in PAPERS_VARIANTS
+    return row.method in OUR_METHODS
 
 
 def is_of_other_settings(table: TableOutline) -> bool:

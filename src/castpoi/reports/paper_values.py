@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from castpoi.outline import TableOutline
+from castpoi.outline import RIVALS, TableOutline
 from castpoi.reports.outline import PAPERS_METHOD, PAPERS_VARIANTS
 
 _FOLDER: Final = "paper"
@@ -72,10 +72,12 @@ def paper_improvement(city: PaperCity | None, metric: str) -> float | None:
 
 def _file(table: TableOutline) -> str | None:
     """The paper's table that a table of ours may stand beside."""
-    if not table.is_ablation:
-        return _MAIN
-    is_the_papers = any(row.name in PAPERS_VARIANTS for row in table.rows)
-    return "ablation.csv" if is_the_papers else None
+    if table.is_ablation:
+        is_the_papers = any(row.name in PAPERS_VARIANTS for row in table.rows)
+        return "ablation.csv" if is_the_papers else None
+    rivals = {row.name for row in table.rows if row.role in RIVALS}
+    known = {row for _, row, _ in _table(_MAIN)}
+    return _MAIN if not rivals or rivals & known else None
 
 
 @cache
