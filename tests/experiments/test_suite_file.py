@@ -239,6 +239,8 @@ def test_a_row_needs_a_method_a_known_role_and_the_name_of_a_folder(tmp_path: Pa
     assert "own.toml: rows.mine.method is missing; give a text" in lacking
     role = wrong(tmp_path, start + ROW.replace('"ours"', '"best"'))
     assert "rows.mine.role is 'best'; choose ours or baseline or heuristic or ablation" in role
+    judge = wrong(tmp_path, start + ROW.replace('"ours"', '"oracle"'))
+    assert "rows.mine.role is 'oracle'; choose ours or baseline" in judge  # no suite runs one
     name = wrong(tmp_path, start + ROW.replace("rows.mine", "rows.'a/b'"))
     assert "own.toml: rows.a/b cannot be the name of a folder" in name
 

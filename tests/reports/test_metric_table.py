@@ -112,6 +112,17 @@ def test_a_heuristic_can_be_the_strongest_and_can_be_best(tmp_path: Path) -> Non
     assert cells(table, "Improvement")["HR@5"].text == "-33.33 %"
 
 
+def test_where_baselines_are_missing_the_strongest_is_that_of_those_run(tmp_path: Path) -> None:
+    for city, methods in (("a", ("castpoi", "sasrec", "revisit")), ("b", ("castpoi", "revisit"))):
+        for method in methods:
+            result = result_of([1.0, 2.0], method=method, fingerprint=city * 64, seed=1)
+            result.save(tmp_path / city / method)
+    (table,) = tables_in(tmp_path)
+    assert "it is the strongest of those run on b (none learned)." in table.caption
+    (alone,) = tables_in(tmp_path / "a")
+    assert "of those run" not in alone.caption
+
+
 def test_the_improvement_is_relative_to_the_strongest(small: Path) -> None:
     (table,) = tables_in(small)
     assert cells(table, "Improvement")["HR@5"].text == "+66.67 %"

@@ -110,6 +110,21 @@ def test_the_best_of_ours_is_told_first_each_with_its_p(tmp_path: Path) -> None:
     )
 
 
+def test_the_first_words_know_tuned_baselines_and_which_were_run(tmp_path: Path) -> None:
+    hits = {"castpoi": 36, "sasrec": 10, "esasrec": 20}
+    for city, methods in (("a", ("castpoi", "sasrec", "esasrec")), ("b", ("castpoi", "revisit"))):
+        for method in methods:
+            good = hits.get(method, 4)
+            ranks = [1.0] * good + [50.0] * (40 - good)
+            result = result_of(ranks, method=method, fingerprint=city * 64, seed=1)
+            result.save(tmp_path / "towns" / city / method)
+    write_report(tmp_path / "towns", tmp_path / "report", draws=50)
+    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    assert "eSASRec, the strongest of those run here, has 50.0" in page
+    words = "Revisit heuristic, the strongest of those run here (no learned one was), has 10.0"
+    assert words in page
+
+
 def test_a_report_is_whole_on_disk(report: Report) -> None:
     below = {path.relative_to(report.out).as_posix() for path in report.out.rglob("*.*")}
     assert {"report.html", "manifest.json", "cards/castpoi.md", "cards/revisit.md"} <= below
