@@ -6,6 +6,7 @@ A table stands between two marks, `<!-- results: NAME -->` and `<!-- end -->`; w
 is replaced, all else is left as it is. A test checks that the pages are as this would write them.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from castpoi.experiments.suite_file import read_suite
 from castpoi.methods import METHODS
 from castpoi.outline import ABLATION, Row, TableOutline
 from castpoi.reports.evidence import CityEvidence, Evidence, read_evidence
+from castpoi.reports.outline import STRONGER
 from castpoi.reports.paper_values import paper_city, paper_value
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -82,19 +84,63 @@ def baselines_table(evidence: Evidence) -> str:
         row = next(row for row in evidence.rows if row.name == name)
         by_metric = [_values(city, name, metric) for metric in _HEADLINE]
         told = [_of_paper(evidence.tables[0], city, row, metric) for metric in _HEADLINE]
-        means = [fmean(values) for values in by_metric]
+        means = _means(city, name)
         gaps = [mean - float(theirs) for mean, theirs in zip(means, told, strict=True)]
         lines.append(
             [
                 f"`{name}`",
                 ", ".join(str(finding.seed) for finding in city.of(name)),
-                " / ".join(f"{mean:.2f}" for mean in means),
+                _slashed(means),
                 ", ".join(f"{hits:.2f} / {mrr:.2f}" for hits, mrr in zip(*by_metric, strict=True)),
                 " / ".join(told),
                 " / ".join(f"{round(gap, 1) + 0.0:+.1f}" for gap in gaps),
             ]
         )
     return _piped([heads, ["---"] * len(heads), *lines])
+
+
+def tuned_table(evidence: Evidence) -> str:
+    """What the search found for each baseline, what that is worth on New York, and without it."""
+    city = next(each for each in evidence.cities if each.name == _FIRST)
+    heads = ["method", "found", "trials: validation MRR", "seeds", "`tuned`", "`paper`", "gain"]
+    lines = []
+    for name in (*_SEVEN, *STRONGER):
+        tuned = next(row for row in (f"{name}-tuned", name) if row in city.contenders)
+        found, reached = _search(name)
+        told = [_means(city, row) for row in (tuned, name) if row in city.contenders]
+        both = told if tuned != name and len(told) == 2 else []
+        gains = [one - other for one, other in zip(*both, strict=True)] if both else []
+        lines.append(
+            [
+                f"`{name}`",
+                found,
+                reached,
+                ", ".join(str(finding.seed) for finding in city.of(tuned)),
+                _slashed(told[0]),
+                _slashed(both[1]) if both else "–",
+                " / ".join(f"{gain:+.1f}" for gain in gains) or "–",
+            ]
+        )
+    return _piped([heads, ["---"] * len(heads), *lines])
+
+
+def _search(name: str) -> tuple[str, str]:
+    """The settings of the best trial, and the worst and the best value of all; dashes for none."""
+    path = ROOT / "results" / "tune" / _FIRST / name / "tune.json"
+    if not path.is_file():
+        return "–", "–"
+    trials = json.loads(path.read_text(encoding="utf-8"))["trials"]  # the best first
+    values = [100 * trial["validation"]["MRR"] for trial in trials]
+    settings = ", ".join(f"{key} {value}" for key, value in trials[0]["settings"].items())
+    return settings.replace("_", " "), f"{min(values):.2f} to {max(values):.2f}"
+
+
+def _means(city: CityEvidence, name: str) -> list[float]:
+    return [fmean(_values(city, name, metric)) for metric in _HEADLINE]
+
+
+def _slashed(values: list[float]) -> str:
+    return " / ".join(f"{value:.2f}" for value in values)
 
 
 def differences_table(evidence: Evidence) -> str:
@@ -145,7 +191,7 @@ def _worth(verdict: Verdict) -> str:
 
 PAGES: Final[dict[str, Mapping[str, Callable[[Evidence], str]]]] = {
     "README.md": {"nyc": first_table, "other cities": other_table},
-    "docs/baselines.md": {"baselines": baselines_table},
+    "docs/baselines.md": {"baselines": baselines_table, "tuned": tuned_table},
     "docs/decisions/0007-the-fast-preset.md": {"differences": differences_table},
 }
 """The tables of each page."""

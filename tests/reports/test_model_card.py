@@ -18,7 +18,10 @@ def test_the_card_of_a_learned_method_tells_its_training(tmp_path: Path) -> None
     assert "Preset: fast." in card
     assert "Changed: `spatial_bias=false`." in card
     assert "In percent over seeds 1, 2." in card
-    assert "- seed 1; 1,234 parameters; 3 epochs, last loss 1.667; 90 s of training;" in card
+    own = next(each for each in evidence.findings if each.row == variant and each.seed == 1)
+    hits = f"{100 * (own.result.metrics['HR@5'] or 0):.2f}"
+    assert f"\n- seed 1; HR@5 {hits}, HR@10 " in card
+    assert "; 1,234 parameters; 3 epochs, last loss 1.667; 90 s of training;" in card
     assert "Calibration error of its softmax:" in card
     assert "castpoi train oldtown --model castpoi --seed 2" in card
     assert "| targets | 120 | 60 | 60 |" in card

@@ -13,7 +13,13 @@ from castpoi.outline import ORACLE, Row
 from castpoi.reports.beyond_table import results_with_top
 from castpoi.reports.evidence import CityEvidence, Evidence, Finding
 from castpoi.reports.learning_log import epochs_of, parameters_of
-from castpoi.reports.outline import IS_NO_METHOD, PAPERS_METHOD, STANDS_APART, letter_words
+from castpoi.reports.outline import (
+    HEADLINE,
+    IS_NO_METHOD,
+    PAPERS_METHOD,
+    STANDS_APART,
+    letter_words,
+)
 from castpoi.reports.table import Cell, Group, Table, count, word
 from castpoi.reports.table_files import markdown
 
@@ -41,7 +47,7 @@ def model_card(evidence: Evidence, row: Row) -> str:
     lines += [*_settings(row), ""]
     for city in cities:
         lines += [f"## On {city.name}", "", *_city_lines(city), "", markdown(_table(city, row))]
-        lines += [*_limits(city, row), "", "### Training", "", *_training(city, row), ""]
+        lines += [*_limits(city, row), "", "### Its runs", "", *_training(city, row), ""]
         lines += ["### How to make it again", "", "```", *_commands(city, row), "```", ""]
     return "\n".join(lines)
 
@@ -131,6 +137,11 @@ def _training(city: CityEvidence, row: Row) -> Iterator[str]:
 
 def _training_words(finding: Finding) -> Iterator[str]:
     yield f"seed {finding.seed}"
+    yield ", ".join(
+        f"{metric} {100 * value:.2f}"
+        for metric in HEADLINE
+        if (value := finding.result.metrics[metric]) is not None
+    )
     parameters, epochs = parameters_of(finding), epochs_of(finding)
     if parameters is not None:
         yield f"{parameters:,} parameters"
