@@ -9,6 +9,7 @@ from statistics import mean
 import pytest
 
 from castpoi.methods import METHODS
+from castpoi.training.sequence_trainer import configs_of_sequence
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "baselines.md").read_text(encoding="utf-8")
@@ -39,6 +40,20 @@ def test_its_accuracy_is_the_mean_of_the_seeds_that_are_there() -> None:
         if reached:
             means = [100 * mean(each[metric] for each in reached) for metric in ("HR@10", "MRR")]
             assert ours == " / ".join(f"{value:.2f}" for value in means), name
+
+
+@pytest.mark.parametrize("record", sorted((ROOT / "results" / "tune").glob("*/*/tune.json")))
+def test_the_preset_tuned_is_what_the_search_found(record: Path) -> None:
+    search = json.loads(record.read_text())
+    shape, plan = configs_of_sequence(search["method"], search["preset"], {})
+    preset = {name: str(value) for name, value in (shape.to_dict() | plan.to_dict()).items()}
+    best = search["trials"][0]
+    assert (search["preset"], best["state"]) == ("tuned", "done")
+    for name, value in (search["settings"] | best["settings"]).items():
+        assert float(preset[name]) == float(value), name
+    reached = [each["validation"]["MRR"] for each in search["trials"] if each["validation"]]
+    assert len(reached) >= 4
+    assert max(reached) == best["validation"]["MRR"]
 
 
 def test_its_speed_is_the_measured_one() -> None:

@@ -25,7 +25,7 @@ def trained(preset: str, **changes: Any) -> dict[str, Any]:
 
 
 def sasrec_config(preset: str) -> dict[str, Any]:
-    settings = SequenceTrainingConfig.preset(preset).to_dict()
+    settings = SequenceTrainingConfig.preset(preset, method="sasrec").to_dict()
     return {"model": SasRecConfig.preset(preset).to_dict(), "training": {"settings": settings}}
 
 

@@ -34,7 +34,7 @@ class SasRecConfig(TransformerConfig):
         """The presets by name: `paper` and `tuned`."""
         return {
             "paper": cls(),
-            "tuned": cls(width=128, heads=4, dropout=0.3, attention_dropout=0.1),
+            "tuned": cls(width=128, heads=4, dropout=0.2, attention_dropout=0.1),
         }
 
 

@@ -60,7 +60,10 @@ def _presets(method: str) -> dict[str, dict[str, Any]]:
         return {}
     known = METHODS.named(method)
     if known.presets == _OF_BASELINES:
-        return {name: SequenceTrainingConfig.preset(name).to_dict() for name in _OF_BASELINES}
+        return {
+            name: SequenceTrainingConfig.preset(name, method=method).to_dict()
+            for name in _OF_BASELINES
+        }
     if not set(known.presets) & set(model.PRESETS):
         return {}
     every = {

@@ -2,7 +2,7 @@
 
 Two presets. `paper` is RecBole 1.2.1 as it comes: Adam at one rate, no decay, up to 300 epochs,
 stopped after ten without a better validation value. `tuned` has the tools that CaST-POI's fast
-preset has, so that a comparison is fair.
+preset has, so that a comparison is fair, and for each model what a search on validation found.
 """
 
 from collections.abc import Mapping
@@ -67,17 +67,20 @@ class SequenceTrainingConfig:
         return asdict(self)
 
     @classmethod
-    def preset(cls, name: str) -> Self:
-        """One of the two presets, `paper` or `tuned`."""
+    def preset(cls, name: str, *, method: str | None = None) -> Self:
+        """`paper` or `tuned`; that of a method has what was found for it."""
         if name not in _PRESETS:
             raise BadInput(f"there is no preset {name!r}; choose {' or '.join(_PRESETS)}")
-        return cls(**_PRESETS[name])
+        found = _FOUND.get(method, {}) if method and name == TUNED else {}
+        return cls(**_PRESETS[name] | found)
 
 
-_PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
+TUNED: Final = "tuned"
+
+_PRESETS: Final[Mapping[str, dict[str, Any]]] = {
     "paper": {},
-    "tuned": {
-        "epochs": 30,
+    TUNED: {
+        "epochs": 12,
         "batch": 512,
         "final_rate": 1e-3,
         "warmup_epochs": 1.0,
@@ -89,3 +92,8 @@ _PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
 }
 """What each preset changes; the models have presets of the same names."""
+
+_FOUND: Final[Mapping[str, dict[str, Any]]] = {
+    "sasrec": {"place_weight_decay": 1.0},
+}
+"""What the search of docs/baselines.md found for a model; its dropout stands in its own presets."""

@@ -50,7 +50,7 @@ def configs_of_sequence(
 ) -> tuple[SequenceConfig, SequenceTrainingConfig]:
     """The model and the training of a sequence model: a preset with changes."""
     shape = model_class(method).config_class.preset(preset)
-    return changed(shape, SequenceTrainingConfig.preset(preset), settings)
+    return changed(shape, SequenceTrainingConfig.preset(preset, method=method), settings)
 
 
 def objective_of(
