@@ -72,12 +72,15 @@ def check_contract(
     def fit(city: City) -> SavableRanker[Any]:
         return fit_fully(method, city, seed=7, options=options)
 
-    # A learned method may round differently in batches of another size.
-    tolerance = 1e-5 if method.needs_training else 0.0
     city = odd_city()
     histories = _histories(city)
     ranker = fit(city)
     scores = _score(ranker, histories)
+    # A learned method may round differently in batches of another size: a little of what tells
+    # one place from another, however small its scores are.
+    spread = float(np.ptp(scores))
+    assert spread > 0
+    tolerance = 1e-5 * min(1.0, spread) if method.needs_training else 0.0
     _check_scores_are_numbers(ranker, scores, histories)
     _check_one_seed_gives_one_ranker(ranker, fit(city))
     _check_restoring_changes_nothing(method, ranker, histories, scores)
@@ -121,7 +124,7 @@ def _check_batch_size_changes_nothing(
         _score(ranker, city.trajectories.histories_before(targets[[number]]))
         for number in range(len(targets))
     ]
-    np.testing.assert_allclose(np.concatenate(alone), scores, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(np.concatenate(alone), scores, rtol=0, atol=tolerance)
 
 
 def _check_candidates_are_columns(
@@ -134,7 +137,7 @@ def _check_candidates_are_columns(
         candidates = np.array(wanted, dtype=np.int64)
         some = ranker.score(ranker.encode(histories), candidates)
         assert some.dtype == np.float32
-        np.testing.assert_allclose(some, scores[:, candidates], rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(some, scores[:, candidates], rtol=0, atol=tolerance)
 
 
 def _check_the_future_never_leaks(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
+from recbole.data.interaction import Interaction
 from recbole_models import MODELS, Vocabulary, batch_of, official
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -39,8 +40,10 @@ def write_fixtures(folder: Path, seed: int) -> None:
         content = {"rows": rows, "lengths": lengths, "scores": _scores(model, rows, lengths, users)}
         if name == "Caser":
             content["users"] = users
-        if name == "BERT4Rec":  # whose loss is of visits that it masks itself
+        if name == "BERT4Rec":  # whose loss is of visits that were masked
             content["scores_of_all_visits"] = _scores_of_all_visits(model, rows, lengths, users)
+            content["is_masked"] = _masks(lengths)
+            content["loss"] = _cloze_loss(model, rows, content["is_masked"])
         else:
             content["targets"] = 1 + torch.arange(len(rows)) % PLACES
             content["loss"] = _loss(model, rows, lengths, users, content["targets"])
@@ -79,6 +82,29 @@ def _scores(model: Any, rows: Tensor, lengths: Tensor, users: Tensor) -> Tensor:
 def _loss(model: Any, rows: Tensor, lengths: Tensor, users: Tensor, targets: Tensor) -> Tensor:
     """What the model would learn from these histories, without dropout."""
     loss: Tensor = model.calculate_loss(batch_of(rows, lengths, users, targets))
+    return loss.reshape(1)
+
+
+def _masks(lengths: Tensor) -> Tensor:
+    """The last visit, and in longer histories one before it; never the first. [B] -> [B, T]"""
+    slots, last = torch.arange(WINDOW), (lengths - 1).unsqueeze(1)
+    return (slots > 0) & ((slots == last) | ((slots == last - 2) & (last > 2)))
+
+
+@torch.no_grad()
+def _cloze_loss(model: Any, rows: Tensor, is_masked: Tensor) -> Tensor:
+    """What BERT4Rec would learn from these masks, without dropout; RecBole only draws others."""
+    most = int(is_masked.sum(dim=1).max())
+    index = torch.zeros(len(rows), most, dtype=torch.long)  # 0: no mask
+    places = torch.zeros_like(index)
+    for history, own in enumerate(is_masked):
+        slots = own.nonzero().flatten()
+        index[history, : len(slots)] = slots
+        places[history, : len(slots)] = rows[history, slots]
+    masked = rows.masked_fill(is_masked, model.mask_token)
+    fields = (model.MASK_ITEM_SEQ, model.POS_ITEMS, model.NEG_ITEMS, model.MASK_INDEX)
+    given = dict(zip(fields, (masked, places, places, index), strict=True))
+    loss: Tensor = model.calculate_loss(Interaction(given))
     return loss.reshape(1)
 
 

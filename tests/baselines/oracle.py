@@ -39,6 +39,8 @@ class Oracle:
     """Caser's row of each history's user. [B]"""
     scores_of_all_visits: Tensor | None
     """What BERT4Rec scores when it does not drop the first visit. [B, P + 1]"""
+    is_masked: Tensor | None
+    """The visits that BERT4Rec's loss asks for. [B, T]"""
     targets: Tensor | None
     """Row of the place that follows each history, but for BERT4Rec. [B]"""
     loss: Tensor | None
@@ -69,6 +71,7 @@ def load_oracle(name: str) -> Oracle:
         scores=content.pop("scores"),
         users=content.pop("users", None),
         scores_of_all_visits=content.pop("scores_of_all_visits", None),
+        is_masked=content.pop("is_masked", None),
         targets=content.pop("targets", None),
         loss=content.pop("loss", None),
         weights=content,

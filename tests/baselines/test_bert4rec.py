@@ -5,7 +5,8 @@ from torch.nn import functional
 
 from castpoi.baselines.bert4rec import Bert4Rec, Bert4RecConfig
 from castpoi.baselines.sequence import real_slots
-from tests.baselines.oracle import check_scores, load_oracle
+from castpoi.training.sequence_loss import next_place_loss
+from tests.baselines.oracle import TOLERANCE, check_scores, load_oracle
 from tests.baselines.prefixes import LENGTHS, WINDOWS, check_padding_is_not_read
 from tests.baselines.transformer_names import names_of_blocks
 
@@ -22,13 +23,14 @@ MASKED = torch.tensor(
 """Slots of `WINDOWS`."""
 
 
-def oracles_twin(*, forgets_first_visit: bool = False) -> Bert4Rec:
+def oracles_twin(*, forgets_first_visit: bool = False, padding_class: bool = False) -> Bert4Rec:
     config = Bert4RecConfig(
         width=8,
         window=6,
         layers=LAYERS,
         feed_forward_width=ORACLE.about["inner_size"],
         forgets_first_visit=forgets_first_visit,
+        padding_class=padding_class,
     )
     model = Bert4Rec(config=config, places=ORACLE.places)
     named = {
@@ -57,6 +59,16 @@ def test_bert4rec_scores_as_the_oracle_does_when_it_forgets_the_first_visit() ->
 
 def test_bert4rec_scores_as_the_oracle_would_with_all_visits_that_fit() -> None:
     check_scores(oracles_twin(), ORACLE, ORACLE.scores_of_all_visits)
+
+
+def test_bert4rec_loses_on_masked_visits_what_the_oracle_does() -> None:
+    model, masked = oracles_twin(padding_class=True), ORACLE.is_masked
+    assert masked is not None
+    assert ORACLE.loss is not None
+    assert set(masked.sum(dim=1).tolist()) == {0, 1, 2}
+    states = model.masked_states(ORACLE.rows, ORACLE.lengths, masked)
+    loss = next_place_loss(model, states, ORACLE.rows[masked])
+    torch.testing.assert_close(loss, ORACLE.loss.squeeze(), rtol=0, atol=TOLERANCE)
 
 
 def test_a_history_that_fills_the_window_is_read_alike_in_both_ways() -> None:

@@ -84,7 +84,7 @@ def test_presets_are_of_the_paper_and_tuned_to_the_width_of_castpoi(name: str) -
     assert issubclass(kind, SequenceModel)
     paper, tuned = (kind.config_class.preset(each) for each in ("paper", "tuned"))
     assert (paper.width, paper.window) == (64, 50)
-    assert tuned.width == 128
+    assert (tuned.width, tuned.window) == (128, 10 if name == "caser" else 50)
     assert kind.config_class.from_dict(paper.to_dict()) == paper
     with pytest.raises(BadInput, match="there is no preset 'fast'; choose paper or tuned"):
         kind.config_class.preset("fast")
@@ -95,6 +95,44 @@ def test_the_paper_preset_of_a_model_has_recboles_defaults_but_for_what_is_told(
     paper = model_class(name).config_class.preset("paper").to_dict()
     common = {"width": 64, "window": 50, "padding_class": False}
     assert paper == common | RECBOLE[name] | OURS.get(name, {})
+
+
+def dropouts_of(name: str) -> list[str]:
+    shape = model_class(name).config_class.preset("paper").to_dict()
+    return [field for field in shape if field.endswith("dropout")]
+
+
+@pytest.mark.parametrize(
+    ("name", "acting"), [(name, acting) for name in MODELS for acting in (None, *dropouts_of(name))]
+)
+def test_every_dropout_acts_in_training_and_in_training_only(name: str, acting: str | None) -> None:
+    rates = dict.fromkeys(dropouts_of(name), 0.0) | ({acting: 0.5} if acting else {})
+    config = model_class(name).config_class.from_dict({"width": 8, "window": 4, **rates})
+    model = new_model(name, config=config, places=6, seed=3)
+    rows, lengths = torch.tensor([[1, 2, 3, 4], [5, 1, 0, 0]]), torch.tensor([4, 2])
+
+    def read() -> tuple[torch.Tensor, torch.Tensor]:
+        return model.state(rows, lengths), model.candidate_vectors()
+
+    def is_same() -> bool:
+        return all(torch.equal(one, other) for one, other in zip(read(), read(), strict=True))
+
+    torch.manual_seed(0)
+    assert model.training
+    assert is_same() == (acting is None)
+    model.eval()
+    assert is_same()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_score_of_a_place_is_that_of_its_own_row(name: str) -> None:
+    config = model_class(name).config_class.from_dict({"width": 8, "window": 4})
+    ranker = SequenceRanker(new_model(name, config=config, places=6, seed=3), method=name)
+    state = ranker.encode(histories_of([4, 0, 2], [1]))
+    scores = ranker.score(state)
+    for place in range(6):
+        own = state @ ranker.model.candidate_vectors().detach()[place + 1]
+        np.testing.assert_allclose(scores[:, place], own.numpy(), rtol=1e-5, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", MODELS)

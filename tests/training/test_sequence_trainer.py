@@ -1,16 +1,19 @@
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from castpoi.baselines.sequence_models import model_class
+from castpoi.baselines.sequence_models import MODELS, model_class
 from castpoi.baselines.sequence_ranker import SequenceRanker
 from castpoi.checkins.city import City
 from castpoi.errors import BadInput, TooFewCheckins
 from castpoi.methods import METHODS
 from castpoi.run import RunLog, load_run
-from castpoi.training import course
+from castpoi.training import course, sequence_trainer
+from castpoi.training.cloze_objective import ClozeBatch, ClozeObjective
 from castpoi.training.sequence_config import SequenceTrainingConfig
 from castpoi.training.sequence_objective import PrefixObjective, WindowObjective
 from castpoi.training.sequence_trainer import objective_of
@@ -55,17 +58,50 @@ def test_the_paper_preset_is_recbole_as_it_comes() -> None:
     paper = SequenceTrainingConfig.preset("paper")
     assert (paper.epochs, paper.batch, paper.patience) == (300, 2048, 10)
     assert paper.learning_rate == paper.final_learning_rate == 1e-3
+    assert paper.stride == 25  # where it is not RecBole's, which is 1
     assert (paper.weight_decay, paper.place_weight_decay, paper.clip) == (0, 0, None)
     assert (paper.select_by, paper.weight_averaging, paper.warmup_epochs) == ("MRR", 0, 0)
 
 
-@pytest.mark.parametrize("name", ["caser", "sasrec"])
-def test_with_stride_one_every_prefix_is_drawn_alone_as_in_recbole(town: City, name: str) -> None:
+@pytest.mark.parametrize("name", MODELS)
+def test_each_model_learns_what_it_was_made_for(town: City, name: str) -> None:
     kind, shared = model_class(name), SequenceTrainingConfig.preset("paper")
     shape = kind.config_class.preset("paper")
-    apart = replace(shared, stride=1)
-    assert isinstance(objective_of(kind, town, shape, shared, seed=1), WindowObjective)
-    assert isinstance(objective_of(kind, town, shape, apart, seed=1), PrefixObjective)
+    apart = replace(shared, stride=1)  # every prefix is drawn alone, as in RecBole
+    found = [type(objective_of(kind, town, shape, plan, seed=1)) for plan in (shared, apart)]
+    expected: list[type] = [WindowObjective, PrefixObjective]
+    if name in ("bert4rec", "srgnn"):
+        expected = [ClozeObjective if name == "bert4rec" else PrefixObjective] * 2
+    assert found == expected
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_another_seed_gives_other_weights_and_another_order(
+    town: City, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    courses: list[course.Course[Any]] = []
+
+    def stop(begun: course.Course[Any], *_: object, **__: object) -> None:
+        courses.append(begun)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sequence_trainer, "follow", stop)
+    for seed in (1, 1, 2):
+        with pytest.raises(KeyboardInterrupt):
+            fit(METHODS.named(name), town, seed=seed, options=TrainingOptions())
+    one, same, other = (each.new_model().place.weight for each in courses)
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+    first, again, second = (first_batch(each) for each in courses)
+    assert first == again
+    assert first != second
+
+
+def first_batch(begun: course.Course[Any]) -> list[int]:
+    """The first windows or prefixes of an epoch."""
+    batch = begun.objective({}).batches(0)[0]
+    numbers: list[int] = (batch.ends if isinstance(batch, ClozeBatch) else batch).tolist()
+    return numbers
 
 
 def test_an_interrupted_baseline_goes_on_to_the_same_bytes(
