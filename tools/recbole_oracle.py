@@ -46,6 +46,7 @@ def main() -> None:
         "--hurry", action="store_true", help="the same steps in parts, without a search for NaN"
     )
     options = parser.parse_args()
+    options.words = sys.argv[1:]
     sys.argv = sys.argv[:1]  # RecBole's Config reads it
     if options.verb == "fixtures":
         write_fixtures(options.folder, options.seed)

@@ -8,6 +8,7 @@ import json
 import math
 import random
 import resource
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -129,6 +130,16 @@ class Training:
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=RATE)
 
     @property
+    def identity(self) -> dict[str, Any]:
+        """What makes two trainings the same."""
+        return {
+            "model": self.name,
+            "seed": self.seed,
+            "prefixes": len(self.prefixes),
+            "hurry": self.is_hurried,
+        }
+
+    @property
     def is_hurried(self) -> bool:
         """Whether steps are taken in parts."""
         return self.part < BATCH
@@ -213,6 +224,7 @@ class Progress:
         for row, moments in self.training.optimizer.state_dict()["state"].items():
             state |= {f"adam.{row}.{key}": each for key, each in moments.items()}
         about = {"epoch": self.epoch, "best_epoch": self.best_epoch, "best": self.best}
+        about |= self.training.identity
         half = self.file.with_suffix(".half")
         save_file(state, half, metadata={"about": json.dumps(about)})
         half.replace(self.file)
@@ -223,6 +235,12 @@ class Progress:
             return
         with safe_open(self.file, framework="pt") as opened:
             about = json.loads(opened.metadata()["about"])
+        others = {key: about.get(key) for key in self.training.identity}
+        if others != self.training.identity:
+            raise SystemExit(
+                f"{self.file} is of another training ({others}, not {self.training.identity}); "
+                "remove it, or choose another --out"
+            )
         self.epoch, self.best_epoch = about["epoch"], about["best_epoch"]
         self.best = about["best"]
         moments: dict[int, dict[str, Tensor]] = {}
@@ -261,6 +279,8 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
         "best_epoch": progress.best_epoch,
         "validation MRR@10": progress.best,
         "hurry": training.is_hurried,
+        "city": str(options.city.resolve()),
+        "command": shlex.join(["python", "tools/recbole_oracle.py", *options.words]),
     }
     result = evaluate(
         ranker, city, method=f"recbole-{name.lower()}", seed=options.seed, origin=origin

@@ -141,14 +141,14 @@ def _sequence(name: str, line: str) -> Method:
 METHODS = Methods(
     Method(
         name="castpoi-next",
-        line="ours: CaST-POI with own habits and nearness instead of the reader (learned)",
+        line="ours: CaST-POI with own habits and nearness instead of the reader",
         ranker="castpoi.model.ranker:CastPoiRanker",
         trainer="castpoi.training.castpoi_trainer:train_castpoi",
         presets=("next",),
     ),
     Method(
         name="castpoi",
-        line="the paper's: every candidate reads the history for itself (learned)",
+        line="the paper's: every candidate reads the history for itself",
         ranker="castpoi.model.ranker:CastPoiRanker",
         trainer="castpoi.training.castpoi_trainer:train_castpoi",
         presets=("fast", "paper"),
@@ -180,20 +180,20 @@ METHODS = Methods(
     ),
     Method(
         name="target-attention",
-        line="CaST-POI's reader without distance, age and gate (after DIN; learned)",
+        line="CaST-POI's reader without distance, age and gate (after DIN)",
         ranker="castpoi.model.ranker:CastPoiRanker",
         trainer="castpoi.training.castpoi_trainer:train_castpoi",
         presets=("fast", "paper"),
         settings={"spatial_bias": "false", "temporal_bias": "false", "revisit_gate": "false"},
     ),
-    _sequence("esasrec", "SASRec as recent replications have it: gates, pre-norm (learned)"),
-    _sequence("sasrec", "self-attention over the last visits (learned)"),
-    _sequence("bert4rec", "self-attention both ways, guesses masked visits (learned)"),
-    _sequence("caser", "convolutions over the last visits (learned)"),
-    _sequence("narm", "a recurrent network with attention (learned)"),
-    _sequence("srgnn", "a graph network over the moves of the last visits (learned)"),
-    _sequence("stamp", "attention led by the last visit and the mean of all (learned)"),
-    _sequence("core", "a weighted mean of the places visited (learned)"),
+    _sequence("esasrec", "SASRec as recent replications have it: gates, pre-norm"),
+    _sequence("sasrec", "self-attention over the last visits"),
+    _sequence("bert4rec", "self-attention both ways, guesses masked visits"),
+    _sequence("caser", "convolutions over the last visits"),
+    _sequence("narm", "a recurrent network with attention"),
+    _sequence("srgnn", "a graph network over the moves of the last visits"),
+    _sequence("stamp", "attention led by the last visit and the mean of all"),
+    _sequence("core", "a weighted mean of the places visited"),
 )
 
 

@@ -8,6 +8,9 @@ import pytest
 import torch
 
 from castpoi.baselines.narm import Narm, NarmConfig
+from castpoi.checkins.preparation import Preparation
+from castpoi.checkins.prepare import prepare
+from castpoi.checkins.synthetic import SynthesisConfig, synthesize, write_checkins
 from tests.baselines.oracle import FOLDER, NAMES, TOLERANCE, load_oracle
 
 ORACLE_PYTHON = os.environ.get("CASTPOI_ORACLE_PYTHON")
@@ -54,6 +57,38 @@ def test_a_weight_of_the_oracle_that_ours_does_not_take_is_noticed() -> None:
     model = Narm(config=NarmConfig(width=8, memory_width=12), places=oracle.places)
     with pytest.raises(AssertionError, match=r"no weight of ours takes \['a_1.weight'"):
         oracle.load_into(model, {"place.weight": "item_embedding.weight"})
+
+
+HURRY = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv.pop(1))
+from recbole_training import Training
+from castpoi.checkins.city import City
+city = City.load(Path(sys.argv.pop(1)))
+trainings = [Training("STAMP", city, seed=3, most=None) for _ in range(2)]
+trainings[1].hurry()
+losses = [training.learn(1)[0] for training in trainings]
+assert abs(losses[0] - losses[1]) < 1e-5, losses
+whole, parts = (dict(training.model.named_parameters()) for training in trainings)
+for name in whole:
+    far = (whole[name] - parts[name]).abs().max().item()
+    assert far < 1e-5, (name, far)
+"""
+"""One step of a model without dropout, taken as RecBole does and in parts."""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(ORACLE_PYTHON is None, reason="CASTPOI_ORACLE_PYTHON names no environment")
+def test_a_hurried_step_of_the_oracle_is_its_step(tmp_path: Path) -> None:
+    assert ORACLE_PYTHON is not None
+    config = SynthesisConfig(users=24, places=60, days=25)
+    source = write_checkins(
+        synthesize(config, seed=5), tmp_path / "checkins.csv", config=config, seed=5
+    )
+    prepare([source], tmp_path / "city", Preparation(accept_rhythm=True))
+    words = [ORACLE_PYTHON, "-c", HURRY, str(TOOL.parent), str(tmp_path / "city")]
+    subprocess.run(words, check=True, env=os.environ | {"PYTHONPATH": str(TOOL.parents[1] / "src")})
 
 
 @pytest.mark.slow

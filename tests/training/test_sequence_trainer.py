@@ -16,7 +16,7 @@ from castpoi.training import course, sequence_trainer
 from castpoi.training.cloze_objective import ClozeBatch, ClozeObjective
 from castpoi.training.sequence_config import SequenceTrainingConfig
 from castpoi.training.sequence_objective import PrefixObjective, WindowObjective
-from castpoi.training.sequence_trainer import objective_of
+from castpoi.training.sequence_trainer import configs_of_sequence, objective_of
 from castpoi.training.train import fit, train, workshop_of
 from castpoi.training.trainer import TrainingOptions
 from tests.cities import CAFE, OFFICE, small_city
@@ -161,6 +161,23 @@ def test_a_checkpoint_of_another_method_is_not_continued(
 def test_nonsense_is_refused(town: City, settings: dict[str, str], words: str) -> None:
     with pytest.raises(BadInput, match=words):
         fit(SASREC, town, options=TrainingOptions(settings=settings))
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "words"),
+    [
+        ("srgnn", {"stride": "1"}, "srgnn shares no windows, so stride changes nothing"),
+        ("bert4rec", {"stride": "1"}, "bert4rec shares no windows"),
+        ("caser", {"user_vector": "true"}, "a history names no user, so vectors of users cannot"),
+    ],
+)
+def test_what_would_change_nothing_is_refused(
+    name: str, setting: dict[str, str], words: str
+) -> None:
+    with pytest.raises(BadInput, match=words):
+        configs_of_sequence(name, "paper", setting)
+    configs_of_sequence("sasrec", "paper", {"stride": "1"})
+    configs_of_sequence("caser", "paper", {"user_vector": "false"})
 
 
 def test_the_training_of_a_baseline_has_two_presets() -> None:

@@ -14,7 +14,7 @@ from castpoi.training.trainer import TrainingOptions
 from castpoi.training.world import World
 
 
-@click.command(epilog=method_list("Methods:", METHODS))
+@click.command(epilog=method_list("Methods, and the [presets] of those that are learned:", METHODS))
 @click.argument("city", type=click.Path(path_type=Path))
 @click.option(
     "--model",
@@ -42,8 +42,7 @@ from castpoi.training.world import World
 @click.option(
     "--preset",
     metavar="NAME",
-    help="Settings of a learned method to start from: fast or paper; of castpoi-next only next; of "
-    "a baseline paper or tuned.  [default: the first]",
+    help="Settings of a learned method to start from, see below.  [default: the method's first]",
 )
 @click.option(
     "--objective",

@@ -23,11 +23,13 @@ from castpoi.training.settings import pairs_of
 _LEARNED = [method for method in METHODS if method.needs_training]
 
 
-@click.command(epilog=method_list("Methods that are learned:", _LEARNED))
+@click.command(epilog=method_list("Methods that are learned, and their [presets]:", _LEARNED))
 @click.argument("city", type=click.Path(path_type=Path))
 @click.option("--model", required=True, metavar="NAME", help="A learned method, see below.")
 @click.option(
-    "--preset", metavar="NAME", help="Settings to start from.  [default: the method's first]"
+    "--preset",
+    metavar="NAME",
+    help="Settings to start from, see below.  [default: the method's first]",
 )
 @click.option(
     "--try",

@@ -8,6 +8,7 @@ from castpoi.baselines.sequence_config import SequenceConfig
 from castpoi.baselines.sequence_models import model_class, new_model
 from castpoi.baselines.sequence_ranker import SequenceRanker
 from castpoi.checkins.city import City
+from castpoi.errors import BadInput
 from castpoi.progress import Progress
 from castpoi.training.course import Course, follow
 from castpoi.training.objective import Objective
@@ -49,7 +50,15 @@ def configs_of_sequence(
     method: str, preset: str, settings: Mapping[str, str]
 ) -> tuple[SequenceConfig, SequenceTrainingConfig]:
     """The model and the training of a sequence model: a preset with changes."""
-    shape = model_class(method).config_class.preset(preset)
+    kind = model_class(method)
+    if "stride" in settings and (kind.objective == "cloze" or not kind.all_positions):
+        raise BadInput(f"{method} shares no windows, so stride changes nothing; leave it out")
+    if settings.get("user_vector") == "true":
+        raise BadInput(
+            "a history names no user, so vectors of users cannot be learned here; leave out "
+            "user_vector (tools/caser_users.py tells what they would be worth)"
+        )
+    shape = kind.config_class.preset(preset)
     return changed(shape, SequenceTrainingConfig.preset(preset, method=method), settings)
 
 
