@@ -171,6 +171,45 @@ def differences_table(evidence: Evidence) -> str:
     return _piped([heads, ["---"] * len(heads), *lines])
 
 
+def settings_table(evidence: Evidence) -> str:
+    """Baselines on New York with one setting changed, beside the same seeds of the baseline."""
+    city = next(each for each in evidence.cities if each.name == _FIRST)
+    changed = [
+        row
+        for row in evidence.rows
+        if row.role == ABLATION and row.method in _SEVEN and row.name in city.contenders
+    ]
+    heads = ["changed", "seeds", "so", "as it is", "difference", "p (MRR), Wilcoxon and bootstrap"]
+    lines = []
+    for row in changed:
+        own = {finding.seed: finding.result for finding in city.of(row.name)}
+        plain = {finding.seed: finding.result for finding in city.of(row.method)}
+        seeds = sorted(own.keys() & plain.keys())
+        sides = [[one[seed] for seed in seeds] for one in (own, plain)]
+        so, as_it_is = ([_mean(results, each) for each in _HEADLINE] for results in sides)
+        ours, theirs = (
+            Contender(name, tuple(results))
+            for name, results in zip((row.name, row.method), sides, strict=True)
+        )
+        test = paired_test(ours, theirs, "MRR", seed=42)
+        gains = [one - other for one, other in zip(so, as_it_is, strict=True)]
+        lines.append(
+            [
+                row.label,
+                ", ".join(map(str, seeds)),
+                _slashed(so),
+                _slashed(as_it_is),
+                " / ".join(f"{gain:+.1f}" for gain in gains),
+                f"{test.wilcoxon.p:.2f}, {test.bootstrap.p:.2f}",
+            ]
+        )
+    return _piped([heads, ["---"] * len(heads), *lines])
+
+
+def _mean(results: list[Result], metric: str) -> float:
+    return 100 * fmean(_metric(result, metric, of_new=False) for result in results)
+
+
 def _verdicts(
     results: Mapping[str, Result], row: str, others: list[str]
 ) -> list[tuple[Verdict, Verdict]]:
@@ -194,7 +233,11 @@ def _worth(verdict: Verdict) -> str:
 
 PAGES: Final[dict[str, Mapping[str, Callable[[Evidence], str]]]] = {
     "README.md": {"nyc": first_table, "other cities": other_table},
-    "docs/baselines.md": {"baselines": baselines_table, "tuned": tuned_table},
+    "docs/baselines.md": {
+        "baselines": baselines_table,
+        "tuned": tuned_table,
+        "settings": settings_table,
+    },
     "docs/decisions/0007-the-fast-preset.md": {"differences": differences_table},
 }
 """The tables of each page."""

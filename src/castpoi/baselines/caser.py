@@ -8,8 +8,8 @@ Embedding", WSDM 2018.
 
 RecBole runs one convolution a height over a picture of one channel. Here the features of a visit
 are channels, and filters of ten neighbouring heights are one convolution, the shorter ones filled
-up with zeros: the same responses some five times sooner for a window of 50. And prefixes of one
-window share their responses (see `prefix_responses.py`), so that all of them learn at once.
+up with zeros: the same responses, in five products instead of fifty. And prefixes of one window
+share their responses (see `prefix_responses.py`), so that all of them learn at once.
 
 Shapes: B histories, T slots with visits, L slots of the window, D width, H horizontal and V
 vertical filters, F horizontal filters of some heights and n slots where they can begin.
