@@ -52,7 +52,7 @@ def test_the_preset_tuned_is_what_the_search_found(record: Path) -> None:
     for name, value in (search["settings"] | best["settings"]).items():
         assert float(preset[name]) == float(value), name
     reached = [each["validation"]["MRR"] for each in search["trials"] if each["validation"]]
-    assert len(reached) >= 4
+    assert len(reached) >= 2
     assert max(reached) == best["validation"]["MRR"]
 
 

@@ -41,7 +41,9 @@ class CoreConfig(TransformerConfig):
         """The presets by name: `paper` and `tuned`."""
         return {
             "paper": cls(),
-            "tuned": cls(width=128, heads=4, dropout=0.3, attention_dropout=0.1),
+            "tuned": cls(
+                width=128, heads=4, dropout=0.3, attention_dropout=0.1, history_dropout=0.1
+            ),
         }
 
 

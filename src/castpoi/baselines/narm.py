@@ -50,7 +50,7 @@ class NarmConfig(SequenceConfig):
     @classmethod
     def presets(cls) -> Mapping[str, Self]:
         """RecBole's defaults, and a NARM as wide as CaST-POI."""
-        return {"paper": cls(), "tuned": cls(width=128)}
+        return {"paper": cls(), "tuned": cls(width=128, place_dropout=0.1)}
 
 
 class Narm(SequenceModel):

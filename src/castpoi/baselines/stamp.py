@@ -55,7 +55,7 @@ class StampConfig(SequenceConfig):
         """RecBole's defaults, and a STAMP as wide as CaST-POI that reads visits only."""
         return {
             "paper": cls(padding_class=True, reads_padding=True),
-            "tuned": cls(width=128, place_dropout=0.25),
+            "tuned": cls(width=128, place_dropout=0.1),
         }
 
 

@@ -94,6 +94,9 @@ _PRESETS: Final[Mapping[str, dict[str, Any]]] = {
 """What each preset changes; the models have presets of the same names."""
 
 _FOUND: Final[Mapping[str, dict[str, Any]]] = {
+    "core": {"place_weight_decay": 1.0},
+    "narm": {"place_weight_decay": 0.1},
     "sasrec": {"place_weight_decay": 1.0},
+    "stamp": {"place_weight_decay": 0.1},
 }
 """What the search of docs/baselines.md found for a model; its dropout stands in its own presets."""
