@@ -97,6 +97,6 @@ _FOUND: Final[Mapping[str, dict[str, Any]]] = {
     "core": {"place_weight_decay": 1.0},
     "narm": {"place_weight_decay": 0.1},
     "sasrec": {"place_weight_decay": 1.0},
-    "stamp": {"place_weight_decay": 0.1},
+    "stamp": {"learning_rate": 4e-3, "place_weight_decay": 0.1},
 }
 """What the search of docs/baselines.md found for a model; its dropout stands in its own presets."""
