@@ -95,7 +95,7 @@ _PRESETS: Final[Mapping[str, dict[str, Any]]] = {
 
 _FOUND: Final[Mapping[str, dict[str, Any]]] = {
     "core": {"place_weight_decay": 1.0},
-    "narm": {"place_weight_decay": 0.1},
+    "narm": {"learning_rate": 4e-3, "place_weight_decay": 0.1},
     "sasrec": {"place_weight_decay": 1.0},
     "stamp": {"learning_rate": 4e-3, "place_weight_decay": 0.1},
 }
