@@ -94,7 +94,7 @@ _PRESETS: Final[Mapping[str, dict[str, Any]]] = {
 """What each preset changes; the models have presets of the same names."""
 
 _FOUND: Final[Mapping[str, dict[str, Any]]] = {
-    "core": {"place_weight_decay": 1.0},
+    "core": {"learning_rate": 4e-3},
     "narm": {"learning_rate": 4e-3, "place_weight_decay": 0.1},
     "sasrec": {"place_weight_decay": 1.0},
     "stamp": {"learning_rate": 4e-3, "place_weight_decay": 0.1},
