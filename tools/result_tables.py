@@ -20,6 +20,7 @@ from castpoi.experiments.suite_file import read_suite
 from castpoi.methods import METHODS
 from castpoi.outline import ABLATION, Row, TableOutline
 from castpoi.reports.evidence import CityEvidence, Evidence, read_evidence
+from castpoi.reports.metric_table import p_words
 from castpoi.reports.outline import STRONGER
 from castpoi.reports.paper_values import paper_city, paper_value
 
@@ -94,7 +95,7 @@ def baselines_table(evidence: Evidence) -> str:
                 _slashed(means),
                 ", ".join(f"{hits:.2f} / {mrr:.2f}" for hits, mrr in zip(*by_metric, strict=True)),
                 " / ".join(told),
-                " / ".join(f"{round(gap, 1) + 0.0:+.1f}" for gap in gaps),
+                _signed(gaps),
             ]
         )
     return _piped([heads, ["---"] * len(heads), *lines])
@@ -121,7 +122,7 @@ def tuned_table(evidence: Evidence) -> str:
                 ", ".join(str(finding.seed) for finding in city.of(tuned)),
                 _slashed(told[0]),
                 _slashed(both[1]) if both else "–",
-                " / ".join(f"{gain:+.1f}" for gain in gains) or "–",
+                _signed(gains) or "–",
             ]
         )
     return _piped([heads, ["---"] * len(heads), *lines])
@@ -140,6 +141,10 @@ def _search(name: str) -> tuple[str, str]:
 
 def _means(city: CityEvidence, name: str) -> list[float]:
     return [fmean(_values(city, name, metric)) for metric in _HEADLINE]
+
+
+def _signed(gains: list[float]) -> str:
+    return " / ".join(f"{round(gain, 1) + 0.0:+.1f}" for gain in gains)
 
 
 def _slashed(values: list[float]) -> str:
@@ -199,8 +204,8 @@ def settings_table(evidence: Evidence) -> str:
                 ", ".join(map(str, seeds)),
                 _slashed(so),
                 _slashed(as_it_is),
-                " / ".join(f"{gain:+.1f}" for gain in gains),
-                f"{test.wilcoxon.p:.2f}, {test.bootstrap.p:.2f}",
+                _signed(gains),
+                f"{p_words(test.wilcoxon.p)}, {p_words(test.bootstrap.p)}",
             ]
         )
     return _piped([heads, ["---"] * len(heads), *lines])

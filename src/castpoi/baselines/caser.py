@@ -40,8 +40,8 @@ class CaserConfig(SequenceConfig):
 
     window: int = 50
     """Last visits of a history that are read, and the tallest filter. The paper gave all its
-    baselines 50; Caser's authors used 5, and RecBole advises about 10 (the preset `tuned`), which
-    is also far cheaper: the work grows with its cube."""
+    baselines 50; Caser's authors used 5, and RecBole advises about 10, which is far cheaper (the
+    work grows with its cube) and on New York far worse (docs/baselines.md)."""
     horizontal_filters: int = 8
     """Filters of each height."""
     vertical_filters: int = 4
@@ -68,7 +68,7 @@ class CaserConfig(SequenceConfig):
         """The presets by name: `paper` and `tuned`."""
         return {
             "paper": cls(padding_class=True),  # whose row filters see in short windows
-            "tuned": cls(width=128, window=10, horizontal_filters=16),
+            "tuned": cls(width=128),
         }
 
 
