@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from castpoi.reports.evidence import read_evidence
+from castpoi.reports.metric_table import metric_table
 from castpoi.reports.paper_table import paper_table
 from castpoi.reports.table import Group, Table
 from castpoi.reports.verdicts import judge_all
@@ -43,6 +44,14 @@ def test_tuned_baselines_stand_beside_no_value_of_the_paper(tmp_path: Path) -> N
     table = table_of(tmp_path / "nyc")
     assert table is not None
     assert [group.heading for group in table.groups] == ["Main table, nyc: ours less the paper's"]
+    evidence = read_evidence(tmp_path / "nyc")
+    verdicts = judge_all(evidence, draws=50)
+    main, tuned = (metric_table(each, evidence, verdicts) for each in evidence.tables)
+    papers = [
+        any(cell.paper for group in each.groups for row in group for cell in row)
+        for each in (main, tuned)
+    ]
+    assert papers == [True, False]
 
 
 def test_what_a_part_is_worth_stands_beside_what_it_is_worth_in_the_paper(tmp_path: Path) -> None:

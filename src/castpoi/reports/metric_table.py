@@ -153,7 +153,7 @@ def _improvement(
     if not theirs:
         return NOTHING
     part = ours / theirs - 1
-    reported = paper_improvement(paper, metric) if row.method == PAPERS_METHOD else None
+    reported = paper_improvement(outline, paper, metric) if row.method == PAPERS_METHOD else None
     return Cell(
         text=f"{100 * part:+.2f} %",
         value=100 * part,

@@ -57,9 +57,12 @@ def paper_value(
     return _table(file).get((city.name, row, metric))
 
 
-def paper_improvement(city: PaperCity | None, metric: str) -> float | None:
-    """By what part CaST-POI is above the best of all other rows of the paper's main table."""
-    if city is None:
+def paper_improvement(table: TableOutline, city: PaperCity | None, metric: str) -> float | None:
+    """By what part CaST-POI is above the best of all other rows of the paper's main table.
+
+    None for a table that may not stand beside it.
+    """
+    if city is None or _file(table) != _MAIN:
         return None
     values = {
         row: value.mean
