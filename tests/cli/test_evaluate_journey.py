@@ -229,7 +229,8 @@ def test_help_lists_the_methods_one_a_line(castpoi: CommandLine, verb: str) -> N
     assert re.search("\\n    recent +most recently visited first\\n", told)
     methods = [each for each in METHODS if verb == "train" or not each.needs_training]
     for method in methods:
-        assert re.search(rf"\n    {method.name} +{re.escape(method.line)}\n", f"{told}\n")
+        presets = f" [{', '.join(method.presets)}]" if method.presets else ""
+        assert re.search(rf"\n    {method.name} +{re.escape(method.line + presets)}\n", f"{told}\n")
 
 
 @pytest.mark.parametrize("verb", ["train", "evaluate", "compare"])
