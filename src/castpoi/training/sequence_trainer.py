@@ -53,13 +53,14 @@ def configs_of_sequence(
     kind = model_class(method)
     if "stride" in settings and (kind.objective == "cloze" or not kind.all_positions):
         raise BadInput(f"{method} shares no windows, so stride changes nothing; leave it out")
-    if settings.get("user_vector") == "true":
+    start = SequenceTrainingConfig.preset(preset, method=method)
+    shape, plan = changed(kind.config_class.preset(preset), start, settings)
+    if getattr(shape, "user_vector", False):
         raise BadInput(
             "a history names no user, so vectors of users cannot be learned here; leave out "
             "user_vector (tools/caser_users.py tells what they would be worth)"
         )
-    shape = kind.config_class.preset(preset)
-    return changed(shape, SequenceTrainingConfig.preset(preset, method=method), settings)
+    return shape, plan
 
 
 def objective_of(
