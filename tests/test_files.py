@@ -69,6 +69,28 @@ def test_a_failed_replacement_leaves_the_former_folder(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["city"]
 
 
+def test_a_former_folder_comes_back_if_the_new_one_cannot_be_moved(tmp_path: Path) -> None:
+    make_city(tmp_path / "city")
+    with (
+        pytest.raises(FileNotFoundError),
+        new_folder(tmp_path / "city", kind="city", overwrite=True) as staging,
+    ):
+        staging.rmdir()
+    assert read_manifest(tmp_path / "city", kind="city")["word"] == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["city"]
+
+
+def test_a_link_stays_and_the_folder_it_leads_to_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    make_city(tmp_path / "disk" / "city")
+    (tmp_path / "link").symlink_to(tmp_path / "disk" / "city")
+    with new_folder(tmp_path / "link", kind="city", overwrite=True) as staging:
+        write_json(staging / "manifest.json", {"kind": "city", "word": "new"})
+    assert (tmp_path / "link").is_symlink()
+    assert read_manifest(tmp_path / "disk" / "city", kind="city")["word"] == "new"
+    assert [path.name for path in (tmp_path / "disk").iterdir()] == ["city"]
+
+
 def test_an_empty_folder_is_vacant(tmp_path: Path) -> None:
     (tmp_path / "city").mkdir()
     check_vacant(tmp_path / "city", kind="city", overwrite=False)

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -23,24 +23,35 @@ def new_folder(target: Path, *, kind: str, overwrite: bool = False) -> Iterator[
     """Build a folder beside `target` and move it there only when the block succeeds.
 
     `kind` is the word for what is built ("city", "run", "result"). With `overwrite` a former
-    folder of the same kind is replaced; anything else that stands there is never touched.
+    folder of the same kind is replaced; anything else that stands there is never touched. Where
+    `target` is a link, the folder that it leads to is built, and the link stays.
     """
     check_vacant(target, kind=kind, overwrite=overwrite)
     with writing(target):
+        target = target.resolve()
         target.parent.mkdir(parents=True, exist_ok=True)
         staging = target.with_name(f".{target.name}.{uuid4().hex[:8]}")
         staging.mkdir()  # as open to others as this person's new folders are
     try:
         yield staging
-        if target.exists():
-            former = staging.with_name(staging.name + ".former")
-            target.replace(former)
-            staging.replace(target)
-            shutil.rmtree(former)
-        else:
-            staging.replace(target)
+        _put(staging, target)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def _put(new: Path, target: Path) -> None:
+    """Move a folder to its place; a former one goes when the new one stands there."""
+    if not target.exists():
+        new.replace(target)
+        return
+    former = new.with_name(new.name + ".former")
+    target.replace(former)
+    try:
+        new.replace(target)
+    except BaseException:
+        former.replace(target)
+        raise
+    shutil.rmtree(former)
 
 
 @contextmanager
@@ -77,8 +88,8 @@ def is_folder_of(folder: Path, kind: str) -> bool:
         return False
 
 
-def read_manifest(folder: Path, *, kind: str) -> dict[str, Any]:
-    """The manifest of a city, run or result."""
+def read_manifest(folder: Path, *, kind: str, needs: Set[str] = frozenset()) -> dict[str, Any]:
+    """The manifest of a city, run or result, which says at least what is needed."""
     way_out = f"name another folder, or make a {kind} with '{_MADE_BY[kind]}'"
     if not folder.is_dir():
         raise BrokenFolder(f"{folder} is not a folder; a {kind} is expected there: {way_out}")
@@ -89,6 +100,11 @@ def read_manifest(folder: Path, *, kind: str) -> dict[str, Any]:
     if manifest.get("kind") != kind:
         found = f"a {manifest['kind']}" if "kind" in manifest else "something else"
         raise BrokenFolder(f"{folder} holds {found}, but a {kind} is expected there: {way_out}")
+    if lacking := needs - manifest.keys():
+        raise BrokenFolder(
+            f"the manifest of {folder} does not say {', '.join(sorted(lacking))}; make the {kind} "
+            f"again with '{_MADE_BY[kind]}'"
+        )
     return manifest
 
 

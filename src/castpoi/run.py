@@ -10,7 +10,6 @@ Loading reads numbers and words only; it never runs code from the folder.
 """
 
 import hashlib
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from polars.exceptions import PolarsError
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
@@ -28,6 +26,7 @@ from castpoi.checkins.city import City
 from castpoi.errors import BadInput, BrokenFolder
 from castpoi.files import read_json, read_manifest, write_json
 from castpoi.methods import METHODS
+from castpoi.parquet import read_table
 from castpoi.provenance import Stopwatch, now_utc
 from castpoi.ranker import SavableRanker
 
@@ -143,13 +142,8 @@ def write_run(
 
 def load_run(folder: Path) -> Run:
     """Read a run and check that its model is the one its manifest speaks of."""
-    manifest = read_manifest(folder, kind="run")
-    needed = {"method", "seed", "knows", "city", "fingerprint", "model_sha256"}
-    lacking = needed - manifest.keys()
-    if lacking:
-        raise BrokenFolder(
-            f"the manifest of {folder} does not say {', '.join(sorted(lacking))}; {_TRAIN_AGAIN}"
-        )
+    needs = {"method", "seed", "knows", "city", "fingerprint", "model_sha256"}
+    manifest = read_manifest(folder, kind="run", needs=needs)
     method = METHODS.named(manifest["method"])
     arrays = _read_model(_read_bytes(folder / MODEL, manifest["model_sha256"]), folder / MODEL)
     config = read_json(folder / CONFIG)
@@ -179,12 +173,7 @@ def read_places(run: Run, city: Path | None = None) -> pl.DataFrame:
         return places_of(city_of(run, city), run.manifest["knows"])
     path = run.folder / PLACES
     content = _read_bytes(path, run.manifest["places_sha256"])
-    try:
-        return pl.read_parquet(io.BytesIO(content)).select(PLACE_SCHEMA.names()).cast(PLACE_SCHEMA)
-    except PolarsError as problem:
-        raise BrokenFolder(
-            f"{path} is damaged ({str(problem).splitlines()[0]}); {_TRAIN_AGAIN}"
-        ) from problem
+    return read_table(path, PLACE_SCHEMA, way_out=_TRAIN_AGAIN, content=content)
 
 
 def city_of(run: Run, city: Path | None = None) -> City:

@@ -69,6 +69,11 @@ def flip(folder: Path, table: str, change: pl.Expr) -> None:
     pl.read_parquet(path).with_columns(change).write_parquet(path)
 
 
+def replaced_by_a_loop(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path)
+
+
 DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "an instant was moved": (
         lambda f: flip(f, "checkins", pl.col(record.AT_UTC) + pl.duration(seconds=1)),
@@ -85,7 +90,11 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a table is gone": (
         lambda f: (f / "users.parquet").unlink(),
-        r"has no users.parquet; prepare it again with 'castpoi data prepare'",
+        r"users.parquet is missing; prepare the city again with 'castpoi data prepare'",
+    ),
+    "a table cannot be read": (
+        lambda f: replaced_by_a_loop(f / "users.parquet"),
+        r"users.parquet cannot be read: .+; prepare the city again with 'castpoi data prepare'",
     ),
     "a table is empty": (
         lambda f: (f / "split.parquet").write_bytes(b""),

@@ -43,5 +43,5 @@ def test_a_city_named_like_a_folder_of_the_suite_is_refused(
 
 def test_a_city_that_does_not_say_its_size_is_refused(village: CityFolder) -> None:
     write_json(village.folder / "manifest.json", {"kind": "city", "fingerprint": "f"})
-    with pytest.raises(BrokenFolder, match="does not say train; prepare the city again"):
+    with pytest.raises(BrokenFolder, match="does not say train; make the city again"):
         CityFolder.at(village.folder)

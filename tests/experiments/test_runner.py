@@ -15,12 +15,12 @@ from castpoi.errors import BadInput
 from castpoi.experiments import job, key
 from castpoi.experiments.experiment import CityFolder, experiments_of
 from castpoi.experiments.folder import SuiteFolder
-from castpoi.experiments.lock import alone_in
 from castpoi.experiments.plan import plan_of
 from castpoi.experiments.record import SuiteRecord
 from castpoi.experiments.runner import Failure, Pace, run_plan
 from castpoi.experiments.suite import Suite
 from castpoi.files import read_json
+from castpoi.lock import alone_in
 from castpoi.outline import Row, TableOutline
 from castpoi.progress import SILENCE, Progress, Task
 from castpoi.training.train import workshop_of

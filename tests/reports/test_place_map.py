@@ -74,6 +74,15 @@ def test_every_place_has_a_dot_with_its_name_and_checkins() -> None:
     assert (result.stars, result.star_share, result.beyond, result.is_gridded) == (1, 1.0, 0, False)
 
 
+def test_private_homes_are_counted_and_not_drawn() -> None:
+    city = city_at(np.array([40.7, 40.8, 40.9]), np.array([-74.0] * 3), np.array([3, 9, 1]))
+    category = pl.Series(record.CATEGORY, ["Bar", "Home (private)", None])
+    result = drawn(replace(city, places=city.places.with_columns(category)))
+    tooltips = {dot.findtext("title") for dot in dots(result.markup)}
+    assert tooltips == {"Place 0 · 3 check-ins", "Place 2 · 1 check-in"}
+    assert (result.private, result.beyond, result.stars) == (1, 0, 1)
+
+
 @pytest.mark.parametrize("lat", [0.0, 40.7, -62.0])
 def test_the_scale_bar_measures_true_both_ways(lat: float) -> None:
     lats, lons = np.array([lat, lat, lat + 0.1]), np.array([10.0, 10.2, 10.0])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from castpoi.errors import BadInput
-from castpoi.methods import METHODS
+from castpoi.methods import METHODS, Method
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.progress import SILENCE
 from castpoi.training import castpoi_trainer, sequence_trainer
@@ -59,6 +59,23 @@ def test_the_papers_objective_chooses_its_epoch_by_exact_scores(
         fit(METHODS.named("castpoi"), odd_city(), progress=SILENCE, options=options)
     course = stopped.value.args[0]
     assert isinstance(course.ranker(course.new_model()), kind)
+
+
+@pytest.mark.parametrize(
+    ("preset", "name", "value"),
+    [("fast", "positions", "absolute"), ("paper", "crowd_gate", "true")],
+)
+def test_what_no_objective_can_train_is_told_before_a_training(
+    preset: str, name: str, value: str
+) -> None:
+    with pytest.raises(BadInput, match=f"cannot train {name}={value}"):
+        configs_for(METHODS.named("castpoi"), preset, {name: value})
+
+
+def test_the_settings_of_another_package_are_not_known_here() -> None:
+    dice = Method(name="dice", line="throws dice", ranker="strangers:Dice", trainer="strangers:t")
+    with pytest.raises(BadInput, match="dice is of another package, and only that knows its"):
+        configs_for(dice, "plain", {})
 
 
 @pytest.mark.parametrize("name", ["castpoi", "sasrec"])

@@ -7,6 +7,8 @@ import pytest
 from castpoi.baselines.popularity import Popularity
 from castpoi.checkins.city import City
 from castpoi.errors import BadInput, BrokenFolder, UnknownMethod
+from castpoi.files import write_json
+from castpoi.lock import alone_in
 from castpoi.methods import METHODS, Method
 from castpoi.progress import Progress
 from castpoi.run import load_run
@@ -109,6 +111,25 @@ def test_what_was_asked_for_reaches_the_trainer_and_the_workshop_goes(
     train(city, tmp_path / "run", method="dice", options=options)
     assert '"sides": "6"' in (tmp_path / "run" / "log.jsonl").read_text()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["city", "run"]
+
+
+def test_two_trainings_of_one_run_are_not_mixed_up(
+    city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(METHODS, "_by_name", {**METHODS._by_name, "dice": DICE})
+    first = workshop_of(tmp_path / "run")
+    first.mkdir()
+    write_json(first / "manifest.json", {"kind": "training"})
+    with (
+        alone_in(first),
+        pytest.raises(
+            BadInput, match=r"another castpoi command is at work in .*run\.training; wait"
+        ),
+    ):
+        train(city, tmp_path / "run", method="dice")
+    assert not (tmp_path / "run").exists()
+    train(city, tmp_path / "run", method="dice")
+    assert not first.exists()
 
 
 def test_a_counted_method_has_nothing_to_set(city: Path, tmp_path: Path) -> None:

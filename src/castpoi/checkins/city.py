@@ -16,13 +16,13 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from polars.exceptions import PolarsError
 
 from castpoi.checkins import record
 from castpoi.checkins.fingerprint import fingerprint_of
 from castpoi.checkins.trajectory import Trajectories
 from castpoi.errors import BrokenFolder
 from castpoi.files import new_folder, read_manifest, write_json
+from castpoi.parquet import read_table
 
 REVISIT_WINDOW: Final = 512
 """A target is a revisit if its place stands among this many visits before it."""
@@ -103,16 +103,5 @@ class City:
 
 
 def _read_table(folder: Path, table: str) -> pl.DataFrame:
-    path = folder / f"{table}.parquet"
-    try:
-        frame = pl.read_parquet(path)
-        return frame.select(list(_TABLES[table])).cast(_TABLES[table])
-    except FileNotFoundError as problem:
-        raise BrokenFolder(
-            f"{folder} has no {path.name}; prepare it again with 'castpoi data prepare'"
-        ) from problem
-    except PolarsError as problem:
-        raise BrokenFolder(
-            f"{path} is damaged ({str(problem).splitlines()[0]}); "
-            "prepare the city again with 'castpoi data prepare'"
-        ) from problem
+    way_out = "prepare the city again with 'castpoi data prepare'"
+    return read_table(folder / f"{table}.parquet", _TABLES[table], way_out=way_out)

@@ -33,6 +33,9 @@ SOURCE: Final = "source"
 SOURCE_PART: Final = "source_part"
 SESSION: Final = "session"
 
+PRIVATE_CATEGORIES: Final = ("Home (private)",)
+"""Categories of places that are nobody's business but of those who have been there (Foursquare)."""
+
 # The parts of a split. `left out` are check-ins that the protocol sets aside.
 TRAIN: Final = "train"
 VALIDATION: Final = "validation"

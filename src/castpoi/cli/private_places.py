@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from castpoi.serving.settings import PRIVATE_CATEGORIES
+from castpoi.checkins.record import PRIVATE_CATEGORIES
 
 
 def keeps_private_places(command: Callable[..., None]) -> Callable[..., None]:

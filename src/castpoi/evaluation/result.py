@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
-from polars.exceptions import PolarsError
 
-from castpoi.errors import BrokenFolder
 from castpoi.evaluation.metrics import Metrics, metrics_of, strata_of
 from castpoi.evaluation.rank_table import IS_REVISIT, RANK, RANK_SCHEMA
 from castpoi.evaluation.top_table import TOP_SCHEMA
 from castpoi.files import new_folder, read_manifest, write_json
+from castpoi.parquet import read_table
 
 _RANKS: Final = "ranks.parquet"
 _TOP: Final = "top.parquet"
+
+_EVALUATE_AGAIN: Final = "evaluate again with 'castpoi evaluate'"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,27 +101,13 @@ class Result:
     @classmethod
     def load(cls, folder: Path) -> "Result":
         """Read a result; its metrics are computed anew from its ranks."""
-        manifest = read_manifest(folder, kind="result")
-        lacking = {"method", "seed", "part", "fingerprint", "seconds"} - manifest.keys()
-        if lacking:
-            raise BrokenFolder(
-                f"the manifest of {folder} does not say {', '.join(sorted(lacking))}; "
-                "evaluate again with 'castpoi evaluate'"
-            )
+        needs = {"method", "seed", "part", "fingerprint", "seconds"}
+        manifest = read_manifest(folder, kind="result", needs=needs)
+        ranks, top = folder / _RANKS, folder / _TOP
         return cls(
-            ranks=_read_table(folder / _RANKS, RANK_SCHEMA),
-            top=_read_table(folder / _TOP, TOP_SCHEMA) if (folder / _TOP).exists() else None,
+            ranks=read_table(ranks, RANK_SCHEMA, way_out=_EVALUATE_AGAIN),
+            top=read_table(top, TOP_SCHEMA, way_out=_EVALUATE_AGAIN) if top.exists() else None,
             seconds=float(manifest["seconds"]),
             manifest=manifest,
             name=str(folder),
         )
-
-
-def _read_table(path: Path, schema: pl.Schema) -> pl.DataFrame:
-    try:
-        return pl.read_parquet(path).select(schema.names()).cast(schema)
-    except (FileNotFoundError, PolarsError) as problem:
-        state = "missing" if isinstance(problem, FileNotFoundError) else "damaged"
-        raise BrokenFolder(
-            f"{path} is {state}; evaluate again with 'castpoi evaluate'"
-        ) from problem

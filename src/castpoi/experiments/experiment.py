@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from castpoi.checkins import record
-from castpoi.errors import BadInput, BrokenFolder
+from castpoi.errors import BadInput
 from castpoi.experiments.suite import Suite
 from castpoi.files import read_manifest
 from castpoi.methods import METHODS
@@ -39,13 +39,7 @@ class CityFolder:
     @classmethod
     def at(cls, folder: Path) -> "CityFolder":
         """The city in a folder; its content is checked by those who read it."""
-        manifest = read_manifest(folder, kind="city")
-        lacking = {"fingerprint", "train"} - manifest.keys()
-        if lacking:
-            raise BrokenFolder(
-                f"the manifest of {folder} does not say {', '.join(sorted(lacking))}; "
-                "prepare the city again with 'castpoi data prepare'"
-            )
+        manifest = read_manifest(folder, kind="city", needs={"fingerprint", "train"})
         found = cls(
             folder=folder,
             fingerprint=str(manifest["fingerprint"]),

@@ -8,13 +8,13 @@ from typing import Final
 
 from castpoi.errors import CastPoiError
 from castpoi.experiments.estimate import Estimator, Former, duration_words, remaining
-from castpoi.experiments.experiment import Experiment
+from castpoi.experiments.experiment import RUNS, Experiment
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.job import Job
-from castpoi.experiments.lock import alone_in
 from castpoi.experiments.plan import Planned
 from castpoi.experiments.record import Record
 from castpoi.files import writing
+from castpoi.lock import alone_in
 from castpoi.progress import Progress, Task, describe
 
 _LOOK_EVERY_SECONDS: Final = 0.1
@@ -67,7 +67,8 @@ def run_plan(
     """
     with writing(folder.root):
         folder.root.mkdir(parents=True, exist_ok=True)
-    with alone_in(folder.root) as lock, progress.task(name, total=len(plan)) as task:
+        (folder.root / RUNS).mkdir(exist_ok=True)
+    with alone_in(folder.root, lock=f"{RUNS}/.lock") as lock, progress.task(name, total=len(plan)) as task:
         runner = _Runner(plan, folder, record=record(), pace=pace, lock=lock, task=task, say=say)
         try:
             runner.run()

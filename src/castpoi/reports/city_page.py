@@ -165,6 +165,8 @@ def _map_figure(city: City) -> Markup:
     if drawn.beyond:
         lies = "lies" if drawn.beyond == 1 else "lie"
         notes.append(f"{counted(drawn.beyond, 'place')} {lies} beyond the frame.")
+    if drawn.private:
+        notes.append(f"{counted(drawn.private, 'private home')} not drawn.")
     stars = counted(drawn.stars, "busiest place") if drawn.stars > 1 else "the busiest place"
     legend = element("span", ring, f"{stars} ({drawn.star_share:.1%} of check-ins)")
     return _figure(

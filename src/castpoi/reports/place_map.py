@@ -1,4 +1,4 @@
-"""A map of the places of a city: where they are and how busy, never who went there.
+"""A map of the places of a city: where they are and how busy, never who went there or lives there.
 
 Equirectangular, with longitudes shrunk by the cosine of the middle latitude, so that a kilometre
 is as long eastward as northward. Beyond 4,000 places neighbours are drawn as one dot.
@@ -43,6 +43,8 @@ class PlaceMap:
     """Part of all check-ins that they have."""
     beyond: int
     """Places too far away to be inside the frame."""
+    private: int
+    """Private homes, which are not drawn."""
     is_gridded: bool
     """Whether neighbours share a dot."""
 
@@ -76,8 +78,11 @@ def place_map(city: City) -> PlaceMap | None:
     lat, lon = city.places[record.LAT].to_numpy(), city.places[record.LON].to_numpy()
     frame, x, y = _fit(lat, lon)
     inside = (x >= 0) & (x <= 1) & (y >= 0) & (y <= 1)
+    is_private = city.places[record.CATEGORY].is_in(record.PRIVATE_CATEGORIES).fill_null(False)
+    private = is_private.to_numpy()
     by_count = np.argsort(-count, kind="stable")
-    stars = by_count[: min(busiest(len(count), 0.01), MOST_STARS)]
+    by_count = by_count[~private[by_count]]
+    stars = by_count[: min(busiest(len(by_count), 0.01), MOST_STARS)]
     others = by_count[len(stars) :]
     others = others[inside[others]]
     is_gridded = len(others) + len(stars) > MOST_DOTS
@@ -93,7 +98,8 @@ def place_map(city: City) -> PlaceMap | None:
         markup=dot_map(drawn, _graticule(frame), label=label, aspect=frame.aspect),
         stars=len(stars),
         star_share=int(count[stars].sum()) / max(1, int(count.sum())),
-        beyond=int((~inside).sum()),
+        beyond=int((~inside & ~private).sum()),
+        private=int(private.sum()),
         is_gridded=is_gridded,
     )
 

@@ -15,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from castpoi.checkins.record import PRIVATE_CATEGORIES
 from castpoi.methods import METHODS, Method
 from castpoi.provenance import Stopwatch
 from castpoi.ranker import knows_time
@@ -26,7 +27,6 @@ from castpoi.serving.question import Question, put
 from castpoi.serving.recommendation import Recommendations, VisitsBy
 from castpoi.serving.request import DEFAULT_K, Request, Visit
 from castpoi.serving.scores import PlaceScorer
-from castpoi.serving.settings import PRIVATE_CATEGORIES
 from castpoi.serving.shortlist_choice import EXACT, Setting, Shortlist, decided
 from castpoi.serving.user_visits import UserVisits
 

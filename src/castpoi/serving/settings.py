@@ -31,9 +31,6 @@ MOST_USERS: Final = 1000
 SERVED_EXACTLY_UP_TO: Final = 2_000
 """So few places are scored exactly in no time; above, a service looks for a shortlist."""
 
-PRIVATE_CATEGORIES: Final = ("Home (private)",)
-"""Categories of places that are nobody's business but of those who have been there (Foursquare)."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:

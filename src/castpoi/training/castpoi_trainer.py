@@ -5,7 +5,6 @@ from typing import Any
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.errors import BadInput
 from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import CastPoi, new_model
 from castpoi.model.config import ModelConfig
@@ -45,7 +44,6 @@ def train_castpoi(
 ) -> CastPoiRanker:
     """Learn from the train part, keep the epoch that is best on validation."""
     model_config, config = configs_of(options.preset, options.settings)
-    _check(model_config, config)
     lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
     builder = BatchBuilder(config=model_config, lat=lat, lon=lon)
     ranker = CastPoiRanker if config.objective == "full" else ShortlistRanker
@@ -84,19 +82,6 @@ def untrained_model(city: City, config: ModelConfig, *, seed: int) -> CastPoi:
     if model.crowd_gate is not None:
         model.crowd_gate.crowd.count(train_histories(city))
     return model
-
-
-def _check(model: ModelConfig, config: TrainingConfig) -> None:
-    if config.objective == "fast" and model.positions != "relative" and model.backbone:
-        raise BadInput(
-            f"objective=fast cannot train positions={model.positions}, which give every prefix "
-            "states of its own; choose positions=relative or objective=full"
-        )
-    if config.objective == "full" and model.crowd_gate:
-        raise BadInput(
-            "objective=full cannot train crowd_gate=true: it does not take the person who learns "
-            "out of the crowd; choose objective=fast or crowd_gate=false"
-        )
 
 
 def _frame(city: City, model: ModelConfig, config: TrainingConfig, device: str) -> dict[str, int]:

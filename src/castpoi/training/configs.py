@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from castpoi.baselines.sequence_models import MODELS
-from castpoi.methods import Method
+from castpoi.errors import BadInput
+from castpoi.methods import METHODS, Method
 from castpoi.training.plan import Plan
 from castpoi.training.sequence_trainer import configs_of_sequence
 from castpoi.training.settings import configs_of
@@ -22,9 +23,15 @@ def configs_for(
     """The model and the training of a learned method.
 
     Raises:
-        BadInput: a setting is unknown, cannot be read, or makes no sense with the others.
+        BadInput: a setting is unknown, cannot be read, or makes no sense with the others; or the
+            method is of another package, whose settings nobody here knows.
     """
     every = {**settings, **method.settings}
     if method.name in MODELS:
         return configs_of_sequence(method.name, preset, every)
+    if method.trainer != METHODS.named("castpoi").trainer:
+        raise BadInput(
+            f"{method.name} is of another package, and only that knows its settings; castpoi "
+            "cannot try them, but 'castpoi reproduce' takes a suite with a row for each value"
+        )
     return configs_of(preset, every)

@@ -188,7 +188,7 @@ def _loss_and_slope(
     """(loss, its slope by every score [R, V], its slope by every refinement [R, C])."""
     scores, constants, reading = lesson.scores, lesson.constants, lesson.reading
     places = scores.shape[1]
-    smooth = constants.label_smoothing / (places - 1)
+    smooth = constants.label_smoothing / max(1, places - 1)
     mass = 1 - constants.label_smoothing + places * smooth  # of the smoothed target
     target = lesson.target.unsqueeze(1)  # [R, 1]
     if refinement is not None and reading is not None:

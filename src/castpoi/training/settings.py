@@ -40,9 +40,29 @@ def pairs_of(words: Iterable[str]) -> dict[str, str]:
 def configs_of(
     preset: str | None, settings: Mapping[str, str]
 ) -> tuple[ModelConfig, TrainingConfig]:
-    """The CaST-POI and the training of a preset, with the given settings changed."""
+    """The CaST-POI and the training of a preset, with the given settings changed.
+
+    Raises:
+        BadInput: a setting is unknown, cannot be read, or makes no sense with the others.
+    """
     name = preset or DEFAULT_PRESET
-    return changed(ModelConfig.preset(name), TrainingConfig.preset(name), settings)
+    model, training = changed(ModelConfig.preset(name), TrainingConfig.preset(name), settings)
+    _check(model, training)
+    return model, training
+
+
+def _check(model: ModelConfig, training: TrainingConfig) -> None:
+    """Refuse a model that its objective cannot train."""
+    if training.objective == "fast" and model.positions != "relative" and model.backbone:
+        raise BadInput(
+            f"objective=fast cannot train positions={model.positions}, which give every prefix "
+            "states of its own; choose positions=relative or objective=full"
+        )
+    if training.objective == "full" and model.crowd_gate:
+        raise BadInput(
+            "objective=full cannot train crowd_gate=true: it does not take the person who learns "
+            "out of the crowd; choose objective=fast or crowd_gate=false"
+        )
 
 
 def changed(

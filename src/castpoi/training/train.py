@@ -17,7 +17,8 @@ from castpoi.baselines.known import parts_before
 from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.errors import BadInput
-from castpoi.files import check_vacant, new_folder, write_json
+from castpoi.files import check_vacant, new_folder, write_json, writing
+from castpoi.lock import LOCK, alone_in
 from castpoi.methods import METHODS, Method
 from castpoi.progress import Progress, Silence
 from castpoi.provenance import Stopwatch, commit
@@ -27,7 +28,7 @@ from castpoi.training.tensorboard import TensorBoardLog
 from castpoi.training.trainer import Log, NoLog, Trainer, TrainingOptions
 from castpoi.training.world import World
 
-_KEPT_ANYWAY = {LOG, "manifest.json"}  # what a workshop holds before its first checkpoint
+_KEPT_ANYWAY = {LOG, LOCK, "manifest.json"}  # what a workshop holds before its first checkpoint
 
 
 def train(
@@ -185,20 +186,17 @@ def _workshop(out: Path, world: World) -> Iterator[Path]:
         yield folder
         return
     check_vacant(folder, kind="training", overwrite=True)
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise BadInput(
-            f"{folder} cannot be written: {problem.strerror}; choose another --out"
-        ) from problem
-    write_json(folder / "manifest.json", {"kind": "training", "run": out.name})
-    try:
-        yield folder
-    except BaseException:
-        if {each.name for each in folder.iterdir()} <= _KEPT_ANYWAY:
-            shutil.rmtree(folder)
-        raise
-    shutil.rmtree(folder)
+    with alone_in(folder, patience_seconds=0):
+        write_json(folder / "manifest.json", {"kind": "training", "run": out.name})
+        try:
+            yield folder
+        except BaseException:
+            if {each.name for each in folder.iterdir()} <= _KEPT_ANYWAY:
+                shutil.rmtree(folder)
+            raise
+        shutil.rmtree(folder)
 
 
 @contextmanager

@@ -31,8 +31,6 @@ from castpoi.model.known_pairs import most_visited
 from castpoi.model.revisit_features import Pairs, revisit_features
 from castpoi.training.runs import Runs
 
-Numbers = NDArray[np.int64]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TrainWindow:
@@ -110,7 +108,7 @@ def known_places(
     position = last_visit + within
     order = np.argsort(position, kind="stable")
     position, last_visit = position[order], last_visit[order]
-    count = run.number[last_visit] + 1 - _left_behind(histories, position, last_visit, window)
+    count = run.number[last_visit] + 1 - _left_behind(histories, run, position, last_visit, window)
     bounds = np.searchsorted(position, np.arange(len(visit) + 1))
     place = histories.place[last_visit]
     slot = window - (position - last_visit)
@@ -125,6 +123,7 @@ def known_places(
 
 def _left_behind(
     histories: Histories,
+    run: Runs,
     position: NDArray[np.int64],
     last_visit: NDArray[np.int64],
     window: int,
@@ -135,12 +134,9 @@ def _left_behind(
     long = np.flatnonzero(position - user_begin >= window)
     if not len(long):
         return gone
-    places = int(histories.place.max()) + 1
-    key = histories.owner * places + histories.place  # one number a (user, place)
-    visits = np.argsort(key, kind="stable")
-    keys, wanted = key[visits], key[last_visit[long]]
-    # visits of one (user, place) stand together in time order: count those before the window
-    span = np.int64(len(key) + 1)
-    before = np.searchsorted(keys * span + visits, wanted * span + position[long] - window + 1)
-    gone[long] = before - np.searchsorted(keys, wanted)
+    ids, wanted = run.id[run.order], run.id[last_visit[long]]
+    # visits of one run stand together in time order: count those before the window
+    span = np.int64(len(ids) + 1)
+    before = np.searchsorted(ids * span + run.order, wanted * span + position[long] - window + 1)
+    gone[long] = before - np.searchsorted(ids, wanted)
     return gone

@@ -248,6 +248,16 @@ def test_a_bad_file_gets_one_sentence_with_file_row_and_way_out(
     assert fails(castpoi, source).startswith(f"{source}{words}")
 
 
+def test_an_encoding_that_does_not_fit_merges_nobody(castpoi: CommandLine, tmp_path: Path) -> None:
+    source = tmp_path / "v.csv"
+    people = [[name, *ROWS[0][1:]] for name in ("Jörg", "Jürg")]
+    source.write_text(table([*ROWS, *people]), encoding="utf-8")
+    assert fails(castpoi, source, "--encoding", "ascii") == (
+        f"{source}, row 16 (line 17), is not ascii text; pass the --encoding that it was written "
+        "with"
+    )
+
+
 def test_a_file_that_does_not_exist_is_named(castpoi: CommandLine, tmp_path: Path) -> None:
     source = tmp_path / "gone.csv"
     sentence = fails(castpoi, source)

@@ -45,6 +45,18 @@ def test_a_text_table_gives_its_visits_back(
     assert (ended.json["train"], ended.json["validation"], ended.json["test"]) == (9, 3, 3)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_columns_may_be_named_in_any_language(
+    prepared: PrepareCity, tmp_path: Path, encoding: str
+) -> None:
+    source = tmp_path / "besuche.csv"
+    header = ("user", "straße", "lat", "lon", "time")
+    source.write_text(table(ROWS, header), encoding=encoding)
+    said = [] if encoding == "utf-8" else ["--encoding", encoding]
+    city, _ = prepared(source, "--columns", "place=straße", *said)
+    assert told_in(city) == told(VISITS)
+
+
 @pytest.mark.parametrize(
     "text",
     [

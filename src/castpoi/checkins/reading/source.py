@@ -27,6 +27,7 @@ from castpoi.checkins.reading.layout import (
 from castpoi.errors import BadInput, UnknownLayout
 
 _DELIMITERS: Final = {",": "a comma", "\t": "a tab", ";": "a semicolon", "|": "a bar"}
+_NOT_TEXT: Final = "\ufffd"  # what stands in for bytes that an encoding does not know
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +70,14 @@ class Source:
         ).with_row_index(record.ROW)
 
     def _transcoded(self) -> bytes:
-        with _open_text(self.path, self.encoding) as text:
-            return text.read().encode()
+        try:
+            with _open_text(self.path, self.encoding, errors="strict") as text:
+                return text.read().encode()
+        except UnicodeDecodeError as problem:
+            raise BadInput(
+                f"{self.path}{_where_not_text(self)} is not {self.encoding} text; pass the "
+                "--encoding that it was written with"
+            ) from problem
 
     def lines(self) -> Iterator[tuple[int, list[str]]]:
         """(line number, cells) of every row, slowly: to find out what is wrong.
@@ -139,7 +146,7 @@ def _open(path: Path, format_name: str, delimiter: str | None, encoding: str | N
         if format_name not in ("auto", TABLE.name):
             raise BadInput(f"{path} is parquet, not a {format_name} file; use --format table")
         return _open_parquet(path)
-    first_line = _first_line(path, encoding or "latin-1")
+    first_line = _first_line(path, encoding)
     layout = LAYOUTS[format_name] if format_name != "auto" else recognise_layout(first_line)
     if layout is TABLE and not path.name.lower().endswith(SUFFIXES):
         raise UnknownLayout(
@@ -197,10 +204,13 @@ def _in_words(delimiter: str) -> str:
     return _DELIMITERS.get(delimiter, repr(delimiter))
 
 
-def _first_line(path: Path, encoding: str) -> str:
+def _first_line(path: Path, encoding: str | None) -> str:
+    """The first line; where nobody says how it is written, as UTF-8 if it is that."""
     try:
-        with _open_text(path, encoding) as text:
+        with _open_text(path, encoding or "utf-8") as text:
             line = text.readline()
+        if encoding is None and _NOT_TEXT in line:
+            return _first_line(path, "latin-1")
     except (EOFError, OSError, zlib.error) as problem:
         raise BadInput(_unreadable(path, problem)) from problem
     if "\0" in line:
@@ -210,12 +220,12 @@ def _first_line(path: Path, encoding: str) -> str:
     return line
 
 
-def _open_text(path: Path, encoding: str) -> IO[str]:
+def _open_text(path: Path, encoding: str, *, errors: str = "replace") -> IO[str]:
     with path.open("rb") as raw:
         is_gzip = raw.read(2) == b"\x1f\x8b"
     if is_gzip:
-        return gzip.open(path, "rt", encoding=encoding, newline="", errors="replace")
-    return path.open("r", encoding=encoding, newline="", errors="replace")
+        return gzip.open(path, "rt", encoding=encoding, newline="", errors=errors)
+    return path.open("r", encoding=encoding, newline="", errors=errors)
 
 
 @contextmanager
@@ -232,7 +242,7 @@ def explained(source: Source) -> Iterator[None]:
         text = str(problem)
         if "utf-8" in text or "UTF-8" in text:
             raise BadInput(
-                f"{path}{_where_not_utf8(source)} is not UTF-8 text; pass --encoding latin-1 if it "
+                f"{path}{_where_not_text(source)} is not UTF-8 text; pass --encoding latin-1 if it "
                 "comes from an older system"
             ) from problem
         if "more fields" not in text and (line := _line_of_odd_quote(source)):
@@ -252,9 +262,9 @@ def _unreadable(path: Path, problem: Exception) -> str:
     return f"{path} ends too early: the compressed file was cut off; download or copy it again"
 
 
-def _where_not_utf8(source: Source) -> str:
+def _where_not_text(source: Source) -> str:
     for line, cells in source.lines():
-        if any("\ufffd" in cell for cell in cells):
+        if any(_NOT_TEXT in cell for cell in cells):
             return f", row {line - 1} (line {line})," if source.has_header else f", row {line},"
     return ""
 
