@@ -68,7 +68,10 @@ def run_plan(
     with writing(folder.root):
         folder.root.mkdir(parents=True, exist_ok=True)
         (folder.root / RUNS).mkdir(exist_ok=True)
-    with alone_in(folder.root, lock=f"{RUNS}/.lock") as lock, progress.task(name, total=len(plan)) as task:
+    with (
+        alone_in(folder.root, lock=f"{RUNS}/.lock") as lock,
+        progress.task(name, total=len(plan)) as task,
+    ):
         runner = _Runner(plan, folder, record=record(), pace=pace, lock=lock, task=task, say=say)
         try:
             runner.run()
