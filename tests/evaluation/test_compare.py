@@ -94,6 +94,15 @@ def test_results_of_different_targets_are_refused() -> None:
         compare([near, fewer])
 
 
+def test_results_that_do_not_agree_about_revisits_are_refused() -> None:
+    near = result("near", *NEAR_FIRST)
+    turned = replace(near, ranks=near.ranks.with_columns(~pl.col("is_revisit")), name="turned")
+    with pytest.raises(
+        BrokenFolder, match="near-0 and turned do not agree which targets are revis"
+    ):
+        compare([near, turned])
+
+
 def test_a_copy_does_not_pass_for_a_second_seed() -> None:
     near = result("near", *NEAR_FIRST)
     with pytest.raises(BadInput, match="near-0 and copy are both near with seed 0; leave one out"):

@@ -1,3 +1,4 @@
+import math
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +98,49 @@ def test_ranks_without_a_column_are_damaged(result: Result, tmp_path: Path) -> N
     result.save(tmp_path / "result")
     result.ranks.drop("rank").write_parquet(tmp_path / "result" / "ranks.parquet")
     with pytest.raises(BrokenFolder, match="is damaged"):
+        Result.load(tmp_path / "result")
+
+
+BAD_RANKS = {
+    "zero": (pl.lit(0.0).alias("rank"), "0 is no rank among"),
+    "below zero": (-pl.col("rank"), "-2 is no rank among"),
+    "beyond all places": (pl.lit(1e6).alias("rank"), r"1e\+06 is no rank among"),
+    "a third": (pl.lit(1 / 3 + 1).alias("rank"), "1.33333 is no rank"),
+    "not a number": (pl.lit(math.nan).alias("rank"), "nan is no rank"),
+    "missing": (
+        pl.lit(None, pl.Float64).alias("rank"),
+        "a check-in, rank or is_revisit is missing",
+    ),
+    "one check-in": (pl.lit(3).alias("checkin"), "a check-in stands there twice"),
+}
+
+
+@pytest.mark.parametrize(("change", "words"), BAD_RANKS.values(), ids=BAD_RANKS.keys())
+def test_what_is_no_rank_is_refused(
+    result: Result, tmp_path: Path, change: pl.Expr, words: str
+) -> None:
+    result.save(tmp_path / "result")
+    result.ranks.with_columns(change).write_parquet(tmp_path / "result" / "ranks.parquet")
+    with pytest.raises(BrokenFolder, match=rf"ranks.parquet is damaged \({words}.*evaluate again"):
+        Result.load(tmp_path / "result")
+
+
+def test_ranks_without_a_target_are_refused(result: Result, tmp_path: Path) -> None:
+    result.save(tmp_path / "result")
+    result.ranks.head(0).write_parquet(tmp_path / "result" / "ranks.parquet")
+    with pytest.raises(BrokenFolder, match="it has no target"):
+        Result.load(tmp_path / "result")
+
+
+def test_ranks_that_do_not_give_the_metrics_beside_them_are_refused(
+    result: Result, tmp_path: Path
+) -> None:
+    result.save(tmp_path / "result")
+    better = result.ranks.with_columns(pl.lit(1.0).alias("rank"))
+    better.write_parquet(tmp_path / "result" / "ranks.parquet")
+    with pytest.raises(
+        BrokenFolder, match=r"metrics.json says .*, the ranks beside it give 1.0000"
+    ):
         Result.load(tmp_path / "result")
 
 

@@ -196,4 +196,5 @@ def _write_papers(result: Path, city: str, row: Mapping[str, Any], seed: int) ->
         {"event": "epoch finished", "epoch": epoch, "loss": 5.0 / epoch, "metrics": {"HR@10": 0.2}}
         for epoch in (1, 2, 3)
     ]
+    events.append({"event": "training finished", "epochs": 3, "best_epoch": 2})
     (result / "run" / "log.jsonl").write_text("".join(json.dumps(e) + "\n" for e in events))

@@ -114,7 +114,7 @@ def test_every_row_is_told_in_a_sentence_with_its_parameters(tmp_path: Path) -> 
     assert ours["Parameters"].text == "1,234"
     assert ours["What it is"].text.endswith("; preset fast")
     assert variant["What it is"].text.endswith("; with spatial_bias=false")
-    assert line(table, "Revisit <heuristic> & co_1")["Parameters"].text == "–"
+    assert line(table, "Revisit <heuristic> & co_1")["Parameters"].text == "none"
     other = Row(name="x", label="X", method="my-own", role="baseline")
     assert what_it_is(other) == "a method this castpoi does not know"
 

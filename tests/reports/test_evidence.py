@@ -1,12 +1,16 @@
 """Evidence: all results below a folder, by city and row, with the papers beside them."""
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from castpoi.errors import BadInput, BrokenFolder
 from castpoi.reports.evidence import read_evidence
+from castpoi.reports.finding import find
+from castpoi.reports.missing import what_is_missing
 from tests.reports.result_folders import result_of, write_suite
 
 
@@ -52,6 +56,48 @@ def test_the_papers_of_a_run_are_read_beside_its_result(tmp_path: Path) -> None:
     assert [event["event"] for event in ours.events][:2] == ["training started", "epoch finished"]
     assert ours.commands == ["castpoi train oldtown --model castpoi --seed 1"]
     assert city.of("revisit")[0].training_seconds is None
+
+
+def test_a_result_of_a_row_that_was_changed_since_is_not_taken_for_it(tmp_path: Path) -> None:
+    root = write_suite(tmp_path / "s", targets=4)
+    suite = json.loads((root / "suite.json").read_text())
+    for row in suite["tables"]["main"]["rows"]:
+        if row["name"] == "revisit":
+            row["method"] = "markov"
+    (root / "suite.json").write_text(json.dumps(suite))
+    evidence = read_evidence(root)
+    assert "revisit" not in evidence.cities[0].contenders
+    assert evidence.unfinished == {"oldtown/revisit/0": "outdated"}
+    assert what_is_missing(evidence, has_figures=True)[0] == (
+        "Made before their row was changed, so left out: oldtown/revisit/0. 'castpoi reproduce' "
+        "makes them anew."
+    )
+
+
+@pytest.mark.parametrize("proof", [{"kind": "experiment"}, {"row": {"name": "sasrec"}}])
+def test_a_torn_experiment_is_told(tmp_path: Path, proof: dict[str, Any]) -> None:
+    root = write_suite(tmp_path / "s", targets=4)
+    (root / "oldtown" / "sasrec" / "1" / "experiment.json").write_text(json.dumps(proof))
+    with pytest.raises(BrokenFolder, match=r"experiment.json is not as 'castpoi reproduce' writes"):
+        read_evidence(root)
+
+
+@pytest.mark.parametrize(("old", "new"), [("HR@5", "HR@7"), ("heuristic", "jester")])
+def test_words_that_no_suite_writes_are_refused(tmp_path: Path, old: str, new: str) -> None:
+    path = write_suite(tmp_path / "s", targets=4) / "suite.json"
+    path.write_text(path.read_text().replace(f'"{old}"', f'"{new}"'))
+    with pytest.raises(BrokenFolder, match=f"no role or metric is named {new}"):
+        read_evidence(path.parent)
+
+
+def test_results_that_rank_the_same_weights_share_a_training(tmp_path: Path) -> None:
+    for name, started in (("a", "noon"), ("b", "noon"), ("c", "night")):
+        trained = {"started_utc": started, "wall_seconds": 9.0}
+        result_of([1], method="stamp", seed=ord(name), trained=trained).save(tmp_path / "t" / name)
+    for each in (tmp_path / "t").rglob("manifest.json"):
+        each.write_text(re.sub(r'"seed": \d+', '"seed": 7', each.read_text()))
+    found = [find(tmp_path / "t" / name, {}) for name in "abc"]
+    assert found[0].training == found[1].training != found[2].training
 
 
 def test_results_without_a_suite_are_rows_by_method(tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ import pytest
 from safetensors.numpy import save_file
 
 from castpoi.errors import BrokenFolder
-from castpoi.reports.evidence import Finding, read_evidence
+from castpoi.reports.evidence import read_evidence
+from castpoi.reports.finding import Finding
 from castpoi.reports.learned_biases import LearnedBias, biases_of, read_biases, row_with_biases
-from tests.reports.result_folders import result_of
+from tests.reports.result_folders import FINGERPRINT, result_of
 
 EDGES_KM = [0.5, 2.0, 5.0, 20.0, 100.0]
 
@@ -21,8 +22,10 @@ def finding_of(tmp_path: Path, **more: Any) -> Finding:
     return read_evidence(tmp_path / "town").findings[0]
 
 
-def a_run(folder: Path) -> Path:
+def a_run(folder: Path, **told: Any) -> Path:
     folder.mkdir()
+    manifest = {"kind": "run", "method": "castpoi", "seed": 1, "fingerprint": FINGERPRINT}
+    (folder / "manifest.json").write_text(json.dumps(manifest | told))
     weights: dict[str, Any] = {
         "refinement.spatial_bias.weight": np.arange(6, dtype=np.float32) / 4,
         "place.weight": np.zeros((2, 2), dtype=np.float32),
@@ -38,6 +41,20 @@ def test_biases_are_read_from_the_weights_while_the_run_is_there(tmp_path: Path)
     biases = biases_of(finding_of(tmp_path, run=str(run)))
     assert list(biases) == ["spatial"]  # a model without the other bias has none
     assert biases["spatial"].values == (0.0, 0.25, 0.5, 0.75, 1.0, 1.25)
+
+
+@pytest.mark.parametrize(
+    "told", [{"seed": 2}, {"method": "stamp"}, {"fingerprint": "0"}, {"started_utc": "today"}]
+)
+def test_a_run_that_has_taken_the_place_of_another_is_not_believed(
+    tmp_path: Path, told: dict[str, Any]
+) -> None:
+    run = a_run(tmp_path / "run", **told)
+    trained = {"started_utc": "yesterday", "wall_seconds": 60.0}
+    finding = finding_of(tmp_path, run=str(run), trained=trained)
+    assert (finding.run_folder, finding.weights_folder) == (None, None)
+    assert biases_of(finding) == {}
+    assert finding.training_seconds == 60.0  # as the result itself says
 
 
 def test_the_manifest_of_a_result_may_carry_them(tmp_path: Path) -> None:
@@ -59,9 +76,12 @@ def test_damaged_weights_are_told(tmp_path: Path) -> None:
 
 
 def test_buckets_are_named_in_the_unit_that_suits_them() -> None:
-    spatial = LearnedBias(kind="spatial", edges=(0.5, 2.0, 100.0), values=(0.0,) * 4)
+    spatial = LearnedBias(
+        kind="spatial", edges=(0.5, 2.0, 100.0), values=(0.0,) * 4, start=(0.0,) * 4
+    )
     assert spatial.buckets == ["< 0.5 km", "0.5–2 km", "2–100 km", "≥ 100 km"]
-    temporal = LearnedBias(kind="temporal", edges=(1.0, 24.0, 168.0, 720.0), values=(0.0,) * 5)
+    edges = (1.0, 24.0, 168.0, 720.0)
+    temporal = LearnedBias(kind="temporal", edges=edges, values=(0.0,) * 5, start=(0.0,) * 5)
     assert temporal.buckets == ["< 1 h", "1–24 h", "1–7 d", "7–30 d", "≥ 30 d"]
 
 

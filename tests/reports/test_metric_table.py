@@ -123,6 +123,14 @@ def test_where_baselines_are_missing_the_strongest_is_that_of_those_run(tmp_path
     assert "of those run" not in alone.caption
 
 
+def test_a_stronger_baseline_of_another_table_is_told(small: Path) -> None:
+    result_of(SIX, method="esasrec", seed=1).save(small / "esasrec")
+    main, tuned = tables_in(small)
+    words = "On town eSASRec of another table is stronger by HR@5, HR@10, NDCG@5, NDCG@10, MRR."
+    assert words in main.caption
+    assert "of another table" not in tuned.caption
+
+
 def test_the_improvement_is_relative_to_the_strongest(small: Path) -> None:
     (table,) = tables_in(small)
     assert cells(table, "Improvement")["HR@5"].text == "+66.67 %"

@@ -1,5 +1,6 @@
 """Model cards: what it is, how good, how trained, and how to make it again."""
 
+import json
 from pathlib import Path
 
 from castpoi.model.config import ModelConfig
@@ -25,6 +26,19 @@ def test_the_card_of_a_learned_method_tells_its_training(tmp_path: Path) -> None
     assert "Calibration error of its softmax:" in card
     assert "castpoi train oldtown --model castpoi --seed 2" in card
     assert "| targets | 120 | 60 | 60 |" in card
+
+
+def test_a_card_tells_whose_weights_a_row_has_borrowed(tmp_path: Path) -> None:
+    root = write_suite(tmp_path / "s", targets=4)
+    runs = [root / "oldtown" / row / "1" / "run" for row in ("castpoi", "no-spatial-bias")]
+    for run in runs:
+        told = {"kind": "run", "wall_seconds": 90.0, "started_utc": "noon"}
+        (run / "manifest.json").write_text(json.dumps(told))
+    evidence = read_evidence(root)
+    (row,) = [row for row in evidence.rows if row.name == "no-spatial-bias"]
+    card = model_card(evidence, row)
+    assert "- seed 1; with the weights of CaST-POI; " in card
+    assert "- seed 2; HR@5 " in card
 
 
 def test_the_card_of_a_heuristic_says_that_it_only_counts(tmp_path: Path) -> None:

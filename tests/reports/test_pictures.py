@@ -1,6 +1,8 @@
 """Figures: one column wide, the same every time, and safe inside a page."""
 
+import json
 import re
+import shutil
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -9,12 +11,16 @@ from xml.etree import ElementTree
 import pytest
 
 from castpoi.evaluation.calibration import Calibration, ReliabilityBin
+from castpoi.model.biases import SpatialBias
+from castpoi.model.config import ModelConfig
 from castpoi.reports.ablation_bars import ablation_bars
 from castpoi.reports.evidence import Evidence, read_evidence
+from castpoi.reports.learned_biases import biases_of
+from castpoi.reports.learning_curves import mean_by_epoch
 from castpoi.reports.picture import Picture
 from castpoi.reports.pictures import draw_all
 from castpoi.reports.pool_table import pool_of
-from castpoi.reports.reliability_lines import pooled
+from castpoi.reports.reliability_lines import how_sure, pooled
 from castpoi.reports.strata_table import strata_of
 from tests.reports.result_folders import result_of, write_suite
 
@@ -35,9 +41,9 @@ def test_a_whole_suite_has_all_figures_and_each_is_headed_by_what_it_shows(
 ) -> None:
     assert list(pictures) == ["ablation", "pool", "strata", "learning", "biases", "reliability"]
     assert pictures["ablation"].finding.startswith("HR@10 loses most without spatial bias: ")
-    expected = "CaST-POI trained for 3 epochs; validation is best after epoch 1"
+    expected = "CaST-POI trained for 3 epochs; kept was that after epoch 2"
     assert pictures["learning"].finding == expected
-    expected = "The reader looks most at visits < 0.5 km from the candidate"
+    expected = "Training moved the bias of distance most at < 0.5 km: up by 0.50"
     assert pictures["biases"].finding == expected
     assert re.search("% of revisits and .* % of new places", pictures["strata"].finding)
     assert pictures["pool"].finding == "A pool of 100 keeps the order of all methods"
@@ -114,7 +120,64 @@ def test_seeds_that_learned_different_things_are_not_smoothed_over(tmp_path: Pat
         result = result_of([1.0, 9.0], method="castpoi", seed=seed, learned=learned)
         result.save(tmp_path / "t" / str(seed))
     picture = drawn_from(read_evidence(tmp_path / "t"))["biases"]
-    assert picture.finding == "The seeds do not agree which distance counts most"
+    assert (
+        picture.finding == "The seeds do not agree at which distance training moved the bias most"
+    )
+
+
+def test_what_a_bias_started_with_is_not_called_learned(tmp_path: Path) -> None:
+    values = [1.1, 0.4, -0.2, -1.0]
+    learned = {"spatial": {"edges": [0.5, 2.0, 5.0], "values": values}}
+    trained = {"config": {"model": ModelConfig.preset("fast").to_dict()}}
+    result = result_of([1.0, 9.0], method="castpoi", seed=1, learned=learned, trained=trained)
+    result.save(tmp_path / "t" / "one")
+    evidence = read_evidence(tmp_path / "t")
+    picture = drawn_from(evidence)["biases"]
+    assert picture.finding == "Training moved the bias of distance most at 2–5 km: up by 0.13"
+    (bias,) = biases_of(evidence.findings[0]).values()
+    untrained = SpatialBias(edges_km=(0.5, 2.0, 5.0), nearest=1.0).weight
+    assert bias.start == pytest.approx(untrained.tolist())
+
+
+@pytest.mark.parametrize(
+    ("sure", "words"),
+    [
+        (0.31, "right as often as it says: calibration error 2.0 points"),
+        (0.45, "too sure of itself: calibration error 2.0 points"),
+        (0.15, "more often right than it says: calibration error 2.0 points"),
+    ],
+)
+def test_a_softmax_is_called_wrong_only_beyond_chance(sure: float, words: str) -> None:
+    seed = Calibration(n=400, bins=[], expected_error=0.02, sure=sure, right=0.3, log_loss=None)
+    assert how_sure("Ours", [seed, seed]) == f"Ours is {words}"
+
+
+def test_curves_end_where_the_first_seed_stopped_and_show_few_methods(tmp_path: Path) -> None:
+    seeds = [[{"epoch": 1, "loss": 4.0}, {"epoch": 2, "loss": 2.0}], [{"epoch": 1, "loss": 2.0}]]
+    assert mean_by_epoch(seeds, lambda epoch: epoch["loss"]) == {1: 3.0}
+    for method in ("core", "sasrec", "narm", "stamp", "caser", "srgnn", "castpoi"):
+        folder = tmp_path / "t" / method
+        result_of([1.0] * 20, method=method, seed=1).save(folder)
+        event = {"event": "epoch finished", "epoch": 1, "loss": 1.0, "metrics": {"HR@10": 0.2}}
+        (folder / "log.jsonl").write_text(json.dumps(event) + "\n")
+    picture = drawn_from(read_evidence(tmp_path / "t"))["learning"]
+    assert len(picture.figure.axes[0].lines) == 1 + 4
+    assert "Not drawn, since less good: " in picture.caption
+
+
+def test_bars_compare_equally_many_seeds(tmp_path: Path) -> None:
+    root = write_suite(tmp_path / "s", seeds=(1, 2), targets=60)
+    shutil.rmtree(root / "oldtown" / "no-spatial-bias" / "2")
+    evidence = read_evidence(root)
+    (outline,) = [table for table in evidence.tables if table.is_ablation]
+    picture = ablation_bars(outline, evidence.cities[0])
+    assert picture is not None
+    full, variant = (
+        100 * (evidence.cities[0].of(name)[0].result.metrics["HR@10"] or 0.0)
+        for name in ("castpoi", "no-spatial-bias")
+    )
+    (bar,) = [each for each in picture.figure.axes[0].patches if each.get_height() == 0.62]  # type: ignore[attr-defined]
+    assert bar.get_width() == pytest.approx(variant - full)  # type: ignore[attr-defined]
 
 
 def test_bins_of_several_seeds_are_weighted_by_their_targets() -> None:

@@ -66,6 +66,18 @@ def test_csv_has_all_digits_and_columns_for_what_stands_beside_a_number() -> Non
     assert improvement == ["ny_c", "Improvement", "0.43", "", "*", "", ""]
 
 
+def test_numbers_of_one_cell_have_columns_and_small_strata_are_in_italics() -> None:
+    interval = Cell(text="+1.23 to +4.57", parts={"low": 1.23456, "high": 4.56789})
+    small = Cell(text="50.0", value=50.0, is_faint=True)
+    group = Group(heading="", rows=[[word("a"), interval, small]])
+    table = Table(name="t", title="T", caption="", columns=["", "95 %", "HR"], groups=[group])
+    head, line = csv.reader(comma_separated(table).splitlines())
+    assert head == ["", "95 %", "95 % low", "95 % high", "HR"]
+    assert line == ["a", "+1.23 to +4.57", "1.23456", "4.56789", "50"]
+    assert "| *50.0* |" in markdown(table)
+    assert r"\textit{50.0}" in latex(table)
+
+
 def test_latex_is_a_booktabs_table_with_its_specials_escaped() -> None:
     lines = latex(TABLE).splitlines()
     assert r"\caption{In percent; p $<$ 0.05 \& more.}" in lines

@@ -29,6 +29,21 @@ def test_tables_that_are_called_the_same_are_families_of_their_own(tmp_path: Pat
     assert len({each.verdict.family for each in verdicts.all if each.table != "main"}) == 3
 
 
+def test_a_row_that_two_are_tested_against_has_the_stars_of_the_less_certain(
+    tmp_path: Path,
+) -> None:
+    (family,) = TABLES["ablation"]["families"]
+    assert isinstance(family, dict)
+    families = [family, {**family, "name": "other", "row": "sasrec"}]
+    rows = [*TABLES["ablation"]["rows"], TABLES["main"]["rows"][0]]
+    tables = {"own": {"title": "Own", "rows": rows, "families": families}}
+    verdicts = judge_all(read_evidence(write_suite(tmp_path / "s", tables=tables)), draws=50)
+    shown = verdicts.against_row("own", "oldtown", "no-spatial-bias", "MRR")
+    made = [each.verdict for each in verdicts.all if each.verdict.test.metric == "MRR"]
+    assert len(made) == 2
+    assert shown == max(made, key=lambda verdict: verdict.wilcoxon_p)
+
+
 def test_the_committed_ablation_is_corrected_as_in_the_paper() -> None:
     evidence = read_evidence(ROOT / "results")
     verdicts = judge_all(evidence, draws=1)

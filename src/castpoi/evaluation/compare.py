@@ -118,6 +118,12 @@ def join_ranks(results: Sequence[Result]) -> pl.DataFrame:
                 f"{first.name} and {result.name} rank different targets ({joined.height:,} and "
                 f"{own.height:,}, {found.height:,} in common); evaluate both again"
             )
+        revisits = result.ranks.sort(record.CHECKIN)[IS_REVISIT]
+        if not revisits.equals(joined[IS_REVISIT]):
+            raise BrokenFolder(
+                f"{first.name} and {result.name} do not agree which targets are revisits; evaluate "
+                "both again"
+            )
         joined = found.sort(record.CHECKIN)
     return joined
 

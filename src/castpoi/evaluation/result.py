@@ -13,16 +13,20 @@ from typing import Any, Final
 
 import polars as pl
 
+from castpoi.errors import BrokenFolder
 from castpoi.evaluation.metrics import Metrics, metrics_of, strata_of
-from castpoi.evaluation.rank_table import IS_REVISIT, RANK, RANK_SCHEMA
+from castpoi.evaluation.rank_table import IS_REVISIT, RANK, RANK_SCHEMA, fault_of
 from castpoi.evaluation.top_table import TOP_SCHEMA
-from castpoi.files import new_folder, read_manifest, write_json
+from castpoi.files import new_folder, read_manifest, read_or_nothing, write_json
 from castpoi.parquet import read_table
 
 _RANKS: Final = "ranks.parquet"
 _TOP: Final = "top.parquet"
+_METRICS: Final = "metrics.json"
 
 _EVALUATE_AGAIN: Final = "evaluate again with 'castpoi evaluate'"
+_ROUNDING: Final = 1e-9
+"""Two sums of the same metrics differ by less, in whatever order they are made."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +99,7 @@ class Result:
             self.ranks.write_parquet(staging / _RANKS, compression="zstd")
             if self.top is not None:
                 self.top.write_parquet(staging / _TOP, compression="zstd")
-            write_json(staging / "metrics.json", self.summary())
+            write_json(staging / _METRICS, self.summary())
             write_json(staging / "manifest.json", self.manifest)
 
     @classmethod
@@ -104,10 +108,25 @@ class Result:
         needs = {"method", "seed", "part", "fingerprint", "seconds"}
         manifest = read_manifest(folder, kind="result", needs=needs)
         ranks, top = folder / _RANKS, folder / _TOP
-        return cls(
+        result = cls(
             ranks=read_table(ranks, RANK_SCHEMA, way_out=_EVALUATE_AGAIN),
             top=read_table(top, TOP_SCHEMA, way_out=_EVALUATE_AGAIN) if top.exists() else None,
             seconds=float(manifest["seconds"]),
             manifest=manifest,
             name=str(folder),
         )
+        fault = fault_of(result.ranks, places=result.places)
+        if fault is not None:
+            raise BrokenFolder(f"{ranks} is damaged ({fault}); {_EVALUATE_AGAIN}")
+        result._check_metrics(folder / _METRICS)
+        return result
+
+    def _check_metrics(self, path: Path) -> None:
+        """Refuse ranks that do not give the metrics that were written with them."""
+        for name, told in (read_or_nothing(path).get("metrics") or {}).items():
+            found = self.metrics.get(name)
+            if told is not None and found is not None and abs(told - found) > _ROUNDING:
+                raise BrokenFolder(
+                    f"{path} says {name} {told:.4f}, the ranks beside it give {found:.4f}; "
+                    f"{_EVALUATE_AGAIN}"
+                )

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from castpoi.outline import OURS as OUR_ROLE
 from castpoi.outline import Row, TableOutline
-from castpoi.reports.evidence import CityEvidence, mean_of
+from castpoi.reports.evidence import CityEvidence, change_between, mean_of
 from castpoi.reports.outline import without_name
 from castpoi.reports.picture import INK, LINE, OURS, RIVAL, SOFT, Picture, look, new_figure, only
 
@@ -35,7 +35,7 @@ def ablation_bars(outline: TableOutline, city: CityEvidence) -> Picture | None:
         panels[0].set_yticks(_heights(variants), wrapped)
         only("x", panels)
     losses = {
-        label: _change(city, full.name, row.name)
+        label: change_between(city, full.name, row.name, _METRICS[0])
         for label, row in zip(labels, variants, strict=True)
     }
     worst = min(losses, key=lambda label: losses[label])
@@ -43,8 +43,9 @@ def ablation_bars(outline: TableOutline, city: CityEvidence) -> Picture | None:
         name=f"{outline.name}-{city.slug}",
         finding=_finding(worst, losses[worst]),
         caption=(
-            "Change from the full model, in points of percent; orange bars are gains. Whiskers: "
-            "sample deviation of the variant over seeds; grey band: that of the full model."
+            "Change from the full model over equally many seeds, in points of percent; orange bars "
+            "are gains. Whiskers: sample deviation of the variant over seeds; grey band: that of "
+            "the full model."
         ),
         figure=figure,
     )
@@ -53,7 +54,7 @@ def ablation_bars(outline: TableOutline, city: CityEvidence) -> Picture | None:
 def _draw(axes: Axes, city: CityEvidence, full: Row, variants: list[Row], metric: str) -> None:
     """One bar a variant: how far it is from the full model, in points."""
     base = mean_of(city.contenders[full.name], metric)
-    changes = [100 * (mean_of(city.contenders[row.name], metric) - base) for row in variants]
+    changes = [100 * change_between(city, full.name, row.name, metric) for row in variants]
     spreads = [_deviation(city, row.name, metric) for row in variants]
     band = _deviation(city, full.name, metric)
     if band is not None:
@@ -85,10 +86,6 @@ def _finding(label: str, change: float) -> str:
     if not label.startswith("w/o "):
         return f"HR@10 loses most with {label}: {lost}"
     return f"HR@10 loses most {label.replace('w/o', 'without')}: {lost}"
-
-
-def _change(city: CityEvidence, full: str, row: str) -> float:
-    return mean_of(city.contenders[row], "HR@10") - mean_of(city.contenders[full], "HR@10")
 
 
 def _deviation(city: CityEvidence, row: str, metric: str) -> float | None:

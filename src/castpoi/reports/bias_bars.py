@@ -7,7 +7,7 @@ from typing import Final
 from castpoi.outline import Row
 from castpoi.reports.evidence import CityEvidence
 from castpoi.reports.learned_biases import LearnedBias, biases_of
-from castpoi.reports.picture import INK, OURS, SOFT, Picture, look, new_figure, only
+from castpoi.reports.picture import INK, OURS, RIVAL, SOFT, Picture, look, new_figure, only
 
 _TITLES: Final = {"spatial": "distance to candidate", "temporal": "age of the visit"}
 
@@ -28,6 +28,7 @@ def bias_bars(city: CityEvidence, row: Row) -> Picture | None:
             if len(biases) > 1:
                 for bias in biases:
                     axes.plot(bias.values, at, "o", color=INK, markersize=1.6)
+            axes.plot(biases[0].start, at, "|", color=RIVAL, markersize=7, markeredgewidth=1.4)
             axes.set_yticks(at, biases[0].buckets)
             axes.tick_params(axis="y", length=0)
             axes.axvline(0, color=SOFT, linewidth=0.8)
@@ -39,7 +40,8 @@ def bias_bars(city: CityEvidence, row: Row) -> Picture | None:
         finding=_finding(drawn),
         caption=(
             "What the reader adds to the attention logit of a visit: left by its distance from the "
-            "candidate, right by its age. A visit weighs e to that power times as much. "
+            "candidate, right by its age. A visit weighs e to that power times as much. Orange "
+            "strokes: where training began, so only what is away from its stroke was learned. "
             f"{_seed_words(max(map(len, drawn.values())))}"
         ),
         figure=figure,
@@ -51,12 +53,21 @@ def _means(biases: Sequence[LearnedBias]) -> list[float]:
 
 
 def _finding(drawn: dict[str, list[LearnedBias]]) -> str:
+    """Where training moved the bias of distance most, if the seeds agree."""
     if "spatial" not in drawn:
         return "What the reader makes of the age of a visit"
-    highest = {bias.buckets[bias.values.index(max(bias.values))] for bias in drawn["spatial"]}
-    if len(highest) > 1:
-        return "The seeds do not agree which distance counts most"
-    return f"The reader looks most at visits {highest.pop()} from the candidate"
+    biases = drawn["spatial"]
+    moved = [
+        [value - start for value, start in zip(bias.values, bias.start, strict=True)]
+        for bias in biases
+    ]
+    most = {max(range(len(one)), key=lambda at: abs(one[at])) for one in moved}
+    if len(most) > 1:
+        return "The seeds do not agree at which distance training moved the bias most"
+    at = most.pop()
+    mean = fmean(one[at] for one in moved)
+    words = f"Training moved the bias of distance most at {biases[0].buckets[at]}"
+    return f"{words}: {'up' if mean > 0 else 'down'} by {abs(mean):.2f}"
 
 
 def _seed_words(seeds: int) -> str:

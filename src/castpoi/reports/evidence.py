@@ -1,11 +1,10 @@
 """The evidence in a folder: results by city and row, and the papers that belong to them.
 
 DIR may be the folder of a suite, one result, or any folder with results somewhere below it.
-Results of one split and part belong to one city; what was run beside them (`experiment.json`, the
-papers of the run in `run/`) is read where it stands.
+Results of one split and part belong to one city. A result of a row that is another one in the suite
+by now counts as if not there.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,89 +15,24 @@ from statistics import fmean
 from typing import Any, Final
 
 from castpoi.errors import BadInput, BrokenFolder
-from castpoi.evaluation.contender import Contender
-from castpoi.evaluation.result import Result
+from castpoi.evaluation.contender import Contender, with_equal_seeds
 from castpoi.files import is_folder_of, read_json
 from castpoi.outline import (
     ABLATION,
-    KNOWN_TIME,
     ORACLE,
     OURS,
     RIVALS,
     Row,
     TableOutline,
-    row_from_dict,
 )
-from castpoi.reports.outline import OUR_METHODS, outlines_in, outlines_of, row_of_oracle, row_of_run
-from castpoi.reports.variants import changes_of, preset_of
+from castpoi.reports.finding import Finding, find
+from castpoi.reports.outline import outlines_in, outlines_of
+
+OUTDATED: Final = "outdated"
+"""How an experiment stands whose row was changed after it was run."""
 
 _SUITE: Final = "suite.json"
-_ORACLE_KEY: Final = "oracle"  # in the manifest of a result that tools/recbole_oracle.py made
 _NOT_RESULTS: Final = ("runs", "logs")
-_PLAIN_NAMES: Final = ("results", "res")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One result, the row it belongs to and where it stands."""
-
-    folder: Path
-    row: Row
-    city: str
-    result: Result
-    experiment: dict[str, Any]
-    """How a suite made it; empty where no suite did."""
-
-    @property
-    def seed(self) -> int:
-        """Seed of its training."""
-        return self.result.seed
-
-    @cached_property
-    def run_folder(self) -> Path | None:
-        """The run it was made by: the papers beside the result, or the run itself if it stays."""
-        told = [Path(self.result.manifest["run"])] if "run" in self.result.manifest else []
-        return next((each for each in [self.folder / "run", *told] if _is_run(each)), None)
-
-    @cached_property
-    def weights_folder(self) -> Path | None:
-        """The run with its weights, if it is still there."""
-        told = self.result.manifest.get("run")
-        if told is None or not (Path(told) / "model.safetensors").is_file():
-            return None
-        return Path(told)
-
-    @cached_property
-    def run_manifest(self) -> dict[str, Any]:
-        """The manifest of its run; empty where there is none."""
-        return {} if self.run_folder is None else read_json(self.run_folder / "manifest.json")
-
-    @cached_property
-    def events(self) -> list[dict[str, Any]]:
-        """What happened in its training, in order; empty where no log is there."""
-        path = (self.run_folder or self.folder) / "log.jsonl"
-        if not path.is_file():
-            return []
-        try:
-            return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        except ValueError as problem:
-            raise BrokenFolder(
-                f"{path} is damaged ({problem}); remove it to report without training curves"
-            ) from problem
-
-    @property
-    def commands(self) -> list[str]:
-        """The commands that make this result again."""
-        if self.experiment:
-            return [str(command) for command in self.experiment.get("commands", [])]
-        told = self.result.manifest.get("command")
-        return [] if told is None else [str(told)]
-
-    @property
-    def training_seconds(self) -> float | None:
-        """How long its training took; None for a counted method or where nobody says."""
-        seconds = self.run_manifest.get("wall_seconds")
-        return None if seconds is None or not self.row.is_learned else float(seconds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,6 +148,12 @@ def mean_of(contender: Contender, metric: str) -> float:
     return fmean(value for value in values if value is not None)
 
 
+def change_between(city: CityEvidence, full: str, variant: str, metric: str) -> float:
+    """What a variant has more than the full model, over equally many seeds of both."""
+    one, other = with_equal_seeds(city.contenders[full], city.contenders[variant])
+    return mean_of(other, metric) - mean_of(one, metric)
+
+
 def rivals_on(table: TableOutline, city: CityEvidence) -> list[Row]:
     """The rows of other methods in a table that have a result on a city."""
     return [row for row in table.rows if row.role in RIVALS and row.name in city.contenders]
@@ -242,10 +182,12 @@ def read_evidence(folder: Path) -> Evidence:
     tables = outlines_in(suite, path=str(folder / _SUITE)) if suite else []
     tables.sort(key=lambda table: table.is_ablation)
     rows = {row.name: row for table in reversed(tables) for row in table.rows}
-    findings = [_find(path, rows) for path in _results_below(folder)]
+    found = [find(path, rows) for path in _results_below(folder)]
+    findings = [finding for finding in found if not finding.is_outdated]
     if not findings:
+        which = "no result of its suite as it is now" if found else "no result"
         raise BadInput(
-            f"{folder} holds no result; make some with 'castpoi evaluate' or 'castpoi reproduce'"
+            f"{folder} holds {which}; make some with 'castpoi evaluate' or 'castpoi reproduce'"
         )
     present = {finding.row.name: finding.row for finding in findings}
     tables += _other_tables(tables, [row for name, row in present.items() if name not in rows])
@@ -255,7 +197,7 @@ def read_evidence(folder: Path) -> Evidence:
             table for table in tables if present.keys() & {row.name for row in table.rows}
         ),
         cities=tuple(_cities(findings, list(suite.get("cities", {})))),
-        unfinished=_unfinished(suite, folder),
+        unfinished=_unfinished(suite, folder) | _outdated(found, folder),
     )
 
 
@@ -278,37 +220,6 @@ def _results_below(folder: Path) -> Iterator[Path]:
         is_left_out = below.name.startswith(".") or below.name in _NOT_RESULTS
         if not is_left_out and not (below / _SUITE).is_file():  # a suite has a page of its own
             yield from _results_below(below)
-
-
-def _find(path: Path, rows: dict[str, Row]) -> Finding:
-    result = Result.load(path)
-    experiment = _read_if_there(path / "experiment.json")
-    if experiment:
-        told = row_from_dict(experiment["row"])
-        # without its suite a row of ours is not called what it was called beside its variants
-        alone = _row_of(result) if told.method in OUR_METHODS else told
-        row = rows.get(told.name, alone)
-    else:
-        named = rows.get(path.parent.name)
-        row = named if named and named.known_time == result.known_time else _row_of(result)
-    city = experiment.get("city") or _city_name(path, in_suite=path.parent.name in rows)
-    return Finding(folder=path, row=row, city=city, result=result, experiment=experiment)
-
-
-def _row_of(result: Result) -> Row:
-    """The row of a result about which no suite says anything."""
-    if _ORACLE_KEY in result.manifest:
-        return row_of_oracle(result.method)
-    trained = result.manifest.get("trained") or {}
-    changes = changes_of(result.method, trained)
-    told = {KNOWN_TIME: "true"} if result.known_time else {}
-    return row_of_run(result.method, changes | told, preset_of(result.method, trained))
-
-
-def _city_name(path: Path, *, in_suite: bool) -> str:
-    """The folder that holds the results; in a suite CITY/ROW/SEED."""
-    holder = path.resolve().parents[1 if in_suite else 0]
-    return holder.parent.name if holder.name in _PLAIN_NAMES else holder.name
 
 
 def _cities(findings: Sequence[Finding], order: Sequence[str]) -> Iterator[CityEvidence]:
@@ -349,15 +260,16 @@ def _cities(findings: Sequence[Finding], order: Sequence[str]) -> Iterator[CityE
 def _unfinished(suite: dict[str, Any], folder: Path) -> dict[str, str]:
     experiments = suite.get("experiments", {})
     return {
-        name: f"{entry['state']}{': ' + entry['why'] if entry.get('why') else ''}"
+        name: f"{entry.get('state', 'waiting')}{': ' + entry['why'] if entry.get('why') else ''}"
         for name, entry in experiments.items()
-        if entry["state"] != "done" and not is_folder_of(folder / name, "result")
+        if entry.get("state") != "done" and not is_folder_of(folder / name, "result")
     }
 
 
-def _is_run(folder: Path) -> bool:
-    return is_folder_of(folder, "run")
-
-
-def _read_if_there(path: Path) -> dict[str, Any]:
-    return read_json(path) if path.is_file() else {}
+def _outdated(found: Sequence[Finding], folder: Path) -> dict[str, str]:
+    """Results of rows that are otherwise in the suite by now, which count as if not there."""
+    return {
+        finding.folder.relative_to(folder).as_posix(): OUTDATED
+        for finding in found
+        if finding.is_outdated
+    }

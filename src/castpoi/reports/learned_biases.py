@@ -15,7 +15,8 @@ from safetensors import SafetensorError, safe_open
 from castpoi.errors import BrokenFolder
 from castpoi.files import read_json
 from castpoi.outline import OURS, Row
-from castpoi.reports.evidence import CityEvidence, Evidence, Finding
+from castpoi.reports.evidence import CityEvidence, Evidence
+from castpoi.reports.finding import Finding
 from castpoi.run import CONFIG, MODEL
 
 _WEIGHTS: Final = {
@@ -33,6 +34,8 @@ class LearnedBias:
     """`spatial`: km between visit and candidate; `temporal`: hours since the visit."""
     edges: tuple[float, ...]
     values: tuple[float, ...]
+    start: tuple[float, ...]
+    """What it was before anything was learned."""
 
     @property
     def buckets(self) -> list[str]:
@@ -56,9 +59,21 @@ def biases_of(finding: Finding) -> dict[str, LearnedBias]:
     if told is None and finding.weights_folder is not None:
         told = read_biases(finding.weights_folder)
     return {
-        kind: LearnedBias(kind=kind, edges=tuple(one["edges"]), values=tuple(one["values"]))
+        kind: LearnedBias(
+            kind=kind,
+            edges=tuple(one["edges"]),
+            values=tuple(one["values"]),
+            start=_start(finding, kind, len(one["values"])),
+        )
         for kind, one in (told or {}).items()
     }
+
+
+def _start(finding: Finding, kind: str, buckets: int) -> tuple[float, ...]:
+    """Nothing, or for distance an even slope from near to far (`ModelConfig.spatial_start`)."""
+    model = finding.trained.get("config", {}).get("model", {})
+    is_sloped = kind == "spatial" and model.get("spatial_start") == "near" and buckets > 1
+    return tuple(1 - 2 * at / (buckets - 1) if is_sloped else 0.0 for at in range(buckets))
 
 
 def row_with_biases(evidence: Evidence, city: CityEvidence) -> Row | None:

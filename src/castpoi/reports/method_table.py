@@ -16,7 +16,8 @@ def method_table(evidence: Evidence) -> Table:
         caption=(
             "Parameters: numbers that are learned, on the first city of this report whose log "
             "tells them; most of them are vectors of places, so they grow with the city. Methods "
-            "without parameters count. A variant is trained anew without the part it lacks."
+            "with none only count. A variant is trained anew, unless its card tells that it ranks "
+            "with the weights of another row."
         ),
         columns=["Method", "What it is", "Parameters"],
         groups=[
@@ -26,7 +27,7 @@ def method_table(evidence: Evidence) -> Table:
                     [
                         Cell(text=row.label, link=f"cards/{row.name}.md"),
                         word(what_it_is(row)),
-                        count(_parameters(evidence, row)),
+                        _parameters(evidence, row),
                     ]
                     for row in evidence.rows
                 ],
@@ -49,6 +50,9 @@ def what_it_is(row: Row) -> str:
     return f"{words}{preset}{f'; with {changed}' if changed else ''}"
 
 
-def _parameters(evidence: Evidence, row: Row) -> int | None:
+def _parameters(evidence: Evidence, row: Row) -> Cell:
+    if not row.is_learned:
+        return word("none")
     told = (parameters_of(finding) for city in evidence.cities for finding in city.of(row.name))
-    return next((number for number in told if number is not None), None)
+    number = next((number for number in told if number is not None), None)
+    return word("not told") if number is None else count(number)

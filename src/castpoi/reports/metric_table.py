@@ -55,9 +55,12 @@ def metric_table(outline: TableOutline, evidence: Evidence, verdicts: Verdicts) 
 def shown_in(outline: TableOutline, evidence: Evidence) -> list[CityEvidence]:
     """The cities that have a row of the table.
 
-    Ours alone is shown in the first of its tables, and in an ablation only if no city has more.
+    Ours alone is shown in the first of its tables, and in an ablation only if no city has more;
+    copies of an oracle's models only beside the oracle.
     """
     some = [city for city in evidence.cities if _roles_on(outline, city)]
+    if _has_judge(outline):
+        return [city for city in some if ORACLE in _roles_on(outline, city)]
     shown = [
         city
         for city in some
@@ -212,6 +215,7 @@ def _caption(
         words.append("Best of a column in bold.")
     if any(cell.is_strongest for cell in cells):
         words.append("The strongest baseline is underlined; the improvement is relative to it.")
+        words += _stronger_words(outline, evidence)
         words += _lacking_words(outline, evidence)
     words += _star_words(outline, evidence, verdicts)
     if any(cell.is_disputed for cell in cells):
@@ -221,6 +225,30 @@ def _caption(
         if outline.is_ablation:
             words.append("Its ablation has other values of its model than its main table.")
     return " ".join(words)
+
+
+def _stronger_words(outline: TableOutline, evidence: Evidence) -> list[str]:
+    """On which cities another table has a stronger baseline than this one, and by what."""
+    words = []
+    for city in shown_in(outline, evidence):
+        stronger: dict[str, list[str]] = {}
+        for metric in metrics_of(outline):
+            own, best = (
+                strongest_rival(outline, city, metric),
+                evidence.strongest_rival(city, metric),
+            )
+            if (
+                own
+                and best
+                and mean_of(city.contenders[best.name], metric)
+                > mean_of(city.contenders[own.name], metric)
+            ):
+                stronger.setdefault(best.label, []).append(metric)
+        words += [
+            f"On {city.name} {label} of another table is stronger by {', '.join(metrics)}."
+            for label, metrics in stronger.items()
+        ]
+    return words
 
 
 def _lacking_words(outline: TableOutline, evidence: Evidence) -> list[str]:
@@ -247,7 +275,9 @@ def _star_words(outline: TableOutline, evidence: Evidence, verdicts: Verdicts) -
     if any(each.is_against_strongest for each in judged):
         stand_for.append("on an improvement that ours differs from the strongest baseline")
     named = {each.family.row for each in judged if not each.is_against_strongest}
-    stand_for += [f"on a row that it differs from {outline.label(name)}" for name in sorted(named)]
+    if named:
+        labels = " and from ".join(outline.label(name) for name in sorted(named))
+        stand_for.append(f"on a row that it differs from {labels}")
     words = [
         f"Stars say {', '.join(stand_for)} (paired two-sided Wilcoxon test, equally many seeds of "
         f"each side, Holm-corrected over {sizes} {tests}: * p < 0.05, ** p < 0.01, *** p < 0.001)."

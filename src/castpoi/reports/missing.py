@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from castpoi.outline import ORACLE, OURS, RIVALS, Row
 from castpoi.reports.beyond_table import results_with_top
-from castpoi.reports.evidence import CityEvidence, Evidence
+from castpoi.reports.evidence import OUTDATED, CityEvidence, Evidence
 from castpoi.reports.learned_biases import row_with_biases
 from castpoi.reports.metric_table import shown_in
 from castpoi.reports.outline import PAPERS_METHOD, is_of_other_settings
@@ -16,9 +16,15 @@ def what_is_missing(evidence: Evidence, *, has_figures: bool) -> list[str]:
     """One sentence a gap; empty where the report is whole."""
     gaps = [] if has_figures else ["No figures: they need matplotlib (castpoi[report])."]
     failed = [name for name, why in evidence.unfinished.items() if why.startswith("failed")]
-    waiting = [name for name in evidence.unfinished if name not in failed]
+    outdated = [name for name, why in evidence.unfinished.items() if why == OUTDATED]
+    waiting = [name for name in evidence.unfinished if name not in (*failed, *outdated)]
     if failed:
         gaps.append(f"Failed, so without a result: {_named(failed)}.")
+    if outdated:
+        gaps.append(
+            f"Made before their row was changed, so left out: {_named(outdated)}. 'castpoi "
+            "reproduce' makes them anew."
+        )
     if waiting:
         gaps.append(f"Not finished: {_named(waiting)}. 'castpoi reproduce' goes on with them.")
     for city in evidence.cities:

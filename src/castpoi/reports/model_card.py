@@ -11,7 +11,8 @@ from castpoi.evaluation.metrics import METRICS
 from castpoi.methods import METHODS
 from castpoi.outline import ORACLE, Row
 from castpoi.reports.beyond_table import results_with_top
-from castpoi.reports.evidence import CityEvidence, Evidence, Finding
+from castpoi.reports.evidence import CityEvidence, Evidence
+from castpoi.reports.finding import Finding
 from castpoi.reports.learning_log import epochs_of, parameters_of
 from castpoi.reports.outline import (
     HEADLINE,
@@ -131,12 +132,14 @@ def _training(city: CityEvidence, row: Row) -> Iterator[str]:
     if not row.is_learned:
         yield "None: it only counts."
         return
+    lenders = {each.training: each.row.label for each in city.findings if each.row.name != row.name}
     for finding in city.of(row.name):
-        yield f"- {'; '.join(_training_words(finding))}"
+        lender = lenders.get(finding.training)
+        weights = f"; with the weights of {lender}" if lender else ""
+        yield f"- seed {finding.seed}{weights}; {'; '.join(_training_words(finding))}"
 
 
 def _training_words(finding: Finding) -> Iterator[str]:
-    yield f"seed {finding.seed}"
     yield ", ".join(
         f"{metric} {100 * value:.2f}"
         for metric in HEADLINE

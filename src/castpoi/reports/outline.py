@@ -6,9 +6,10 @@ the methods that are there.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from castpoi.errors import BrokenFolder
+from castpoi.evaluation.metrics import METRICS
 from castpoi.outline import (
     ABLATION,
     KNOWN_TIME,
@@ -18,6 +19,7 @@ from castpoi.outline import (
     STRONGEST,
     Against,
     Family,
+    Role,
     Row,
     TableOutline,
 )
@@ -91,11 +93,25 @@ _LABELS: Final = {
 def outlines_in(suite: Mapping[str, Any], *, path: str) -> list[TableOutline]:
     """The tables of a suite.json, which stands at `path`."""
     try:
-        return [TableOutline.from_dict(str(name), table) for name, table in suite["tables"].items()]
-    except (KeyError, TypeError, AttributeError) as problem:
+        tables = [
+            TableOutline.from_dict(str(name), table) for name, table in suite["tables"].items()
+        ]
+        for table in tables:
+            _check(table)
+        return tables
+    except (KeyError, TypeError, AttributeError, ValueError) as problem:
         raise BrokenFolder(
             f"{path} is not as 'castpoi reproduce' writes it ({problem!r}); give that command again"
         ) from problem
+
+
+def _check(table: TableOutline) -> None:
+    """Refuse words that no suite has written."""
+    roles = {row.role for row in table.rows}
+    metrics = {metric for family in table.families for metric in family.metrics}
+    unknown = sorted((roles - set(get_args(Role))) | (metrics - set(METRICS)))
+    if unknown:
+        raise ValueError(f"no role or metric is named {unknown[0]}")
 
 
 def row_of_method(method: str) -> Row:

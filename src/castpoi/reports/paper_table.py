@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from castpoi.outline import ORACLE, OURS, TableOutline
-from castpoi.reports.evidence import CityEvidence, Evidence, mean_of
-from castpoi.reports.metric_table import left_out_words
+from castpoi.reports.evidence import CityEvidence, Evidence, change_between, mean_of
 from castpoi.reports.outline import HEADLINE, letter_words
 from castpoi.reports.paper_values import PaperCity, paper_city, paper_value
 from castpoi.reports.table import NOTHING, Cell, Group, Table, word
@@ -26,20 +25,13 @@ def paper_table(evidence: Evidence, verdicts: Verdicts) -> Table | None:
         caption=(
             "In points of percent. First our mean less the paper's mean of three seeds; bold where "
             f"they are more than {_FAR} points apart. Then what a variant has less or more than "
-            "the full model, ours and the paper's, with the stars of each; bold where one is "
-            f"significant and the other is not. {' '.join(_remarks(evidence, verdicts))}"
+            "the full model over equally many seeds, ours and the paper's, with the stars of each; "
+            "bold where one is significant and the other is not. "
+            f"{' '.join(letter_words(evidence.rows))}"
         ).strip(),
         columns=["Method", *HEADLINE],
         groups=groups,
     )
-
-
-def _remarks(evidence: Evidence, verdicts: Verdicts) -> Iterator[str]:
-    """What keeps ours from being like to like: settings, and seeds that a test left out."""
-    ablations = [table for table in evidence.tables if table.is_ablation]
-    left_out = (left_out_words(table, evidence, verdicts) for table in ablations)
-    yield from next((words for words in left_out if words), [])
-    yield from letter_words(evidence.rows)
 
 
 def _groups(table: TableOutline, evidence: Evidence, verdicts: Verdicts) -> Iterator[Group]:
@@ -104,7 +96,7 @@ def _effect(
     whole, part = (paper_value(table, paper, name, metric) for name in (full, row))
     if whole is None or part is None:
         return NOTHING
-    ours = 100 * (mean_of(city.contenders[row], metric) - mean_of(city.contenders[full], metric))
+    ours = 100 * change_between(city, full, row, metric)
     verdict = verdicts.against_row(table.name, city.name, row, metric)
     stars = "" if verdict is None else verdict.stars
     return Cell(

@@ -1,5 +1,6 @@
 """Figure: can the softmax be taken at its word? Learned methods only."""
 
+import math
 from collections.abc import Sequence
 from statistics import fmean
 from typing import Final
@@ -11,6 +12,8 @@ from castpoi.reports.line_order import first_ours_then_strongest
 from castpoi.reports.picture import SOFT, Picture, legend_below, line_styles, look, new_figure
 
 _SHOWN: Final = 4
+_SURELY: Final = 2.0
+"""Standard errors beyond which a difference is hardly chance."""
 _FEWEST: Final = 20
 """Targets of a bin that is drawn; the share of fewer is chance."""
 
@@ -42,7 +45,7 @@ def reliability_lines(evidence: Evidence, city: CityEvidence) -> Picture | None:
         legend_below(figure, axes, columns=2)
     return Picture(
         name=f"reliability-{city.slug}",
-        finding=_finding(drawn[0].label, measured[drawn[0].name]),
+        finding=how_sure(drawn[0].label, measured[drawn[0].name]),
         caption="Ten bins of equal width by the softmax of the first place, all seeds together, "
         f"those of fewer than {_FEWEST} targets left out; on the dotted line a method is right as "
         "often as it says, above it more often.",
@@ -65,8 +68,13 @@ def pooled(seeds: Sequence[Calibration]) -> list[tuple[float, float]]:
     return curve
 
 
-def _finding(label: str, seeds: Sequence[Calibration]) -> str:
+def how_sure(label: str, seeds: Sequence[Calibration]) -> str:
+    """The calibration error, and its direction where that is more than chance."""
     sure, right = fmean(one.sure for one in seeds), fmean(one.right for one in seeds)
-    error = fmean(one.expected_error for one in seeds)
+    error = f"{100 * fmean(one.expected_error for one in seeds):.1f} points"
+    # seeds rank the same targets, so that more of them are not more targets
+    chance = math.sqrt(right * (1 - right) / max(1, min(one.n for one in seeds)))
+    if abs(sure - right) < _SURELY * chance:
+        return f"{label} is right as often as it says: calibration error {error}"
     how = "too sure of itself" if sure > right else "more often right than it says"
-    return f"{label} is {how}: calibration error {100 * error:.1f} points"
+    return f"{label} is {how}: calibration error {error}"

@@ -37,7 +37,8 @@ _PROTOCOL: Final = (
         "Targets",
         "Each city is cut once, and its fingerprint is checked by every run. The last check-in of "
         "a user is a test target, the one before it serves validation, the rest training; other "
-        "splits are told in the city's manifest. Methods know everything before the target.",
+        "splits are told in the city's manifest. Methods know all visits before the target "
+        "but those that the split leaves out.",
     ),
     (
         "Ranking",
@@ -61,7 +62,9 @@ _PROTOCOL: Final = (
     (
         "Pools",
         "What a target would score among few places drawn at random follows from its rank among "
-        "all places (hypergeometric), so nothing is drawn.",
+        "all places (hypergeometric), so nothing is drawn. Half of the tied places count as "
+        "better, and HR@k takes a half-rank as the next whole one: values of methods that only "
+        "count, which tie most, are rough in small pools.",
     ),
     (
         "Strata",
@@ -194,7 +197,8 @@ def _share(city: CityEvidence, row: Row) -> str:
 
 def _cards(report: Report) -> Markup:
     evidence = report.evidence
-    trained = sum(finding.training_seconds or 0.0 for finding in evidence.findings)
+    trainings = {each.training: each.training_seconds or 0.0 for each in evidence.findings}
+    trained = sum(trainings.values())
     ranked = sum(finding.result.seconds for finding in evidence.findings)
     splits = evidence.splits
     cards = {

@@ -1,5 +1,6 @@
 """The table of tests: both p-values, the interval, the effect, and where the tests disagree."""
 
+from castpoi.evaluation.significance import Verdict
 from castpoi.outline import TableOutline
 from castpoi.reports.evidence import Evidence
 from castpoi.reports.metric_table import p_words, seed_words
@@ -82,15 +83,24 @@ def _line(outline: TableOutline, judged: Judged) -> list[Cell]:
             stars=verdict.stars,
             is_disputed=verdict.tests_disagree,
         ),
-        word(f"{100 * drawn.low:+.2f} to {100 * drawn.high:+.2f}", order=drawn.low),
-        _p(verdict.wilcoxon_p, f"family of {verdict.family_size}: {verdict.family}"),
-        _p(verdict.bootstrap_p, f"family of {verdict.family_size}: {verdict.family}"),
+        Cell(
+            text=f"{100 * drawn.low:+.2f} to {100 * drawn.high:+.2f}",
+            order=drawn.low,
+            parts={"low": 100 * drawn.low, "high": 100 * drawn.high},
+        ),
+        _p(verdict.wilcoxon_p, ranked.p, verdict),
+        _p(verdict.bootstrap_p, drawn.p, verdict),
         count(verdict.family_size),
         number(ranked.rank_biserial),
-        word(f"{ranked.wins} / {ranked.ties} / {ranked.losses}", order=ranked.wins - ranked.losses),
+        Cell(
+            text=f"{ranked.wins} / {ranked.ties} / {ranked.losses}",
+            order=ranked.wins - ranked.losses,
+            parts={"better": ranked.wins, "equal": ranked.ties, "worse": ranked.losses},
+        ),
         word("disagree" if verdict.tests_disagree else "agree"),
     ]
 
 
-def _p(p: float, note: str) -> Cell:
-    return Cell(text=p_words(p), value=p, note=note)
+def _p(corrected: float, p: float, verdict: Verdict) -> Cell:
+    note = f"{p_words(p)} before the correction; family of {verdict.family_size}: {verdict.family}"
+    return Cell(text=p_words(corrected), value=corrected, note=note, parts={"uncorrected": p})

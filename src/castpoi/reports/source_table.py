@@ -3,7 +3,8 @@
 import os
 from pathlib import Path
 
-from castpoi.reports.evidence import Evidence, Finding
+from castpoi.reports.evidence import Evidence
+from castpoi.reports.finding import Finding
 from castpoi.reports.quantities import gap_words
 from castpoi.reports.table import NOTHING, Cell, Group, Table, word
 

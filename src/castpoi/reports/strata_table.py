@@ -26,15 +26,15 @@ def strata_of(evidence: Evidence, city: CityEvidence) -> list[Stratum]:
 
 
 def strata_table(evidence: Evidence, city: CityEvidence, found: Sequence[Stratum]) -> Table:
-    """One line a stratum, one column a row; small strata are faint."""
+    """One line a stratum, one column a row; small strata are set back."""
     rows = evidence.rows_of(city)
     return Table(
         name=f"strata-{city.slug}",
         title=f"Strata of {city.name}",
         caption=(
             f"{METRIC} in percent, mean over seeds; n is the number of targets; best of a line in "
-            f"bold. Strata of fewer than {TOO_SMALL} targets are faint: they are too small to tell "
-            "methods apart. The protocol says where tail, torso and head are cut."
+            f"bold. Strata of fewer than {TOO_SMALL} targets are faint, or in italics: they are "
+            "too small to tell methods apart. The protocol says where tail, torso and head are cut."
         ),
         columns=["Targets by", "Stratum", "n", *(row.label for row in rows)],
         groups=[Group(heading="", rows=[_line(stratum, rows) for stratum in found])],

@@ -4,8 +4,8 @@ A cell keeps the number behind its words, so that a CSV has all digits and a pag
 folders the number comes from.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 DAGGER: Final = "†"
@@ -20,6 +20,8 @@ class Cell:
     """The number behind the words."""
     order: float | None = None
     """What a page sorts by where the words hold several numbers, so that no one is behind them."""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """The numbers behind the words by name, where there are several or more than are shown."""
     std: float | None = None
     """Sample deviation over seeds, in the unit of the words."""
     stars: str = ""

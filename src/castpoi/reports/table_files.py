@@ -46,7 +46,8 @@ def markdown(table: Table) -> str:
 
 
 def comma_separated(table: Table) -> str:
-    """The table with all digits; deviations, stars and the paper's values in columns of their own.
+    """The table with all digits; what a cell holds besides its number has columns of its own:
+    deviation, stars, the paper's value, and the numbers of a cell of several.
 
     The heading of a group is the first column, where there is more than none.
     """
@@ -112,6 +113,8 @@ def _latex_cell(cell: Cell) -> str:
         text += rf"{{\scriptsize$\pm${cell.std:.2f}}}"
     if cell.is_best:
         text = rf"\textbf{{{text}}}"
+    if cell.is_faint:
+        text = rf"\textit{{{text}}}"
     if cell.is_strongest:
         text = rf"\underline{{{text}}}"
     if cell.marks:
@@ -122,6 +125,7 @@ def _latex_cell(cell: Cell) -> str:
 def _markdown_cell(cell: Cell) -> str:
     text = _escaped(" ".join(filter(None, [cell.text, cell.spread])), _MARKDOWN)
     text = f"**{text}**" if cell.is_best else text
+    text = f"*{text}*" if cell.is_faint else text
     text = f"<u>{text}</u>" if cell.is_strongest else text
     text += _escaped(cell.marks, _MARKDOWN)
     return text + (f" ({_escaped(cell.paper, _MARKDOWN)})" if cell.paper else "")
@@ -129,13 +133,18 @@ def _markdown_cell(cell: Cell) -> str:
 
 def _extras(table: Table, at: int) -> list[str]:
     cells = [row[at] for group in table.groups for row in group]
-    return [name for name in ("std", "stars", "paper") if any(_extra(each, name) for each in cells)]
+    names = dict.fromkeys(
+        ["std", "stars", "paper", *(part for cell in cells for part in cell.parts)]
+    )
+    return [name for name in names if any(_extra(each, name) for each in cells)]
 
 
 def _extra(cell: Cell, name: str) -> str:
+    if name in cell.parts:
+        return f"{cell.parts[name]:.10g}"
     if name == "std":
         return "" if cell.std is None else f"{cell.std:.6g}"
-    return cell.marks if name == "stars" else cell.paper
+    return {"stars": cell.marks, "paper": cell.paper}.get(name, "")
 
 
 def _plain(cell: Cell) -> str:

@@ -52,11 +52,13 @@ class Verdicts:
         self.all = judged
 
     def against_row(self, table: str, city: str, row: str, metric: str) -> Verdict | None:
-        """The verdict on a row that another one is tested against, by name."""
-        for each in self._in(table, city, metric):
-            if not each.is_against_strongest and each.verdict.test.against == row:
-                return each.verdict
-        return None
+        """The verdict on a row that others are tested against; of several the least certain."""
+        verdicts = [
+            each.verdict
+            for each in self._in(table, city, metric)
+            if not each.is_against_strongest and each.verdict.test.against == row
+        ]
+        return max(verdicts, key=lambda verdict: verdict.wilcoxon_p, default=None)
 
     def against_strongest(self, table: str, city: str, row: str, metric: str) -> Verdict | None:
         """The verdict on a row of ours against the strongest baseline of a column."""
