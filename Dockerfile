@@ -2,7 +2,7 @@
 #     -e CASTPOI_API_KEYS=... castpoi
 FROM python:3.11-slim AS build
 WORKDIR /castpoi
-# The CPU build of torch: the service needs no graphics card.
+# The service needs no graphics card: name an index with the CPU build of torch to save gigabytes.
 ARG TORCH_INDEX=
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src src

@@ -51,4 +51,4 @@ class _SilentTask:
 
 
 SILENCE: Final[Progress] = Silence()
-"""The default of everything that can show progress."""
+"""For those whom nobody watches."""

@@ -1,8 +1,8 @@
 """The one protocol that every ranking method follows, counted or learned.
 
-Evaluation sees nothing else of a method, and serving no more unless it gives the reasons of
-CaST-POI: they encode a batch of histories once and then score places against it. A history may be
-empty; it names no user, so a method works for people it has never met.
+Evaluation sees nothing else of a method: it encodes a batch of histories once and then scores
+places against it. Serving asks CaST-POI for more: reasons, a shortlist, places that came later. A
+history may be empty; it names no user, so a method works for people it has never met.
 
 Shapes: B histories, P places of the city, C candidates.
 """

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ def test_next_is_trained_as_fast_is_but_for_the_decay_of_places() -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_config_survives_json(preset: str) -> None:
     config = TrainingConfig.preset(preset)
-    assert TrainingConfig.from_dict(config.to_dict()) == config
+    assert TrainingConfig(**json.loads(json.dumps(config.to_dict()))) == config
 
 
 @pytest.mark.parametrize(
@@ -73,11 +74,6 @@ def test_what_may_be_zero_or_one_may_be() -> None:
 def test_the_rate_may_not_end_above_its_top() -> None:
     with pytest.raises(BadInput, match=r"final_learning_rate=0.1 is above learning_rate=0.01"):
         TrainingConfig(learning_rate=0.01, final_learning_rate=0.1)
-
-
-def test_an_unknown_setting_is_refused() -> None:
-    with pytest.raises(BadInput, match="a training has no setting 'epoch'; its settings are obj"):
-        TrainingConfig.from_dict({"epoch": 3})
 
 
 def test_an_unknown_preset_is_refused() -> None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from castpoi.checkins import record
 from castpoi.checkins.city import REVISIT_WINDOW, City
+from castpoi.checkins.microseconds import HOUR_US
 from castpoi.geo.distance import haversine_km
 
 RANK: Final = "rank"
@@ -32,8 +33,6 @@ RANK_SCHEMA: Final = pl.Schema(
     }
 )
 
-_MICROSECONDS_PER_HOUR: Final = 3_600_000_000
-
 
 def rank_table(city: City, rows: NDArray[np.int64], ranks: NDArray[np.float64]) -> pl.DataFrame:
     """One row a target of `city.trajectories`; after an empty history the last visit is null."""
@@ -43,7 +42,7 @@ def rank_table(city: City, rows: NDArray[np.int64], ranks: NDArray[np.float64]) 
     before = np.where(has_history, rows - 1, rows)
     lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
     last = trajectories.place[before]
-    hours = (trajectories.at_us[rows] - trajectories.at_us[before]) / _MICROSECONDS_PER_HOUR
+    hours = (trajectories.at_us[rows] - trajectories.at_us[before]) / HOUR_US
     table = pl.DataFrame(
         {
             record.CHECKIN: trajectories.checkin[rows],

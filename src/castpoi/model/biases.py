@@ -15,9 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from castpoi.checkins.microseconds import HOUR_US
 from castpoi.model.precision import widest_float
-
-_HOUR_US = 3_600_000_000
 
 
 class TemporalBias(nn.Module):
@@ -28,7 +27,7 @@ class TemporalBias(nn.Module):
     def __init__(self, *, edges_hours: tuple[float, ...]) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(len(edges_hours) + 1))
-        edges = torch.tensor([round(hours * _HOUR_US) for hours in edges_hours])
+        edges = torch.tensor([round(hours * HOUR_US) for hours in edges_hours])
         self.register_buffer("edges_us", edges, persistent=False)
 
     def forward(self, age_us: Tensor) -> Tensor:

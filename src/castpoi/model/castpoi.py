@@ -190,7 +190,7 @@ class CastPoi(nn.Module):
         """The terms for candidates, shared or each history's own. [C] or [B, C] -> terms"""
         candidates = candidates.expand(len(encoded), -1)  # [B, C]
         vectors = encoded.places.of(candidates)  # [B, C, D]
-        base = (vectors @ encoded.state.unsqueeze(-1)).squeeze(-1)
+        base = (vectors @ encoded.state.unsqueeze(-1)).squeeze(-1)  # [B, C]
         reader, attention = torch.zeros_like(base), self._no_attention(encoded, candidates)
         if self.refinement is not None:
             buckets = self.distances(encoded.row, candidates)  # [B, C, T]

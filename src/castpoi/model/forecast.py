@@ -46,10 +46,10 @@ class ReaderForecast(nn.Module):
         lean: Tensor = self.lean(state)  # [B, D]
         known: Tensor = self.known(state)  # [B, 1]
         if candidates is None:
-            guess = torch.addmm(self.popularity, lean, place.mT)
-            nearness: Tensor = self.distance(state, anchors)
+            guess = torch.addmm(self.popularity, lean, place.mT)  # [B, P]
+            nearness: Tensor = self.distance(state, anchors)  # [B, P]
             return guess.add_(nearness).addcmul_(known, is_known)
         vectors = F.embedding(candidates, place)  # [B, C, D]
-        guess = (vectors @ lean.unsqueeze(2)).squeeze(2) + self.popularity[candidates]
+        guess = (vectors @ lean.unsqueeze(2)).squeeze(2) + self.popularity[candidates]  # [B, C]
         nearness = self.distance(state, anchors, candidates + 1)  # rows
         return guess + nearness + known * is_known.gather(1, candidates)

@@ -5,19 +5,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from castpoi.checkins.microseconds import HOUR_US, MINUTE_US
 from castpoi.checkins.trajectory import Histories
 
-HOUR_US: Final = 3_600_000_000
 DAY_US: Final = 24 * HOUR_US
-
-_MINUTE_US: Final = 60_000_000
 _THURSDAY: Final = 3  # 1970-01-01, with Monday 0
 _SATURDAY: Final = 5
 
 
 def local_us(visits: Histories, at_us: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
     """Local time where each visit was, at it or at another moment; microseconds since 1970."""
-    return (visits.at_us if at_us is None else at_us) + visits.offset_minutes * _MINUTE_US
+    return (visits.at_us if at_us is None else at_us) + visits.offset_minutes * MINUTE_US
 
 
 def hour_of(local: NDArray[np.int64]) -> NDArray[np.float64]:

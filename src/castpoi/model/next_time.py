@@ -16,10 +16,11 @@ import torch.nn.functional as F  # noqa: N812
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from castpoi.checkins.microseconds import HOUR_US
 from castpoi.checkins.trajectory import Histories
 from castpoi.geo.buckets import bucket_of
 from castpoi.model.config import ModelConfig
-from castpoi.model.local_clock import DAY_US, HOUR_US, is_weekend, local_us
+from castpoi.model.local_clock import DAY_US, is_weekend, local_us
 
 _HOURS: Final = 24
 _KINDS_OF_DAY: Final = 2

@@ -107,10 +107,11 @@ class ExactScorer:
         if candidates is not None and candidates.ndim == 1:
             scores = torch.addmm(
                 places.popularity[candidates], encoded.state, places.vectors[candidates].mT
-            )
+            )  # [B, C]
             scores.add_(model.revisit(encoded)[:, candidates])
         else:
-            scores = torch.addmm(places.popularity[1:], encoded.state, places.vectors[1:].mT)
+            every = places.vectors[1:]  # [P, D]
+            scores = torch.addmm(places.popularity[1:], encoded.state, every.mT)  # [B, P]
             scores.add_(model.revisit(encoded)[:, 1:])
             scores = scores if candidates is None else scores.gather(1, candidates - 1)
         if model.distance_gate is not None:

@@ -42,8 +42,8 @@ class TimeEncoder(nn.Module):
         weekday_angle = weekday * (2 * math.pi / 7)
         circles = torch.stack(
             [hour_angle.sin(), hour_angle.cos(), weekday_angle.sin(), weekday_angle.cos()], dim=-1
-        )
-        slot = self.slot((local_hour / _SLOT_HOURS).long())
+        )  # [B, T, 4]
+        slot = self.slot((local_hour / _SLOT_HOURS).long())  # [B, T, slot_width]
         return torch.cat([circles, slot], dim=-1)
 
 
@@ -60,7 +60,7 @@ class MoveEncoder(nn.Module):
 
     def forward(self, move_km: Tensor, move_bucket: Tensor, move_degrees: Tensor) -> Tensor:
         """The move that led to each visit. [B, T], [B, T], [B, T, 2] -> [B, T, width]"""
-        far = move_km.log1p().unsqueeze(-1)
+        far = move_km.log1p().unsqueeze(-1)  # [B, T, 1]
         mixed: Tensor = self.mix(
             torch.cat([far, self.bucket(move_bucket), move_degrees / _DEGREES_SCALE], dim=-1)
         )

@@ -85,18 +85,6 @@ class TrainingConfig:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> "TrainingConfig":
-        """A config from JSON's or TOML's words; what is left out keeps its default."""
-        known = [field.name for field in fields(cls)]
-        unknown = sorted(set(content) - set(known))
-        if unknown:
-            raise BadInput(
-                f"a training has no setting {', '.join(map(repr, unknown))}; "
-                f"its settings are {', '.join(known)}"
-            )
-        return cls(**content)
-
-    @classmethod
     def preset(cls, name: str) -> "TrainingConfig":
         """One of the presets, `paper`, `fast` or `next`."""
         if name not in PRESETS:

@@ -251,10 +251,10 @@ class FastObjective:
         """Which places each history knows, as row * V + place [E], and how well."""
         known = self.known
         begins, ends = known.bounds[visit], known.bounds[visit + 1]
-        lengths = ends - begins
-        owner = np.repeat(np.arange(len(visit)), lengths)
+        lengths = ends - begins  # [R]
+        owner = np.repeat(np.arange(len(visit)), lengths)  # [E]
         within = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        pairs = np.repeat(begins, lengths) + within
+        pairs = np.repeat(begins, lengths) + within  # [E]
         place = known.place[pairs]
         revisits = Revisits(
             owner=torch.from_numpy(owner),

@@ -101,8 +101,9 @@ def score_every_place(model: CastPoi, encoded: Encoded, candidates_at_once: int)
     """The score of every place, with gradients and within bounded memory. -> [B, P]"""
     every_row = torch.arange(1, model.place_count + 1, device=encoded.state.device)
     places = encoded.places
-    base = torch.addmm(places.popularity[1:], encoded.state, places.of(every_row).mT)
-    scores = base + model.revisit(encoded)[:, 1:]
+    every = places.of(every_row)  # [P, D]
+    base = torch.addmm(places.popularity[1:], encoded.state, every.mT)  # [B, P]
+    scores = base + model.revisit(encoded)[:, 1:]  # [B, P]
     if model.distance_gate is not None:
         scores = scores + model.distance(encoded)
     refinement = model.refinement
