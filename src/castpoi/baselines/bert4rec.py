@@ -57,7 +57,10 @@ class Bert4RecConfig(TransformerConfig):
     @classmethod
     def presets(cls) -> Mapping[str, Self]:
         """The presets by name: `paper` and `tuned`."""
-        return {"paper": cls(), "tuned": cls(width=128, heads=4, feed_forward_width=512)}
+        return {
+            "paper": cls(),
+            "tuned": cls(width=128, heads=4, feed_forward_width=512, dropout=0.1),
+        }
 
 
 class MaskedBlock(PostNormBlock):

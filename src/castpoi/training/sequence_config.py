@@ -94,9 +94,11 @@ _PRESETS: Final[Mapping[str, dict[str, Any]]] = {
 """What each preset changes; the models have presets of the same names."""
 
 _FOUND: Final[Mapping[str, dict[str, Any]]] = {
+    "bert4rec": {"epochs": 25, "learning_rate": 3e-3, "place_weight_decay": 0.1},
     "core": {"learning_rate": 4e-3},
     "narm": {"learning_rate": 4e-3, "place_weight_decay": 0.1},
     "sasrec": {"place_weight_decay": 1.0},
+    "srgnn": {"learning_rate": 4e-3, "place_weight_decay": 0.1},
     "stamp": {"learning_rate": 4e-3, "place_weight_decay": 0.1},
 }
 """What the search of docs/baselines.md found for a model; its dropout stands in its own presets."""
