@@ -25,7 +25,7 @@ reader (docs/decisions, 12). `paper` and `fast` start from a reader that contrib
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args, get_origin
 
 from castpoi.errors import BadInput
 from castpoi.geo.buckets import (
@@ -35,6 +35,7 @@ from castpoi.geo.buckets import (
     TEMPORAL_BIAS_EDGES_HOURS,
 )
 from castpoi.geo.distance import EARTH_RADIUS_KM
+from castpoi.setting_check import SHARE, check_known, check_setting, preset_named, refuse_unless
 
 Positions = Literal["absolute", "relative"]
 GammaStart = Literal["zero", "one"]
@@ -141,12 +142,6 @@ class ModelConfig:
             _check(field.name, getattr(self, field.name), field.type)
         if self.width % self.heads:
             raise BadInput(f"heads={self.heads} must divide width={self.width}")
-        if not 0 <= self.dropout < 1:
-            raise BadInput(f"dropout={self.dropout} must be at least 0 and below 1")
-        if not 0 <= self.forgotten_places < 1:
-            raise BadInput(
-                f"forgotten_places={self.forgotten_places} must be at least 0 and below 1"
-            )
         _check_last_edge("spatial_edges_km", self.spatial_edges_km)
         _check_last_edge("distance_gate_edges_km", self.distance_gate_edges_km)
         if self.distance_cells > _MOST_CELLS:
@@ -202,21 +197,13 @@ class ModelConfig:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "ModelConfig":
         """A config from JSON's or TOML's words; what is left out keeps its default."""
-        known = [field.name for field in fields(cls)]
-        unknown = sorted(set(content) - set(known))
-        if unknown:
-            raise BadInput(
-                f"a model has no setting {', '.join(map(repr, unknown))}; "
-                f"its settings are {', '.join(known)}"
-            )
+        check_known(cls, content)
         return cls(**{name: _as_tuple(value) for name, value in content.items()})
 
     @classmethod
     def preset(cls, name: str) -> "ModelConfig":
         """One of the presets, `paper`, `fast` or `next`."""
-        if name not in PRESETS:
-            raise BadInput(f"there is no preset {name!r}; choose {' or '.join(PRESETS)}")
-        return PRESETS[name]
+        return preset_named(PRESETS, name)
 
 
 def _as_tuple(value: Any) -> Any:
@@ -225,26 +212,14 @@ def _as_tuple(value: Any) -> Any:
 
 def _check(name: str, value: Any, kind: Any) -> None:
     """Refuse a setting of the wrong kind."""
-    if kind is int:
-        is_right = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-        rule = "a whole number of at least 1"
-    elif kind is bool:
-        is_right = isinstance(value, bool)
-        rule = "true or false"
-    elif kind is float:
-        is_right = isinstance(value, int | float) and not isinstance(value, bool)
-        rule = "a number"
-    elif kind in (Positions, GammaStart, SpatialStart, RevisitFeatures):
-        is_right = value in get_args(kind)
-        rule = " or ".join(map(repr, get_args(kind)))
-    elif kind == tuple[Anchor, ...]:
-        is_right = _are_anchors(value)
+    if kind == tuple[Anchor, ...]:
         rule = f"one or more of {', '.join(get_args(Anchor))}, none of them twice"
-    else:
-        is_right = _are_edges(value)
+        refuse_unless(_are_anchors(value), name, value, rule)
+    elif get_origin(kind) is tuple:
         rule = f"1 to {_MOST_BUCKETS - 1} positive numbers, each above the one before"
-    if not is_right:
-        raise BadInput(f"{name}={value!r} is not valid; it must be {rule}")
+        refuse_unless(_are_edges(value), name, value, rule)
+    else:
+        check_setting(name, value, kind, SHARE)  # dropout and the like; no other numbers
 
 
 def _are_anchors(value: Any) -> bool:

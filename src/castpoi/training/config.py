@@ -7,12 +7,19 @@ of places shorter: habits tell more of a known place than a vector can, and do n
 heart.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 
 from castpoi.errors import BadInput
+from castpoi.setting_check import (
+    ABOVE_ZERO,
+    NOT_NEGATIVE,
+    SHARE,
+    Range,
+    check_setting,
+    preset_named,
+)
 
 ObjectiveName = Literal["fast", "full"]
 ScheduleUnit = Literal["epoch", "step"]
@@ -73,7 +80,8 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            _check(field.name, getattr(self, field.name), field.type)
+            allowed = _ALLOWED.get(field.name, ABOVE_ZERO)
+            check_setting(field.name, getattr(self, field.name), field.type, allowed)
         if self.final_learning_rate > self.learning_rate:
             raise BadInput(
                 f"final_learning_rate={self.final_learning_rate} is above "
@@ -87,49 +95,20 @@ class TrainingConfig:
     @classmethod
     def preset(cls, name: str) -> "TrainingConfig":
         """One of the presets, `paper`, `fast` or `next`."""
-        if name not in PRESETS:
-            raise BadInput(f"there is no preset {name!r}; choose {' or '.join(PRESETS)}")
-        return PRESETS[name]
+        return preset_named(PRESETS, name)
 
 
-_RANGES: Final[Mapping[str, tuple[float, float]]] = {
-    "warmup_epochs": (0.0, math.inf),
-    "final_learning_rate": (0.0, math.inf),
-    "weight_decay": (0.0, math.inf),
-    "place_weight_decay": (0.0, math.inf),
-    "label_smoothing": (0.0, math.nextafter(1.0, 0.0)),
-    "margin": (0.0, math.inf),
-    "margin_weight": (0.0, math.inf),
-    "weight_averaging": (0.0, math.nextafter(1.0, 0.0)),
+_ALLOWED: Final[Mapping[str, Range]] = {
+    "warmup_epochs": NOT_NEGATIVE,
+    "final_learning_rate": NOT_NEGATIVE,
+    "weight_decay": NOT_NEGATIVE,
+    "place_weight_decay": NOT_NEGATIVE,
+    "label_smoothing": SHARE,
+    "margin": NOT_NEGATIVE,
+    "margin_weight": NOT_NEGATIVE,
+    "weight_averaging": SHARE,
 }
-"""Least and most of the settings that may be 0; all other numbers must be above it."""
-
-
-def _check(name: str, value: Any, kind: Any) -> None:
-    """Refuse a setting of the wrong kind or outside its range."""
-    if kind is int or kind == int | None:
-        is_right = _is_whole(value) or (value is None and kind is not int)
-        rule = "a whole number of at least 1" + ("" if kind is int else ", or none")
-    elif kind is float:
-        is_right, rule = _is_in_range(name, value)
-    else:
-        is_right = value in get_args(kind)
-        rule = " or ".join(map(repr, get_args(kind)))
-    if not is_right:
-        raise BadInput(f"{name}={value!r} is not valid; it must be {rule}")
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _is_in_range(name: str, value: Any) -> tuple[bool, str]:
-    low, high = _RANGES.get(name, (math.nextafter(0.0, 1.0), math.inf))
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    is_right = is_number and math.isfinite(value) and low <= value <= high
-    bottom = "at least 0" if low == 0 else "above 0"
-    top = "" if high == math.inf else " and at most 1" if high == 1 else " and below 1"
-    return is_right, f"a number {bottom}{top}"
+"""The settings that may be 0; all other numbers must be above it."""
 
 
 PRESETS: Final[Mapping[str, TrainingConfig]] = {

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Self
 
-from castpoi.baselines.sequence_config import check_setting
+from castpoi.baselines.sequence_config import allowed_range
 from castpoi.errors import BadInput
+from castpoi.setting_check import check_setting, preset_named
 from castpoi.training.config import ScheduleUnit, SelectBy
 
 
@@ -51,7 +52,8 @@ class SequenceTrainingConfig:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            check_setting(field.name, getattr(self, field.name), field.type)
+            value = getattr(self, field.name)
+            check_setting(field.name, value, field.type, allowed_range(field.name))
         if self.final_rate > 1:
             raise BadInput(
                 f"final_rate={self.final_rate} is above 1; the rate can only fall after the warm-up"
@@ -69,10 +71,8 @@ class SequenceTrainingConfig:
     @classmethod
     def preset(cls, name: str, *, method: str | None = None) -> Self:
         """`paper` or `tuned`; that of a method has what was found for it."""
-        if name not in _PRESETS:
-            raise BadInput(f"there is no preset {name!r}; choose {' or '.join(_PRESETS)}")
         found = _FOUND.get(method, {}) if method and name == TUNED else {}
-        return cls(**_PRESETS[name] | found)
+        return cls(**preset_named(_PRESETS, name) | found)
 
 
 TUNED: Final = "tuned"
