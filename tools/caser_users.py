@@ -31,8 +31,8 @@ from castpoi.progress import Silence
 from castpoi.training.course import Course, follow
 from castpoi.training.sequence_config import SequenceTrainingConfig
 from castpoi.training.sequence_objective import Numbers, WindowObjective
+from castpoi.training.train_part import train_histories
 from castpoi.training.trainer import TrainingOptions
-from castpoi.training.windows import train_histories
 
 FirstVisit = tuple[int, int]
 ROW = {

@@ -7,7 +7,8 @@ from castpoi.model.anchors import anchors_of
 from castpoi.model.config import Anchor
 from castpoi.model.known_pairs import known_pairs
 from castpoi.training.anchors import anchors_after
-from castpoi.training.windows import known_places, train_histories
+from castpoi.training.train_part import train_histories
+from castpoi.training.windows import known_places
 from tests.training.histories import prefixes
 
 ALL: tuple[Anchor, ...] = ("home", "last", "before_last")

@@ -13,7 +13,7 @@ from castpoi.baselines.caser import CaserConfig
 from castpoi.checkins.city import City
 from castpoi.evaluation.result import Result
 from castpoi.training.sequence_config import SequenceTrainingConfig
-from castpoi.training.windows import train_histories
+from castpoi.training.train_part import train_histories
 
 SHAPE = replace(CaserConfig.preset("paper"), user_vector=True, window=6, width=8, dropout=0.0)
 PLAN = SequenceTrainingConfig(stride=3)

@@ -16,8 +16,8 @@ from castpoi.run import RunLog, load_run
 from castpoi.training.config import TrainingConfig
 from castpoi.training.loop import _optimizer
 from castpoi.training.train import fit, train, workshop_of
+from castpoi.training.train_part import train_histories
 from castpoi.training.trainer import TrainingOptions
-from castpoi.training.windows import train_histories
 from tests.cities import CAFE, OFFICE, PARK, STATION, small_city
 from tests.contract import odd_city
 from tests.training.small import TINY, tiny_model, tiny_model_config

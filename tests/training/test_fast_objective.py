@@ -20,7 +20,7 @@ from castpoi.training import fast_objective as fast_objective_module
 from castpoi.training.fast_objective import FastBatch, FastConfig, FastObjective
 from castpoi.training.fused_loss import LossConstants
 from castpoi.training.objective import Objective
-from castpoi.training.windows import train_histories
+from castpoi.training.train_part import train_histories
 from tests.training.small import full_objective, slopes, tiny_model, tiny_model_config
 
 OUR_PARTS: dict[str, dict[str, Any]] = {

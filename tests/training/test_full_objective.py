@@ -8,14 +8,11 @@ from numpy.typing import NDArray
 from castpoi.checkins.city import City
 from castpoi.model.castpoi import CastPoi
 from castpoi.training.fast_objective import FastConfig, FastObjective
-from castpoi.training.full_objective import (
-    FullObjective,
-    rows_with_history,
-    train_trajectories,
-)
+from castpoi.training.full_objective import FullObjective
 from castpoi.training.fused_loss import LossConstants
 from castpoi.training.loss import mean_loss
 from castpoi.training.objective import Objective
+from castpoi.training.train_part import rows_with_history, train_trajectories
 from tests.cities import CAFE, OFFICE, PARK, STATION, small_city
 from tests.training.small import full_objective, slopes, tiny_model, tiny_model_config
 

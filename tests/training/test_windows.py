@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from castpoi.checkins.trajectory import Histories
-from castpoi.training.windows import cut_windows, known_places, train_histories
+from castpoi.training.train_part import train_histories
+from castpoi.training.windows import cut_windows, known_places
 from tests.cities import CAFE, OFFICE, PARK, small_city
 
 trajectories = st.lists(

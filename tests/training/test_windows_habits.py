@@ -13,7 +13,8 @@ from castpoi.model.distance_buckets import unit_vectors
 from castpoi.model.habits import HABITS
 from castpoi.model.known_pairs import known_pairs
 from castpoi.model.revisits import revisits_of
-from castpoi.training.windows import KnownPlaces, known_places, train_histories
+from castpoi.training.train_part import train_histories
+from castpoi.training.windows import KnownPlaces, known_places
 from tests.model.slow_habits import habits
 from tests.model.small import LAT, LON, histories, walk
 from tests.training.histories import prefixes

@@ -27,8 +27,8 @@ from castpoi.training.memory import (
 from castpoi.training.objective import Objective
 from castpoi.training.selection import ShortlistRanker
 from castpoi.training.settings import configs_of
+from castpoi.training.train_part import train_histories
 from castpoi.training.trainer import Log, TrainingOptions
-from castpoi.training.windows import train_histories
 
 _CANDIDATES, _TARGETS = "candidates_at_once", "targets_at_once"
 

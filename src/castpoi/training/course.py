@@ -23,11 +23,11 @@ from castpoi.ranker import Ranker
 from castpoi.training.checkpoint import Checkpoint, Workshop
 from castpoi.training.device import device_named, orderly
 from castpoi.training.distributed import Team, team
-from castpoi.training.full_objective import rows_with_history, train_trajectories
 from castpoi.training.loop import Surroundings, TrainingLoop, Validate
 from castpoi.training.objective import Objective
 from castpoi.training.plan import Plan
 from castpoi.training.selection import EpochRecord
+from castpoi.training.train_part import rows_with_history, train_trajectories
 from castpoi.training.trainer import Log, TrainingOptions
 
 Model = TypeVar("Model", bound=nn.Module)

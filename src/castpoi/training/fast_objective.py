@@ -36,13 +36,8 @@ from castpoi.training.fused_loss import (
     quick_scores,
 )
 from castpoi.training.memory import MOST_TARGETS
-from castpoi.training.windows import (
-    KnownPlaces,
-    TrainWindow,
-    cut_windows,
-    known_places,
-    train_histories,
-)
+from castpoi.training.train_part import train_histories, user_begin
+from castpoi.training.windows import KnownPlaces, TrainWindow, cut_windows, known_places
 
 _LAST_VISITS: Final = 5  # from which nearby candidates are drawn
 _FORECASTING: Final = (
@@ -96,7 +91,7 @@ class FastObjective:
         builder = BatchBuilder(config=model, lat=lat, lon=lon)
         self.facts = builder.facts(histories)
         self.place = histories.place
-        self.user_begin = np.repeat(histories.bounds[:-1], histories.lengths)  # [N]
+        self.user_begin = user_begin(histories)  # [N]
         self.user_end = np.repeat(histories.bounds[1:], histories.lengths)  # [N]
         self.known = known_places(
             histories, model.revisit_window, builder.points, known_time=model.known_time

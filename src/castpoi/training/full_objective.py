@@ -18,12 +18,12 @@ from torch.utils.checkpoint import checkpoint
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.checkins.trajectory import Trajectories
 from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import CastPoi, Encoded, Refinement
 from castpoi.model.config import ModelConfig
 from castpoi.training.config import TrainingConfig
 from castpoi.training.loss import mean_loss
+from castpoi.training.train_part import rows_with_history, train_trajectories
 
 Prefixes = NDArray[np.int64]
 """A batch: instances by their number. [B]"""
@@ -76,25 +76,6 @@ class FullObjective:
         target = torch.from_numpy(self.trajectories.place[rows]).to(device)
         is_new = torch.from_numpy(self.is_new[batch]).to(device)
         return mean_loss(scores.float(), target, is_new, self.config)
-
-
-def train_trajectories(city: City) -> Trajectories:
-    """The train part alone, so that no split can let a later part into a history."""
-    whole = city.trajectories
-    kept = whole.part == record.PARTS.index(record.TRAIN)
-    return Trajectories(
-        checkin=whole.checkin[kept],
-        user=whole.user[kept],
-        place=whole.place[kept],
-        at_us=whole.at_us[kept],
-        offset_minutes=whole.offset_minutes[kept],
-        part=whole.part[kept],
-    )
-
-
-def rows_with_history(trajectories: Trajectories) -> NDArray[np.int64]:
-    """Rows before which their user has been somewhere."""
-    return np.flatnonzero(np.arange(len(trajectories)) > trajectories.starts)
 
 
 def score_every_place(model: CastPoi, encoded: Encoded, candidates_at_once: int) -> Tensor:

@@ -19,7 +19,7 @@ from castpoi.checkins.city import City
 from castpoi.training.sequence_config import SequenceTrainingConfig
 from castpoi.training.sequence_loss import next_place_loss
 from castpoi.training.sequence_windows import cut_sequences
-from castpoi.training.windows import train_histories
+from castpoi.training.train_part import train_histories, user_begin, visits_with_history
 
 Numbers = NDArray[np.int64]
 """A batch: windows or prefixes by their number. [B]"""
@@ -83,8 +83,8 @@ class PrefixObjective:
         self.seed = seed
         histories = train_histories(city)
         self.place = histories.place
-        self.begin = np.repeat(histories.bounds[:-1], histories.lengths)  # of the user. [N]
-        self.target = np.flatnonzero(np.arange(len(self.place)) > self.begin)
+        self.begin = user_begin(histories)  # [N]
+        self.target = visits_with_history(histories)
 
     def batches(self, epoch: int) -> Sequence[Numbers]:
         """The targets, by their visit, in an order that seed and epoch fix."""

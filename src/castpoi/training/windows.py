@@ -24,12 +24,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from castpoi.checkins.city import City
-from castpoi.checkins.record import PARTS, TRAIN
 from castpoi.checkins.trajectory import Histories
 from castpoi.model.known_pairs import most_visited
 from castpoi.model.revisit_features import Pairs, revisit_features
-from castpoi.training.runs import Runs
+from castpoi.training.returns import Returns
+from castpoi.training.train_part import user_begin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,19 +38,6 @@ class TrainWindow:
     begin: int
     learn: int
     end: int
-
-
-def train_histories(city: City) -> Histories:
-    """The train visits of every user, end to end."""
-    visits = city.trajectories
-    rows = np.flatnonzero(visits.part == PARTS.index(TRAIN))
-    starts = np.flatnonzero(np.r_[True, np.diff(visits.user[rows]) != 0])
-    return Histories(
-        place=visits.place[rows],
-        at_us=visits.at_us[rows],
-        offset_minutes=visits.offset_minutes[rows],
-        bounds=np.r_[starts, len(rows)],
-    )
 
 
 def cut_windows(histories: Histories, stride: int) -> list[TrainWindow]:
@@ -100,15 +86,16 @@ def known_places(
     there (or until it leaves the window), so each visit is laid out over that stretch once.
     """
     user_end = np.repeat(histories.bounds[1:], histories.lengths)  # [N]
-    run = Runs(histories)
+    returns = Returns(histories)
     visit = np.arange(len(histories.place))
-    stretch = np.minimum(run.following(user_end), visit + window) - visit
+    stretch = np.minimum(returns.following(user_end), visit + window) - visit
     last_visit = np.repeat(visit, stretch)  # [E]
     within = np.arange(len(last_visit)) - np.repeat(np.cumsum(stretch) - stretch, stretch)
     position = last_visit + within
     order = np.argsort(position, kind="stable")
     position, last_visit = position[order], last_visit[order]
-    count = run.number[last_visit] + 1 - _left_behind(histories, run, position, last_visit, window)
+    left_behind = _left_behind(histories, returns, position, last_visit, window)
+    count = returns.number[last_visit] + 1 - left_behind
     bounds = np.searchsorted(position, np.arange(len(visit) + 1))
     place = histories.place[last_visit]
     slot = window - (position - last_visit)
@@ -123,20 +110,21 @@ def known_places(
 
 def _left_behind(
     histories: Histories,
-    run: Runs,
+    returns: Returns,
     position: NDArray[np.int64],
     last_visit: NDArray[np.int64],
     window: int,
 ) -> NDArray[np.int64]:
     """Visits to the pair's place that lie before the window of its position. [E]"""
     gone = np.zeros(len(position), dtype=np.int64)
-    user_begin = np.repeat(histories.bounds[:-1], histories.lengths)[position]
-    long = np.flatnonzero(position - user_begin >= window)
+    long = np.flatnonzero(position - user_begin(histories)[position] >= window)
     if not len(long):
         return gone
-    ids, wanted = run.id[run.order], run.id[last_visit[long]]
-    # visits of one run stand together in time order: count those before the window
+    ids, wanted = returns.id[returns.order], returns.id[last_visit[long]]
+    # visits of one user to one place stand together in time order: count those before the window
     span = np.int64(len(ids) + 1)
-    before = np.searchsorted(ids * span + run.order, wanted * span + position[long] - window + 1)
+    before = np.searchsorted(
+        ids * span + returns.order, wanted * span + position[long] - window + 1
+    )
     gone[long] = before - np.searchsorted(ids, wanted)
     return gone
