@@ -68,7 +68,7 @@ class CaserConfig(SequenceConfig):
         """The presets by name: `paper` and `tuned`."""
         return {
             "paper": cls(padding_class=True),  # whose row filters see in short windows
-            "tuned": cls(width=128),
+            "tuned": cls(width=128, dropout=0.2),
         }
 
 
