@@ -97,7 +97,7 @@ _FOUND: Final[Mapping[str, dict[str, Any]]] = {
     "bert4rec": {"epochs": 25, "learning_rate": 3e-3, "place_weight_decay": 0.1},
     "caser": {"learning_rate": 1.2e-2, "place_weight_decay": 0.03},
     "core": {"learning_rate": 4e-3},
-    "esasrec": {"learning_rate": 4e-3},
+    "esasrec": {"learning_rate": 8e-3},
     "narm": {"learning_rate": 4e-3, "place_weight_decay": 0.1},
     "sasrec": {"place_weight_decay": 1.0},
     "srgnn": {"learning_rate": 4e-3, "place_weight_decay": 0.1},
