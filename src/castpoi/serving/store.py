@@ -162,11 +162,13 @@ class VisitStore:
     def some_users(self, most: int) -> list[str]:
         """So many users at most, spread over the order in which they came."""
         with self._problems_told(), self._engine.connect() as connection:
-            last = connection.execute(sa.select(sa.func.max(_USERS.c.number))).scalar() or 0
-            step = max(1, last // most)
-            statement = sa.select(_USERS.c.user_id).where(_USERS.c.number % step == 0)
-            ordered = statement.order_by(_USERS.c.number).limit(most)
-            return [row.user_id for row in connection.execute(ordered)]
+            count = connection.execute(sa.select(sa.func.count(_USERS.c.number))).scalar_one()
+            # numbers have gaps: erasures leave them, and visits of users who are there already
+            row = (sa.func.row_number().over(order_by=_USERS.c.number) - 1).label("row")
+            came = sa.select(_USERS.c.user_id, row).subquery()
+            is_taken = came.c.row * most % max(1, count) < most  # the first of each share
+            statement = sa.select(came.c.user_id).where(is_taken).order_by(came.c.row).limit(most)
+            return list(connection.execute(statement).scalars())
 
     def counts(self) -> tuple[int, int]:
         """Number of users and of visits."""
