@@ -173,6 +173,7 @@ def test_the_card_says_which_model_answers(live: Live, recommender: Recommender)
         ("recommend", {"history": MORNING * 501}, "history", "at most 1000 items"),
         ("recommend", {"history": [], "near": {"lat": 91, "lon": 0}}, "near.lat", "equal to 90"),
         ("recommend", {"history": [], "within_km": 0}, "within_km", "greater than 0"),
+        ("recommend", {"history": [], "within_km": 20_017}, "within_km", "equal to 20016"),
         ("recommend", {"user": "a\u0000b"}, "user", "match pattern"),
         ("recommend", {"user": ".."}, "user", "no ids"),
         ("visits", {"user": "a", "place": "cafe"}, "at", "Field required"),
