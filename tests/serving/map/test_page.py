@@ -180,6 +180,27 @@ def test_the_bars_of_the_terms_go_on_with_those_of_our_own_gates(
     assert ends[-1] == pytest.approx(ends[-2], abs=3)
 
 
+def test_the_search_offers_people_who_exist_and_nobody_else(
+    live: Live, open_page: Callable[..., Page]
+) -> None:
+    for user in ("zoe", "zoe/2"):
+        remember(live, user)
+    page = open_page(live)
+    offered = page.locator("#user-options li")
+    page.fill("#user", "zo")
+    expect(offered).to_have_text(["zoe5 visits", "zoe/25 visits"])
+    page.fill("#user", "zoe/")
+    expect(offered).to_have_text(["zoe/25 visits"])
+    page.fill("#user", "zoe")  # who has this very id comes first
+    expect(offered).to_have_text(["zoe5 visits", "zoe/25 visits"])
+    choose(page, "zoe")
+    assert page.input_value("#user") == "zoe"
+    page.fill("#user", "zoey")
+    expect(page.locator("#user-options")).to_be_hidden()
+    page.press("#user", "Enter")
+    expect(page.locator("#notice")).to_contain_text("Nobody with the id “zoey” has visits here")
+
+
 def test_an_added_visit_is_stored_and_changes_the_list(live: Live, page: Page) -> None:
     remember(live, "bob")  # a visit of his own: the other tests know Ann
     choose(page, "bob")
