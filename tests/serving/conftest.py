@@ -1,12 +1,17 @@
-"""What the tests of serving share: one thread, and runs to answer."""
+"""What the tests of serving share: one thread, runs to answer, and stores to remember."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from castpoi.serving.recommender import Recommender, load
+from castpoi.serving.store import VisitStore
 from tests.one_thread import one_thread  # noqa: F401  a fixture for all of them
+from tests.serving.postgres import postgres_server
 from tests.serving.small_run import OUR_PARTS, small_run
+from tests.serving.stores import Opening
 
 
 @pytest.fixture(scope="session")
@@ -31,3 +36,38 @@ def unread(tmp_path_factory: pytest.TempPathFactory) -> Recommender:
 @pytest.fixture(scope="session")
 def recommender(run_folder: Path) -> Recommender:
     return load(run_folder)
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The kind of database: a URL, or that of SQLite, whose file each test has for itself."""
+    if request.param == "sqlite":
+        yield "sqlite"
+        return
+    with postgres_server() as url:
+        yield url
+
+
+@pytest.fixture
+def opening(database: str, tmp_path: Path) -> Iterator[Opening]:
+    """Opens the same store again and again; it is empty at first."""
+    url = f"sqlite:///{tmp_path}/visits.sqlite" if database == "sqlite" else database
+    opened: list[VisitStore] = []
+
+    def open_store() -> VisitStore:
+        opened.append(VisitStore(url))
+        return opened[-1]
+
+    yield open_store
+    for store in opened:
+        store.close()
+    if database != "sqlite":
+        engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+        with engine.begin() as connection:
+            connection.execute(sa.text("DROP TABLE about, visits, users"))
+        engine.dispose()
+
+
+@pytest.fixture
+def store(opening: Opening) -> VisitStore:
+    return opening()

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import uvicorn
 
+from castpoi.errors import ModelNotReady
 from castpoi.provenance import Stopwatch
 from castpoi.serving.app import create_app
 from castpoi.serving.listen import address_of, listening_socket
@@ -98,13 +99,21 @@ def living(service: Service, *, until_ready: bool = True) -> Iterator[Live]:
         try:
             wait_until(lambda: server.started)  # it listens: before, connections are refused
             if until_ready:
-                wait_until(lambda: service.run.is_ready)
+                wait_until(lambda: _is_ready(service.run))
             with live.client:
                 yield live
         finally:
             server.should_exit = True
             thread.join(PATIENCE_SECONDS)
             assert not thread.is_alive()
+
+
+def _is_ready(run: ServedRun) -> bool:
+    try:
+        _ = run.current
+    except ModelNotReady:
+        return False
+    return True
 
 
 def wait_until(happened: Any) -> None:

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from castpoi.checkins.reading.times import LATEST_US
 from castpoi.errors import BadInput
 from castpoi.serving.history import end_to_end, history_of
 from castpoi.serving.request import Visit
@@ -45,6 +46,15 @@ def test_no_visits_are_an_empty_history() -> None:
 def test_a_wrong_time_is_told_with_the_number_of_its_visit() -> None:
     with pytest.raises(BadInput, match="visit 2 of the history: 'soon' is not a time"):
         history_of([Visit("cafe", "2012-04-03T16:00:00Z"), Visit("park", "soon")], small_book())
+
+
+def test_a_wall_clock_whose_instant_is_out_of_range_is_told_with_the_number_of_its_visit() -> None:
+    visits = [Visit("cafe", "2099-12-31T18:59:59"), Visit("moon", "2099-12-31T18:59:59")]
+    history, _ = history_of(visits, small_book())
+    assert history.at_us.tolist() == [LATEST_US - 1_000_000]
+    late = Visit("cafe", "2099-12-31T19:00:00")  # 2100 has begun in UTC
+    with pytest.raises(BadInput, match=r"visit 3 .*'2099-12-31T19:00:00' is not .* 2100 in UTC"):
+        history_of([*visits, late], small_book())
 
 
 def test_histories_lie_end_to_end_in_a_batch() -> None:

@@ -1,11 +1,13 @@
 """The service from its start to its end: loading, crowds, a new run, a broken store."""
 
+import asyncio
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import pytest
 
 from castpoi.errors import BrokenFolder
 from castpoi.serving.listen import listening_socket
@@ -115,6 +117,65 @@ def test_a_new_run_takes_over_without_dropping_a_request(
         failed = live.ask("POST", "/v1/model/reload")
         assert (failed.status_code, failed.json()["error"]) == (409, "the run is damaged")
         assert live.recommend(history=MORNING)["model"] == other.model
+
+
+def test_reloads_that_are_asked_for_during_one_share_the_next_and_hold_up_nobody(
+    recommender: Recommender, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads: list[int] = []
+    asked: list[int] = []
+    may_load = threading.Event()
+
+    def slow() -> Recommender:
+        loads.append(len(loads))
+        assert len(loads) == 1 or may_load.wait(PATIENCE_SECONDS)
+        return recommender
+
+    service = service_of(recommender, tmp_path)
+    service.run = ServedRun(slow)
+    reload = service.reload
+
+    async def counted() -> None:
+        asked.append(len(asked))
+        await reload()
+
+    monkeypatch.setattr(service, "reload", counted)
+    with ThreadPoolExecutor(40) as people, living(service) as live:
+
+        def ask() -> int:
+            address = f"{live.address}/v1/model/reload"
+            return httpx.post(address, timeout=PATIENCE_SECONDS).status_code
+
+        first = people.submit(ask)
+        wait_until(lambda: len(loads) == 2)
+        others = [people.submit(ask) for _ in range(39)]
+        wait_until(lambda: len(asked) == 40)
+        ready = httpx.get(f"{live.address}/readyz", timeout=PATIENCE_SECONDS / 3)
+        assert ready.status_code == 200
+        may_load.set()
+        assert {status.result() for status in (first, *others)} == {200}
+    assert loads == [0, 1, 2]
+
+
+def test_a_reload_that_fails_is_told_to_all_who_share_it_and_the_next_is_tried_anew(
+    recommender: Recommender, tmp_path: Path
+) -> None:
+    def broken() -> Recommender:
+        raise BrokenFolder("damaged")
+
+    service = service_of(recommender, tmp_path)
+
+    async def ask() -> list[object]:
+        await service.begin()
+        service.run._load = broken
+        fates = await asyncio.gather(*(service.reload() for _ in range(3)), return_exceptions=True)
+        service.run._load = lambda: recommender
+        await service.reload()
+        await service.close()
+        return list(fates)
+
+    fates = asyncio.run(ask())
+    assert [type(fate) for fate in fates] == [BrokenFolder] * 3
 
 
 def test_a_broken_store_fails_only_those_who_need_it(

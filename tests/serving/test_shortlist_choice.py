@@ -129,15 +129,6 @@ def test_made_up_people_come_back_and_one_seed_makes_the_same_ones() -> None:
         assert set(one.offset_minutes.tolist()) <= {-300, -240}
 
 
-def test_users_to_try_are_spread_over_all(store: VisitStore) -> None:
-    assert store.some_users(3) == []
-    store.add([StoredVisit(user=f"{n:02}", place="cafe", at_us=NOON_US) for n in range(1, 31)])
-    assert store.some_users(3) == ["10", "20", "30"]
-    assert len(store.some_users(100)) == 30
-    assert len(store.some_users(7)) == 7
-    store.close()
-
-
 @pytest.fixture(scope="module")
 def open_question(run_folder: Path) -> Recommender:
     """A recommender whose shortlist is still to be measured."""

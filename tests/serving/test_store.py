@@ -2,63 +2,14 @@
 
 import random
 import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from castpoi.errors import BadInput, BrokenStore, RepeatedKey
-from castpoi.serving.city_import import CityImport, visits_of_city
-from castpoi.serving.recommender import Recommender
-from castpoi.serving.store import Receipt, StoredVisit, VisitStore
-from tests.contract import odd_city
-from tests.serving.postgres import postgres_server
-
-Opening = Callable[[], VisitStore]
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The kind of database: a URL, or that of SQLite, whose file each test has for itself."""
-    if request.param == "sqlite":
-        yield "sqlite"
-        return
-    with postgres_server() as url:
-        yield url
-
-
-@pytest.fixture
-def opening(database: str, tmp_path: Path) -> Iterator[Opening]:
-    """Opens the same store again and again; it is empty at first."""
-    url = f"sqlite:///{tmp_path}/visits.sqlite" if database == "sqlite" else database
-    opened: list[VisitStore] = []
-
-    def open_store() -> VisitStore:
-        opened.append(VisitStore(url))
-        return opened[-1]
-
-    yield open_store
-    for store in opened:
-        store.close()
-    if database != "sqlite":
-        engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
-        with engine.begin() as connection:
-            connection.execute(sa.text("DROP TABLE about, visits, users"))
-        engine.dispose()
-
-
-@pytest.fixture
-def store(opening: Opening) -> VisitStore:
-    return opening()
-
-
-def visit(user: str, place: str, at_us: int, key: str | None = None) -> StoredVisit:
-    return StoredVisit(user=user, place=place, at_us=at_us, key=key)
-
-
-def places_of(store: VisitStore, user: str, most: int = 100) -> list[str]:
-    return [each.place for each in store.histories([user], most=most)[user]]
+from castpoi.serving.store import Receipt, VisitStore
+from tests.serving.stores import Opening, places_of, visit
 
 
 def test_a_history_is_told_oldest_first_whatever_the_order_of_posting(store: VisitStore) -> None:
@@ -113,22 +64,27 @@ def test_a_key_for_another_visit_is_refused_and_nothing_is_stored(
     assert places_of(store, "ann") == ([] if together else ["cafe"])
 
 
-def test_erasing_removes_one_user_and_frees_their_keys(store: VisitStore) -> None:
-    store.add([visit("ann", "cafe", 1, key="a"), visit("ann", "park", 2), visit("bob", "cafe", 1)])
-    assert store.erase("ann") == 2
-    assert store.erase("ann") == 0
-    assert store.users(most=9) == [("bob", 1)]
-    assert store.counts() == (1, 1)
-    assert store.add([visit("ann", "office", 9, key="a")]) == Receipt(stored=1, repeated=0)
-    assert places_of(store, "ann") == ["office"]
-
-
 def test_users_are_listed_by_id_in_pages_and_by_their_beginning(store: VisitStore) -> None:
     store.add([visit(user, "cafe", 1) for user in ("b", "Ba", "a", "c%", "c_", "ca")])
     assert store.users(most=2) == [("Ba", 1), ("a", 1)]
     assert store.users(after="a", most=2) == [("b", 1), ("c%", 1)]
     assert store.users(begin="c%", most=9) == [("c%", 1)]
     assert [user for user, _ in store.users(begin="c", after="c%", most=9)] == ["c_", "ca"]
+
+
+def test_some_users_are_spread_over_the_order_in_which_they_came(store: VisitStore) -> None:
+    assert store.some_users(3) == []
+    for user in range(7):
+        for _ in range(3 - user % 3):  # each one uses up a number
+            store.add([visit(str(user), "cafe", 1)])
+    assert store.some_users(4) == ["0", "2", "4", "6"]
+    assert store.some_users(2) == ["0", "4"]
+    assert store.some_users(1) == ["0"]
+    assert store.some_users(6) == ["0", "2", "3", "4", "5", "6"]
+    assert store.some_users(7) == store.some_users(100) == [str(user) for user in range(7)]
+    for gone in ("1", "3", "4"):
+        store.erase(gone)
+    assert store.some_users(2) == ["0", "5"]
 
 
 def test_many_writers_at_once_lose_nothing_and_repeat_nothing(store: VisitStore) -> None:
@@ -151,40 +107,6 @@ def test_many_writers_at_once_lose_nothing_and_repeat_nothing(store: VisitStore)
         assert places_of(store, f"user {user}") == wanted
 
 
-def test_the_city_is_imported_once_and_what_was_erased_stays_so(
-    opening: Opening, recommender: Recommender
-) -> None:
-    said: list[str] = []
-    city = CityImport(folder=None, say=said.append)
-    store = opening()
-    city.fill(store, recommender.run)
-    assert said == ["Imported 14 check-ins of the run's city into the new store."]
-    assert places_of(store, "user 2") == ["park", "station"]
-    store.erase("user 2")
-    for user in ("user 0", "user 1", "user 3"):
-        store.erase(user)
-    city.fill(opening(), recommender.run)
-    assert len(said) == 1
-    assert store.counts() == (0, 0)
-
-
-def test_a_store_with_visits_takes_no_city(store: VisitStore) -> None:
-    store.add([visit("ann", "cafe", 1)])
-    assert not store.is_new()
-    assert store.import_city(visits_of_city(odd_city()), fingerprint="0") == 0
-    assert store.counts() == (1, 1)
-
-
-def test_an_import_that_breaks_off_leaves_the_store_new(store: VisitStore) -> None:
-    def broken() -> Iterator[list[StoredVisit]]:
-        yield [visit("ann", "cafe", 1)]
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        store.import_city(broken(), fingerprint="0")
-    assert store.is_new()
-
-
 def test_tables_of_another_version_are_refused(opening: Opening) -> None:
     store = opening()
     with store._engine.begin() as connection:
@@ -201,46 +123,6 @@ def test_a_store_that_breaks_is_told_without_what_it_held(store: VisitStore) -> 
     assert "ann" not in str(told.value) + str(told.value.__cause__)
     with store._engine.begin() as connection:
         connection.execute(sa.text("ALTER TABLE elsewhere RENAME TO visits"))
-
-
-def test_no_byte_of_an_erased_user_stays_in_the_files_of_sqlite(tmp_path: Path) -> None:
-    """Rows of many lengths, so that pages were split and rebuilt before the erasure."""
-    rng = random.Random(4)
-    store = VisitStore(f"sqlite:///{tmp_path}/visits.sqlite")
-    users = [f"person {number:03d} of the city" for number in range(60)]
-    for _ in range(12):
-        owners = rng.choices(users, k=150)
-        store.add(
-            [
-                visit(owner, f"home of {owner} {'x' * rng.randrange(120)}", rng.randrange(10**15))
-                for owner in owners
-            ]
-        )
-    gone, kept = users[:15], users[15:]
-    for user in gone:
-        store.erase(user)
-    content = b"".join(file.read_bytes() for file in tmp_path.iterdir())
-    assert all(user.encode() not in content for user in gone)
-    assert all(user.encode() in content for user in kept)
-    assert (tmp_path / "visits.sqlite-wal").stat().st_size == 0
-    store.close()
-
-
-def test_an_erasure_that_a_reader_holds_up_is_told_and_finished_when_asked_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("castpoi.serving.store_engine._PATIENCE_SECONDS", 0.01)
-    store = VisitStore(f"sqlite:///{tmp_path}/visits.sqlite")
-    store.add([visit("ann", "cafe", 1)])
-    with store._engine.connect() as reader:
-        reader.exec_driver_sql("BEGIN")
-        reader.exec_driver_sql("SELECT * FROM visits").all()
-        with pytest.raises(BrokenStore, match=r"the user is erased, but the log .* ask .* again"):
-            store.erase("ann")
-        assert store.counts() == (0, 0)
-    assert store.erase("ann") == 0
-    assert (tmp_path / "visits.sqlite-wal").stat().st_size == 0
-    store.close()
 
 
 def test_the_file_is_for_the_eyes_of_its_owner(tmp_path: Path) -> None:

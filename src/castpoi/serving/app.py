@@ -68,7 +68,7 @@ def _set_up_the_way_in(app: FastAPI, service: Service) -> None:
     """What a request passes; the last one added is the first one passed."""
     settings = service.settings
     app.add_middleware(BodyLimit, most_bytes=settings.limits.body_bytes)
-    app.add_middleware(Doorkeeper, keys=KeyRing(settings.api_keys))
+    app.add_middleware(Doorkeeper, keys=KeyRing(settings.api_keys), origins=settings.origins)
     if settings.origins:
         app.add_middleware(
             CORSMiddleware,

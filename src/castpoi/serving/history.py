@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from castpoi.checkins.local_time import offsets_minutes, to_utc_us
 from castpoi.checkins.trajectory import Histories
-from castpoi.serving.moments import moment_of
+from castpoi.serving.moments import check_in_range, moment_of
 from castpoi.serving.place_book import PlaceBook
 from castpoi.serving.request import Visit
 
@@ -67,10 +67,7 @@ def end_to_end(histories: Sequence[History]) -> Histories:
 
 def history_of(visits: Sequence[Visit], places: PlaceBook) -> tuple[History, int]:
     """The history of visits in any order, and how many were skipped: their place is not known."""
-    moments = [
-        moment_of(visit.at, what=f"visit {number} of the history")
-        for number, visit in enumerate(visits, start=1)
-    ]
+    moments = [moment_of(visit.at, what=_name_of(number)) for number, visit in enumerate(visits)]
     numbers = [places.number_of.get(visit.place, -1) for visit in visits]
     known = np.array([number >= 0 for number in numbers], dtype=np.bool_)
     place = np.array(numbers, dtype=np.int64)[known]
@@ -80,8 +77,14 @@ def history_of(visits: Sequence[Visit], places: PlaceBook) -> tuple[History, int
     if is_naive.any():  # the wall clock of the visited place
         local_us = to_utc_us(clock_us, places.zone_number[place], places.zones)
         at_us = np.where(is_naive, local_us, clock_us)
+        for instant, number in zip(at_us.tolist(), np.flatnonzero(known).tolist(), strict=True):
+            check_in_range(instant, visits[number].at, what=_name_of(number))
     order = np.lexsort((place, at_us))
     place, at_us = place[order], at_us[order]
     offsets = offsets_minutes(at_us, places.zone_number[place], places.zones)
     history = History(place=place, at_us=at_us, offset_minutes=offsets.astype(np.int64))
     return history, len(visits) - len(place)
+
+
+def _name_of(number: int) -> str:
+    return f"visit {number + 1} of the history"

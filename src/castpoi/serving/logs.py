@@ -4,11 +4,13 @@ import logging
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 LOGGER: Final = logging.getLogger("castpoi.serving")
 
-_OURS: Final = "castpoi"
+_OURS: Final = Path(__file__).parents[1]
+"""The folder of the package; others may lie below one that is called so, as in /opt/castpoi."""
 
 
 def log_event(event: str, *, level: int = logging.INFO, **fields: object) -> None:
@@ -23,7 +25,7 @@ def log_failure(event: str, problem: BaseException, **fields: object) -> None:
     Its text is left out: it may quote what somebody sent.
     """
     frames = traceback.extract_tb(problem.__traceback__)
-    ours = [frame for frame in frames if f"/{_OURS}/" in frame.filename] or list(frames)
+    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_OURS)] or list(frames)
     passed = ">".join(f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}" for frame in ours)
     log_event(event, level=logging.ERROR, kind=type(problem).__name__, passed=passed, **fields)
 

@@ -35,9 +35,22 @@ class Moment:
 def moment_of(at: datetime | str, *, what: str) -> Moment:
     """Read a time; `what` names it in an error."""
     found = _of_datetime(at) if isinstance(at, datetime) else _of_text(at, what=what)
-    if not EARLIEST_US <= found.clock_us < LATEST_US:
-        raise BadInput(f"{what}: '{_shown(at)}' is not between the years 1980 and 2100")
+    check_in_range(found.clock_us, at, what=what)
     return found
+
+
+def is_in_range(at_us: int) -> bool:
+    """Whether a check-in may be of this instant."""
+    return EARLIEST_US <= at_us < LATEST_US
+
+
+def check_in_range(at_us: int, at: datetime | str, *, what: str) -> None:
+    """Refuse an instant out of range that was written as `at`.
+
+    A wall clock is to be checked again when its instant is known, which may lie in another year.
+    """
+    if not is_in_range(at_us):
+        raise BadInput(f"{what}: '{_shown(at)}' is not between the years 1980 and 2100 in UTC")
 
 
 def instant_us(at: datetime | str, *, what: str) -> int:

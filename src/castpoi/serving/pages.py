@@ -1,4 +1,4 @@
-"""What needs no key: health, metrics' door, the first page and the documentation."""
+"""Beside the API: health, the first page and the documentation need no key, metrics do."""
 
 import asyncio
 from pathlib import Path

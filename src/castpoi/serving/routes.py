@@ -18,7 +18,7 @@ _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
     for status, meaning in {
         400: "The request cannot be read.",
         401: "An API key is needed.",
-        403: "Not asked by a name of this machine, and no API key is set.",
+        403: "No API key is set, and it is asked by another name or a page of another site.",
         409: "It contradicts what is there.",
         413: "The body is too large.",
         422: "A field is wrong; the answer names it.",

@@ -3,6 +3,7 @@
 Unknown fields are refused, and no value is bent into another type: "10" is not a number.
 """
 
+import math
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -18,7 +19,9 @@ from pydantic import (
     model_validator,
 )
 
+from castpoi.checkins.city import REVISIT_WINDOW
 from castpoi.errors import BadInput
+from castpoi.geo.distance import EARTH_RADIUS_KM
 from castpoi.serving.moments import moment_of
 from castpoi.serving.request import DEFAULT_K, Request, Visit
 from castpoi.serving.settings import (
@@ -31,7 +34,7 @@ from castpoi.serving.settings import (
 
 _MOST_CHARACTERS = 256
 _DATE_ONLY = len("2012-04-03")
-_HALF_AROUND_THE_EARTH_KM = 20_040
+_HALF_AROUND_THE_EARTH_KM = math.ceil(math.pi * EARTH_RADIUS_KM)
 
 
 def _read_time(at: object) -> datetime:
@@ -109,7 +112,9 @@ class RecommendBody(_Strict):
         None, min_length=1, max_length=MOST_CATEGORIES, description="Only places of these."
     )
     exclude_visited: bool = Field(False, description="Only places the history never visits.")
-    new_only: bool = Field(False, description="Only places not among the last 512 visits.")
+    new_only: bool = Field(
+        False, description=f"Only places not among the last {REVISIT_WINDOW} visits."
+    )
     candidates: list[Id] | None = Field(
         None, min_length=1, max_length=MOST_CANDIDATES, description="Only these places."
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -18,6 +19,8 @@ API_KEYS_VARIABLE: Final = "CASTPOI_API_KEYS"
 
 _GUARDED: Final = ("/v1/", "/metrics")
 """Paths that need a key; health, documentation and the map page tell nothing about anybody."""
+_READING: Final = ("GET", "HEAD", "OPTIONS")
+"""Methods that change nothing; what they tell, a foreign page may not read."""
 
 
 def read_api_keys(file: Path | None, environment: Mapping[str, str] = os.environ) -> list[str]:
@@ -66,12 +69,16 @@ class Doorkeeper:
     """Lets a request through that has a key or, where none is set, comes from this machine.
 
     Without keys the `Host` header must be a loopback name, or a foreign page could point its own
-    name at 127.0.0.1 and read what is served there (DNS rebinding).
+    name at 127.0.0.1 and read what is served there (DNS rebinding). And a page that asks for a
+    change must be of this machine or of one of `origins`: a browser sends some requests of any
+    page without asking first, and tells in `Origin` whose they are. With keys it need not be
+    looked at: no page can send a key unasked.
     """
 
-    def __init__(self, app: ASGIApp, keys: KeyRing) -> None:
+    def __init__(self, app: ASGIApp, keys: KeyRing, origins: Sequence[str] = ()) -> None:
         self.app = app
         self.keys = keys
+        self.origins = origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 401 or 403 to a stranger, or pass the request on."""
@@ -79,20 +86,36 @@ class Doorkeeper:
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        if not self.keys and not is_loopback(_host_name(headers.get("host", ""))):
-            refusal = error_answer(
+        if self.keys:
+            refusal = self._without_key(scope["path"], headers)
+        else:
+            refusal = self._from_elsewhere(scope["method"], headers)
+        await (refusal or self.app)(scope, receive, send)
+
+    def _without_key(self, path: str, headers: Headers) -> JSONResponse | None:
+        if not path.startswith(_GUARDED) or self._has_key(headers):
+            return None
+        return error_answer(
+            401,
+            "an API key is needed: send the header 'Authorization: Bearer KEY'",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+
+    def _from_elsewhere(self, method: str, headers: Headers) -> JSONResponse | None:
+        if not is_loopback(_host_name(headers.get("host", ""))):
+            return error_answer(
                 403, "this service has no API key, so it answers only to the names of this machine"
             )
-        elif self.keys and scope["path"].startswith(_GUARDED) and not self._has_key(headers):
-            refusal = error_answer(
-                401,
-                "an API key is needed: send the header 'Authorization: Bearer KEY'",
-                headers={"WWW-Authenticate": "Bearer"},
-            )
-        else:
-            await self.app(scope, receive, send)
-            return
-        await refusal(scope, receive, send)
+        origin = headers.get("origin")
+        if method in _READING or origin is None or origin in self.origins:
+            return None
+        if is_loopback(_host_name(origin.partition("://")[2])):
+            return None
+        return error_answer(
+            403,
+            "this service has no API key, so pages of other sites may ask nothing of it; start "
+            "the service with --cors-origin and the site's origin if its pages should",
+        )
 
     def _has_key(self, headers: Headers) -> bool:
         scheme, _, key = headers.get("authorization", "").partition(" ")
@@ -100,7 +123,7 @@ class Doorkeeper:
 
 
 def _host_name(host: str) -> str:
-    """The name in a `Host` header, without its port; IPv6 stands in brackets."""
+    """The name in a host and port, as a `Host` header has them; IPv6 stands in brackets."""
     if host.startswith("["):
         return host.partition("]")[0] + "]"
     return host.partition(":")[0]

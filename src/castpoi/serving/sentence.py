@@ -27,7 +27,7 @@ _DAY_PARTS: Final = ("night", "morning", "afternoon", "evening")
 _DAY_PART_MINUTES: Final = 24 * 60 // len(_DAY_PARTS)
 _NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _STEP_METRES: Final = 50
-_UNITS: Final = (  # a unit is used from twice its length on, but for the first three
+_UNITS: Final = (  # a unit is used from twice its length on, but for the last three
     ("year", 365 * 24 * 60, 2),
     ("month", 30 * 24 * 60, 2),
     ("week", 7 * 24 * 60, 2),

@@ -22,11 +22,6 @@ class ServedRun:
         self._current: tuple[Recommender, dict[str, Any]] | None = None
 
     @property
-    def is_ready(self) -> bool:
-        """Whether a run has been loaded."""
-        return self._current is not None
-
-    @property
     def current(self) -> Recommender:
         """The recommender of this moment."""
         return self._ready()[0]

@@ -31,6 +31,9 @@ class Service:
     """What fills an empty store before the first answer."""
     batcher: Batcher[Request, Recommendations] = field(init=False)
     metrics: Metrics = field(init=False)
+    _loading: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
+    _next_reload: asyncio.Task[None] | None = field(init=False, default=None)
+    """One that waits until the load under way is done."""
 
     def __post_init__(self) -> None:
         limits = self.settings.limits
@@ -46,11 +49,23 @@ class Service:
 
     async def begin(self) -> None:
         """Fill the store if it is new, load the run and be ready."""
-        await self._load(self._first_made_ready)
+        async with self._loading:
+            await self._load(self._first_made_ready)
 
     async def reload(self) -> None:
-        """Load the run anew beside the work that goes on; raises what is wrong with it."""
-        await self._load(self._made_ready)
+        """Load the run anew beside the work that goes on; raises what is wrong with it.
+
+        All who ask while a load is under way share the next one: the former may have read the
+        folder before they changed it.
+        """
+        if self._next_reload is None:
+            self._next_reload = asyncio.create_task(self._reload_in_turn())
+        await asyncio.shield(self._next_reload)  # whoever goes away does not end it for others
+
+    async def _reload_in_turn(self) -> None:
+        async with self._loading:
+            self._next_reload = None
+            await self._load(self._made_ready)
 
     async def _load(self, finish: Callable[[Recommender], Recommender]) -> None:
         began = perf_counter()
@@ -77,7 +92,8 @@ class Service:
     async def close(self) -> None:
         """Finish what was begun and let go of the store."""
         await self.batcher.close()
-        await asyncio.to_thread(self.store.close)
+        async with self._loading:  # a load reads the store
+            await asyncio.to_thread(self.store.close)
 
     def _answer_all(self, requests: Sequence[Request]) -> list[Recommendations | Exception]:
         """An answer, or what is wrong, for every request; works in the model's thread."""

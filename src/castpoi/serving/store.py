@@ -2,7 +2,8 @@
 
     users    number, user_id            a user id stands here and nowhere else
     visits   user, place_id, at_us, key  key: digest of what the client calls the visit
-    about    name, value                version of the tables, the city that was imported
+    about    name, value                version of the tables, the city that was imported, whether
+                                        somebody was added or erased, erasures that are not finished
 
 SQLite by default, PostgreSQL by its URL, through the same statements (SQLAlchemy Core). A visit is
 acknowledged when it is on the disk. The histories of a user are read at every question, so the next
@@ -21,10 +22,15 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
 from castpoi.errors import BrokenStore, CastPoiError, RepeatedKey
+from castpoi.serving.logs import log_failure
 from castpoi.serving.store_engine import open_engine
 
 _VERSION: Final = "1"
 _IMPORTED: Final = "imported city"
+_USED: Final = {"name": "used", "value": "somebody was added or erased"}
+_MUST_SCRUB: Final = "must scrub "
+"""Before the number of a user who is deleted, but of whom bytes may be left."""
+_EMPTY_LOG: Final = "PRAGMA wal_checkpoint(TRUNCATE)"
 _AT_ONCE: Final = 500
 """Users asked for in one statement; databases bound the number of parameters."""
 
@@ -94,9 +100,9 @@ class VisitStore:
         self._is_sqlite = self._engine.dialect.name == "sqlite"
         # SQLite has one writer at a time: ours wait for one another instead of polling its lock.
         self._writing = threading.Lock()
-        self._must_scrub = False
         try:
             self._set_up()
+            self._finish_what_broke_off()
         except CastPoiError:
             self.close()
             raise
@@ -109,23 +115,27 @@ class VisitStore:
         if not visits:
             return Receipt(stored=0, repeated=0)
         with self._problems_told(), self._turn(), self._engine.begin() as connection:
+            self._insert_new(connection, _ABOUT, [_USED])
             stored = self._add(connection, visits)
         return Receipt(stored=stored, repeated=len(visits) - stored)
 
     def is_new(self) -> bool:
-        """Whether the store has no visit and never had a city."""
+        """Whether nobody was ever added or erased and no city was imported."""
         with self._problems_told(), self._engine.connect() as connection:
-            had_city = sa.select(_ABOUT).where(_ABOUT.c.name == _IMPORTED)
-            return not (_has_visits(connection) or connection.execute(had_city).first())
+            marks = sa.select(_ABOUT).where(_ABOUT.c.name.in_([_USED["name"], _IMPORTED]))
+            # an older castpoi made no mark of use, but left visits
+            return not (connection.execute(marks).first() or _has_visits(connection))
 
     def import_city(self, visits: Iterable[Sequence[StoredVisit]], *, fingerprint: str) -> int:
-        """Fill an empty store with a city's visits, once and whole; how many were taken.
+        """Fill a new store with a city's visits, once and whole; how many were taken.
 
-        A store that has visits, or has had a city, is left as it is: what was erased stays so.
+        A store that is not new is left as it is: what was erased stays so.
         """
         with self._problems_told(), self._turn(), self._engine.begin() as connection:
-            mark = {"name": _IMPORTED, "value": fingerprint}
-            if not self._insert_new(connection, _ABOUT, [mark]) or _has_visits(connection):
+            # who erases somebody meanwhile waits for the mark of use, and so for the city
+            marks = [_USED, {"name": _IMPORTED, "value": fingerprint}]
+            is_new = self._insert_new(connection, _ABOUT, marks) == len(marks)
+            if not is_new or _has_visits(connection):
                 return 0
             return sum(self._add(connection, chunk) for chunk in visits)
 
@@ -152,11 +162,13 @@ class VisitStore:
     def some_users(self, most: int) -> list[str]:
         """So many users at most, spread over the order in which they came."""
         with self._problems_told(), self._engine.connect() as connection:
-            last = connection.execute(sa.select(sa.func.max(_USERS.c.number))).scalar() or 0
-            step = max(1, last // most)
-            statement = sa.select(_USERS.c.user_id).where(_USERS.c.number % step == 0)
-            ordered = statement.order_by(_USERS.c.number).limit(most)
-            return [row.user_id for row in connection.execute(ordered)]
+            count = connection.execute(sa.select(sa.func.count(_USERS.c.number))).scalar_one()
+            # numbers have gaps: erasures leave them, and visits of users who are there already
+            row = (sa.func.row_number().over(order_by=_USERS.c.number) - 1).label("row")
+            came = sa.select(_USERS.c.user_id, row).subquery()
+            is_taken = came.c.row * most % max(1, count) < most  # the first of each share
+            statement = sa.select(came.c.user_id).where(is_taken).order_by(came.c.row).limit(most)
+            return list(connection.execute(statement).scalars())
 
     def counts(self) -> tuple[int, int]:
         """Number of users and of visits."""
@@ -176,15 +188,15 @@ class VisitStore:
         """Remove a user and all their visits for good; how many visits there were.
 
         In SQLite no byte of them stays in the file or its log. PostgreSQL removes the rows and
-        vacuums; its write-ahead log and backups are for their keeper to rotate.
+        vacuums; its write-ahead log and backups are for their keeper to rotate. Whatever breaks
+        that off, the next erasure or the next start finishes it.
         """
         with self._problems_told(), self._turn():
             with self._engine.begin() as connection:
+                self._insert_new(connection, _ABOUT, [_USED])
                 gone = _delete(connection, user)
-            self._must_scrub |= gone is not None
-            if self._must_scrub:
-                self._scrub()
-        return gone or 0
+            self._finish_erasures()
+        return gone
 
     def close(self) -> None:
         """Let go of the database."""
@@ -201,23 +213,40 @@ class VisitStore:
                 f"{_VERSION}; use a newer castpoi, or another --store"
             )
 
-    def _scrub(self) -> None:
-        """Leave nothing of deleted rows behind."""
+    def _finish_what_broke_off(self) -> None:
+        """Finish erasures of a former service; what holds them up does not hold up this one."""
+        try:
+            with self._problems_told(), self._turn():
+                self._finish_erasures()
+        except BrokenStore as problem:  # they stay marked, and the next erasure tries again
+            log_failure("erasure not finished", problem)
+
+    def _finish_erasures(self) -> None:
+        """Scrub if an erasure is marked as not finished, and then take away its mark."""
         with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            if not self._is_sqlite:
-                connection.exec_driver_sql("VACUUM visits, users")
-                self._must_scrub = False
+            marks = _scrub_marks(connection)
+            if not marks:
                 return
-            # Deleted cells are zeroed (secure_delete), but pages that were split before may still
-            # hold copies beyond their live cells: only a rewritten file has none.
-            connection.exec_driver_sql("VACUUM")
-            is_busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar_one()
+            self._scrub(connection)
+            # only those read before: another may have been made since
+            connection.execute(sa.delete(_ABOUT).where(_ABOUT.c.name.in_(marks)))
+            if self._is_sqlite:
+                connection.exec_driver_sql(_EMPTY_LOG)  # it holds no more than the mark
+
+    def _scrub(self, connection: sa.Connection) -> None:
+        """Leave nothing of deleted rows behind."""
+        if not self._is_sqlite:
+            connection.exec_driver_sql("VACUUM visits, users")
+            return
+        # Deleted cells are zeroed (secure_delete), but pages that were split before may still
+        # hold copies beyond their live cells: only a rewritten file has none.
+        connection.exec_driver_sql("VACUUM")
+        is_busy = connection.exec_driver_sql(_EMPTY_LOG).scalar_one()
         if is_busy:
             raise BrokenStore(
                 "the user is erased, but the log of the visit store could not be emptied while "
                 "others read it; ask for the erasure again"
             )
-        self._must_scrub = False
 
     def _add(self, connection: sa.Connection, visits: Sequence[StoredVisit]) -> int:
         numbers = self._numbers(connection, sorted({visit.user for visit in visits}))
@@ -278,16 +307,23 @@ def _has_visits(connection: sa.Connection) -> bool:
     return connection.execute(sa.select(_VISITS.c.visit).limit(1)).first() is not None
 
 
-def _delete(connection: sa.Connection, user: str) -> int | None:
-    """Delete the rows of a user; how many visits, None if there is no such user."""
+def _delete(connection: sa.Connection, user: str) -> int:
+    """Delete the rows of a user and mark what is left to do; how many visits there were."""
     number = connection.execute(
         sa.select(_USERS.c.number).where(_USERS.c.user_id == user).with_for_update()
     ).scalar()
     if number is None:
-        return None
+        return 0
     gone = connection.execute(sa.delete(_VISITS).where(_VISITS.c.user == number))
     connection.execute(sa.delete(_USERS).where(_USERS.c.number == number))
+    # the number never comes back, so every erasure has a mark of its own
+    connection.execute(sa.insert(_ABOUT).values(name=f"{_MUST_SCRUB}{number}", value="yes"))
     return gone.rowcount
+
+
+def _scrub_marks(connection: sa.Connection) -> list[str]:
+    marks = sa.select(_ABOUT.c.name).where(_ABOUT.c.name.startswith(_MUST_SCRUB))
+    return list(connection.execute(marks).scalars())
 
 
 def _history(connection: sa.Connection, user: str, most: int) -> list[StoredVisit]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from castpoi.checkins.local_time import offsets_minutes, to_utc_us
 from castpoi.errors import BadInput
-from castpoi.serving.moments import local_datetime, moment_of
+from castpoi.serving.moments import check_in_range, is_in_range, local_datetime, moment_of
 from castpoi.serving.place_book import PlaceBook
 from castpoi.serving.request import Visit
 from castpoi.serving.schema import PostedVisit
@@ -20,6 +20,7 @@ def stored_visit(posted: PostedVisit, places: PlaceBook, *, what: str) -> Stored
     at_us = moment.clock_us
     if moment.is_naive:
         at_us = _at_the_wall_of(posted.place, at_us, places, what)
+        check_in_range(at_us, posted.at, what=what)
     return StoredVisit(user=posted.user, place=posted.place, at_us=at_us, key=posted.key)
 
 
@@ -35,8 +36,13 @@ def _at_the_wall_of(place: str, clock_us: int, places: PlaceBook, what: str) -> 
 
 
 def history_visits(visits: Sequence[StoredVisit]) -> tuple[Visit, ...]:
-    """Stored visits as a history to recommend after."""
-    return tuple(Visit(visit.place, local_datetime(visit.at_us, 0)) for visit in visits)
+    """Stored visits as a history to recommend after.
+
+    Those out of range are left out: a city, or an older castpoi, may have stored some by their
+    wall clocks.
+    """
+    known = (visit for visit in visits if is_in_range(visit.at_us))
+    return tuple(Visit(visit.place, local_datetime(visit.at_us, 0)) for visit in known)
 
 
 def told_visits(visits: Sequence[StoredVisit], places: PlaceBook) -> list[dict[str, Any]]:

@@ -1,11 +1,13 @@
 """The map page: what it shows, and what it does when a person clicks and types."""
 
+import json
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize, expect
+from playwright.sync_api import Browser, Page, Request, ViewportSize, expect
 
 from castpoi.serving.recommender import Recommender
 from tests.serving.live import Live, living, service_of
@@ -26,6 +28,15 @@ BARS = """(bars) => bars.map((bar) => {
   return bar.className === "less" ? [right, left] : [left, right];
 })"""
 """Where every bar begins and ends, in pixels."""
+MORE_PLACES = """
+    const fetched = window.fetch;
+    window.fetch = async (url, options) => {
+        const answer = await fetched(url, options);
+        if (!String(url).endsWith("v1/model")) return answer;
+        return Response.json({ ...(await answer.json()), places: 30000 });
+    };
+"""
+"""The card tells of more places than are listed at once."""
 
 
 @pytest.fixture(scope="module")
@@ -178,6 +189,77 @@ def test_the_bars_of_the_terms_go_on_with_those_of_our_own_gates(
     ends = [end for _, end in bars]
     assert [begin for begin, _ in bars[1:-1]] == pytest.approx(ends[:-2], abs=3)
     assert ends[-1] == pytest.approx(ends[-2], abs=3)
+
+
+def test_the_search_offers_people_who_exist_and_nobody_else(
+    live: Live, open_page: Callable[..., Page]
+) -> None:
+    for user in ("zoe", "zoe/2"):
+        remember(live, user)
+    page = open_page(live)
+    offered = page.locator("#user-options li")
+    page.fill("#user", "zo")
+    expect(offered).to_have_text(["zoe5 visits", "zoe/25 visits"])
+    page.fill("#user", "zoe/")
+    expect(offered).to_have_text(["zoe/25 visits"])
+    page.fill("#user", "zoe")  # who has this very id comes first
+    expect(offered).to_have_text(["zoe5 visits", "zoe/25 visits"])
+    choose(page, "zoe")
+    assert page.input_value("#user") == "zoe"
+    page.fill("#user", "zoey")
+    expect(page.locator("#user-options")).to_be_hidden()
+    page.press("#user", "Enter")
+    expect(page.locator("#notice")).to_contain_text("Nobody with the id “zoey” has visits here")
+
+
+def test_a_city_on_both_sides_of_the_date_line_is_read_where_the_map_rests(
+    live: Live, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(live, has_webgl=True, script=MORE_PLACES)
+    page.wait_for_selector("#card:has-text('30,000 places')")
+
+    def is_about_fiji(request: Request) -> bool:
+        box = parse_qs(urlsplit(request.url).query).get("bbox", ["0"])[0]
+        return float(box.partition(",")[0]) < -10
+
+    with page.expect_request(is_about_fiji) as asked, page.expect_response("**/v1/places*"):
+        page.evaluate("castpoi.atlas.map.jumpTo({ center: [180, -17], zoom: 8 })")
+    box = parse_qs(urlsplit(asked.value.url).query)["bbox"][0]
+    south, west, north, east = map(float, box.split(","))
+    assert south < -17 < north
+    assert 170 < west < 180
+    assert -180 < east < -170
+
+
+def test_a_point_clicked_beyond_the_date_line_is_told_in_the_degrees_of_the_service(
+    page: Page,
+) -> None:
+    choose(page, "ann")
+    page.click("#filters summary")
+    page.click("#near")
+    page.evaluate("castpoi.atlas.map.jumpTo({ center: [179.9, -17], zoom: 8 })")
+    until_drawn(page)
+    with page.expect_request("**/v1/recommend") as asked:
+        page.mouse.click(DESKTOP["width"] - 100, DESKTOP["height"] / 2)
+    near = json.loads(asked.value.post_data or "{}")["near"]
+    assert -180 < near["lon"] < -175
+    until_answered(page)
+
+
+def test_a_box_is_asked_for_in_the_degrees_of_the_service(
+    live: Live, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(live)
+    boxes = page.evaluate(
+        """import('/map/shapes.js').then(({ boxToAsk }) => [
+            [40, -75, 41, -73], [-95, 176, 95, 184], [0, -184, 1, -176], [0, 530, 1, 550],
+            [-80, -200, 80, 170],
+        ].map(boxToAsk))"""
+    )
+    assert boxes == [
+        *([40, -75, 41, -73], [-90, 176, 90, -176], [0, 176, 1, -176], [0, 170, 1, -170]),
+        [-80, -180, 80, 180],
+    ]
 
 
 def test_an_added_visit_is_stored_and_changes_the_list(live: Live, page: Page) -> None:

@@ -2,7 +2,7 @@
 
 import { pinsOn } from "./pins.js";
 import { familyOf, paletteOf } from "./palette.js";
-import { arc, boxAround, collection, disc, line, point } from "./shapes.js";
+import { arc, boxAround, collection, disc, line, point, wrapped } from "./shapes.js";
 import { styleOf } from "./map_style.js";
 import { clock, counted, detailOf, kilometres, percent, titleOf } from "./words.js";
 import { element } from "./dom.js";
@@ -143,7 +143,7 @@ class Atlas {
       listener({
         place: found?.properties.place ?? null,
         lat: event.lngLat.lat,
-        lon: event.lngLat.lng,
+        lon: wrapped(event.lngLat.lng),
       });
     });
   }

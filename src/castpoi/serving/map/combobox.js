@@ -4,8 +4,11 @@ import { calmly, element } from "./dom.js";
 
 const CALM_MS = 140;
 
-/** Ties a field to its list: `find` gives options of {title, detail, value}, `choose` takes one. */
-export function combobox(field, list, { find, choose }) {
+/**
+ * Ties a field to its list: `find` gives options of {title, detail, value}, `choose` takes one;
+ * `miss` hears the text for which Enter found none.
+ */
+export function combobox(field, list, { find, choose, miss = () => {} }) {
   let options = [];
   let active = -1;
   let asked = 0;
@@ -65,6 +68,7 @@ export function combobox(field, list, { find, choose }) {
     Enter: async () => {
       const option = active < 0 ? (await look())[0] : options[active];
       if (option) take(option);
+      else if (field.value.trim()) miss(field.value.trim());
     },
   };
 

@@ -17,6 +17,7 @@ import { Past } from "./past.js";
 import { openRow, showRanking, showWaiting } from "./ranking.js";
 import { reasonsFor, shareWords } from "./reasons.js";
 import { explain, findPlaces, modelCard, recommend, useKey } from "./service.js";
+import { boxToAsk } from "./shapes.js";
 import { setSheet, startSheet } from "./sheet.js";
 import { followTheme, isDark } from "./theme.js";
 import { counted } from "./words.js";
@@ -75,10 +76,7 @@ async function readCity() {
 
 /** A city too large to list at once is read where the map rests. */
 async function readBox(seen) {
-  const box = seen.map((side, index) => {
-    const most = index % 2 ? 180 : 90;
-    return Math.min(Math.max(side, -most), most);
-  });
+  const box = boxToAsk(seen);
   await findPlaces({ box, limit: MOST_PLACES }).then(takePlaces, ({ message }) => toast(message));
 }
 

@@ -30,6 +30,7 @@ export class Past {
     combobox(byId("user"), byId("user-options"), {
       find: findUsers,
       choose: (user) => this.choose(user),
+      miss: (text) => this.choose(text), // which tells why there is nobody
     });
     combobox(byId("place"), byId("place-options"), {
       find: findByName,
@@ -199,13 +200,11 @@ export class Past {
 
 async function findUsers(text) {
   const users = await usersLike(text);
-  const options = users.map(({ user, visits }) => ({
+  return users.map(({ user, visits }) => ({
     title: user,
     detail: counted(visits, "visit"),
     value: user,
   }));
-  // the service lists ids behind the text: somebody with this very id is not among them
-  return text ? [{ title: text, detail: "this very id", value: text }, ...options] : options;
 }
 
 async function findByName(text) {

@@ -30,11 +30,10 @@ export async function visitsOf(user, signal) {
   return (await ask(path, { signal })).visits;
 }
 
-/** Users whose id begins with a text, by id; the service lists ids that come behind one. */
-export async function usersLike(text, signal) {
-  const query = new URLSearchParams({ after: text, limit: "60" });
-  const { users } = await ask(`users?${query}`, { signal });
-  return users.filter((each) => each.user.startsWith(text));
+/** Users whose id begins with a text, by id. */
+export async function usersLike(text) {
+  const query = new URLSearchParams({ q: text, limit: "60" });
+  return (await ask(`users?${query}`)).users;
 }
 
 /** Places of a box or with a text in their name, those with most check-ins first. */

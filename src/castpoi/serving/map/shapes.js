@@ -55,6 +55,19 @@ export function boxAround(spots, leftOut = 0) {
   return [[west, south], [east, north]];
 }
 
+/** A longitude from -180 to 180, however often the map was turned around the Earth. */
+export const wrapped = (lon) => lon - 360 * Math.round(lon / 360);
+
+/**
+ * What the map sees, as the service takes it: south, west, north, east. West is above east where
+ * the box crosses the date line.
+ */
+export function boxToAsk([south, west, north, east]) {
+  const [lowest, highest] = [Math.max(south, -90), Math.min(north, 90)];
+  if (east - west >= 360) return [lowest, -180, highest, 180];
+  return [lowest, wrapped(west), highest, wrapped(east)];
+}
+
 function feature(type, coordinates, properties) {
   return { type: "Feature", geometry: { type, coordinates }, properties };
 }

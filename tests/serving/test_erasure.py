@@ -1,0 +1,228 @@
+"""Who is erased stays erased: no byte is left, and no import brings anybody back."""
+
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from castpoi.errors import BrokenStore
+from castpoi.serving.city_import import CityImport, visits_of_city
+from castpoi.serving.recommender import Recommender
+from castpoi.serving.store import Receipt, StoredVisit, VisitStore
+from tests.contract import odd_city
+from tests.serving.stores import Opening, places_of, visit
+
+
+def _break_off(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def unfinished(store: VisitStore) -> list[str]:
+    """Marks of erasures that are not finished."""
+    with store._engine.connect() as connection:
+        names = connection.execute(sa.text("SELECT name FROM about ORDER BY name")).scalars().all()
+    return [name for name in names if name.startswith("must scrub")]
+
+
+def test_erasing_removes_one_user_and_frees_their_keys(store: VisitStore) -> None:
+    store.add([visit("ann", "cafe", 1, key="a"), visit("ann", "park", 2), visit("bob", "cafe", 1)])
+    assert store.erase("ann") == 2
+    assert store.erase("ann") == 0
+    assert store.users(most=9) == [("bob", 1)]
+    assert store.counts() == (1, 1)
+    assert store.add([visit("ann", "office", 9, key="a")]) == Receipt(stored=1, repeated=0)
+    assert places_of(store, "ann") == ["office"]
+
+
+def test_an_erasure_that_broke_off_is_finished_by_the_next_start_or_the_next_erasure(
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scrub, scrubbed = VisitStore._scrub, []
+
+    def watched(store: VisitStore, connection: sa.Connection) -> None:
+        scrub(store, connection)
+        scrubbed.append(store)
+
+    store = opening()
+    for way_on in (opening, lambda: store.erase("somebody else")):
+        store.add([visit("ann", "cafe", 1)])
+        monkeypatch.setattr(VisitStore, "_scrub", _break_off)
+        with pytest.raises(KeyboardInterrupt):
+            store.erase("ann")
+        assert len(unfinished(store)) == 1
+        monkeypatch.setattr(VisitStore, "_scrub", watched)
+        way_on()
+        assert unfinished(store) == []
+    assert len(scrubbed) == 2
+    opening().erase("nobody")
+    assert len(scrubbed) == 2  # nothing was left to do
+
+
+def test_an_erasure_keeps_its_mark_when_another_is_finished_meanwhile(
+    store: VisitStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else deletes after the file was scrubbed and before the marks are taken away."""
+    scrub = VisitStore._scrub
+
+    def overtaken(self: VisitStore, connection: sa.Connection) -> None:
+        scrub(self, connection)
+        connection.execute(sa.text("INSERT INTO about VALUES ('must scrub 77', 'yes')"))
+
+    store.add([visit("ann", "cafe", 1)])
+    monkeypatch.setattr(VisitStore, "_scrub", overtaken)
+    store.erase("ann")
+    assert unfinished(store) == ["must scrub 77"]
+
+
+def test_the_city_is_imported_once_and_what_was_erased_stays_so(
+    opening: Opening, recommender: Recommender
+) -> None:
+    said: list[str] = []
+    city = CityImport(folder=None, say=said.append)
+    store = opening()
+    city.fill(store, recommender.run)
+    assert said == ["Imported 14 check-ins of the run's city into the new store."]
+    assert places_of(store, "user 2") == ["park", "station"]
+    store.erase("user 2")
+    for user in ("user 0", "user 1", "user 3"):
+        store.erase(user)
+    city.fill(opening(), recommender.run)
+    assert len(said) == 1
+    assert store.counts() == (0, 0)
+
+
+def test_a_store_that_erasures_emptied_takes_no_city(store: VisitStore) -> None:
+    assert store.is_new()
+    store.add([visit("user 2", "cafe", 1)])
+    store.erase("user 2")
+    assert store.counts() == (0, 0)
+    assert not store.is_new()
+    assert store.import_city(visits_of_city(odd_city()), fingerprint="0") == 0
+    assert store.counts() == (0, 0)
+
+
+def test_who_was_erased_before_the_city_came_does_not_come_with_it(store: VisitStore) -> None:
+    assert store.erase("user 2") == 0
+    assert store.import_city(visits_of_city(odd_city()), fingerprint="0") == 0
+
+
+def test_who_is_erased_while_the_city_comes_is_erased_when_it_is_there(store: VisitStore) -> None:
+    erased: list[int] = []
+    erasing = threading.Thread(target=lambda: erased.append(store.erase("user 2")))
+
+    def city() -> Iterator[list[StoredVisit]]:
+        yield [visit("user 2", "cafe", 1)]
+        erasing.start()
+        erasing.join(0.2)
+        yield [visit("user 2", "park", 2)]
+
+    assert store.import_city(city(), fingerprint="0") == 2
+    erasing.join()
+    assert erased == [2]
+    assert store.counts() == (0, 0)
+
+
+def test_a_store_of_an_older_castpoi_that_has_visits_takes_no_city(store: VisitStore) -> None:
+    store.add([visit("ann", "cafe", 1)])
+    with store._engine.begin() as connection:
+        connection.execute(sa.text("DELETE FROM about WHERE name = 'used'"))
+    assert not store.is_new()
+    assert store.import_city(visits_of_city(odd_city()), fingerprint="0") == 0
+
+
+def test_a_store_with_visits_takes_no_city(store: VisitStore) -> None:
+    store.add([visit("ann", "cafe", 1)])
+    assert not store.is_new()
+    assert store.import_city(visits_of_city(odd_city()), fingerprint="0") == 0
+    assert store.counts() == (1, 1)
+
+
+def test_an_import_that_breaks_off_leaves_the_store_new(store: VisitStore) -> None:
+    def broken() -> Iterator[list[StoredVisit]]:
+        yield [visit("ann", "cafe", 1)]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        store.import_city(broken(), fingerprint="0")
+    assert store.is_new()
+
+
+def test_no_byte_of_an_erased_user_stays_in_the_files_of_sqlite(tmp_path: Path) -> None:
+    """Rows of many lengths, so that pages were split and rebuilt before the erasure."""
+    rng = random.Random(4)
+    store = VisitStore(f"sqlite:///{tmp_path}/visits.sqlite")
+    users = [f"person {number:03d} of the city" for number in range(60)]
+    for _ in range(12):
+        owners = rng.choices(users, k=150)
+        store.add(
+            [
+                visit(owner, f"home of {owner} {'x' * rng.randrange(120)}", rng.randrange(10**15))
+                for owner in owners
+            ]
+        )
+    gone, kept = users[:15], users[15:]
+    for user in gone:
+        store.erase(user)
+    content = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert all(user.encode() not in content for user in gone)
+    assert all(user.encode() in content for user in kept)
+    assert (tmp_path / "visits.sqlite-wal").stat().st_size == 0
+    store.close()
+
+
+def test_an_erasure_that_a_reader_holds_up_is_told_and_finished_when_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("castpoi.serving.store_engine._PATIENCE_SECONDS", 0.01)
+    store = VisitStore(f"sqlite:///{tmp_path}/visits.sqlite")
+    store.add([visit("ann", "cafe", 1)])
+    with store._engine.connect() as reader:
+        reader.exec_driver_sql("BEGIN")
+        reader.exec_driver_sql("SELECT * FROM visits").all()
+        with pytest.raises(BrokenStore, match=r"the user is erased, but the log .* ask .* again"):
+            store.erase("ann")
+        assert store.counts() == (0, 0)
+    assert store.erase("ann") == 0
+    assert (tmp_path / "visits.sqlite-wal").stat().st_size == 0
+    store.close()
+
+
+def test_no_byte_stays_after_an_erasure_that_broke_off_once_the_service_starts_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def content() -> bytes:
+        return b"".join(file.read_bytes() for file in tmp_path.iterdir())
+
+    killed = VisitStore(f"sqlite:///{tmp_path}/visits.sqlite")
+    killed.add([visit("ann of the city", "cafe", 1)])
+    with monkeypatch.context() as patched:
+        patched.setattr(VisitStore, "_scrub", _break_off)
+        with pytest.raises(KeyboardInterrupt):
+            killed.erase("ann of the city")
+    assert b"ann of the city" in content()
+    VisitStore(f"sqlite:///{tmp_path}/visits.sqlite").close()
+    assert b"ann of the city" not in content()
+    killed.close()
+
+
+def test_a_reader_does_not_keep_a_service_with_an_unfinished_erasure_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("castpoi.serving.store_engine._PATIENCE_SECONDS", 0.01)
+    store = VisitStore(f"sqlite:///{tmp_path}/visits.sqlite")
+    store.add([visit("ann", "cafe", 1)])
+    with store._engine.connect() as reader:
+        reader.exec_driver_sql("BEGIN")
+        reader.exec_driver_sql("SELECT * FROM visits").all()
+        with pytest.raises(BrokenStore):
+            store.erase("ann")
+        other = VisitStore(f"sqlite:///{tmp_path}/visits.sqlite")
+        assert "erasure not finished kind=BrokenStore" in caplog.text
+    other.erase("somebody else")
+    assert unfinished(other) == []
+    assert (tmp_path / "visits.sqlite-wal").stat().st_size == 0
+    other.close()
+    store.close()
