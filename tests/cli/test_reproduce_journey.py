@@ -122,6 +122,7 @@ def test_seeds_and_rows_are_named_as_one_likes(
     ("words", "code", "sentence"),
     [
         (["--suite", "main"], 2, "Name a CITY, before --only; this suite names none."),
+        (["CITY", "--suite", "main", "--seeds", "9" * 26], 2, "is not in the range 0<=x<=4294967"),
         (["CITY", "--suite", "main", "--seeds", "x"], 2, "'x' is not a valid integer"),
         (["CITY", "--suite", "main", "--seeds", "--only", "core"], 2, "'--only' is not a valid"),
         (["CITY", "--suite", "main", "--seeds"], 2, "'--dry-run' is not a valid integer"),

@@ -8,6 +8,7 @@ import click
 
 from castpoi.cli.console import Console, speaks
 from castpoi.cli.paced import end_with, paced, run_shown
+from castpoi.cli.seeds import SEED
 from castpoi.cli.several import TakesSeveral
 from castpoi.cli.suite_tables import show_outcome, show_plan
 from castpoi.experiments.experiment import CityFolder, experiments_of
@@ -38,7 +39,7 @@ def _is_value(word: str) -> bool:
 @click.option(
     "--seeds",
     multiple=True,
-    type=click.IntRange(min=0),
+    type=SEED,
     metavar="N...",
     help="Seeds, as in '--seeds 42 43 44'; those of the suite unless told otherwise.",
 )

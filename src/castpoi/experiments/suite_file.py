@@ -12,7 +12,7 @@ from typing import Any, Final, cast, get_args
 from castpoi.errors import BadInput, UnknownMethod
 from castpoi.evaluation.metrics import METRICS
 from castpoi.experiments.section import Section
-from castpoi.experiments.suite import DEFAULT_SEEDS, Suite
+from castpoi.experiments.suite import DEFAULT_SEEDS, LARGEST_SEED, Suite
 from castpoi.methods import METHODS, Method
 from castpoi.outline import ORACLE, STRONGEST, Against, Family, Role, Row, TableOutline, Together
 
@@ -63,7 +63,7 @@ def _read(file: Path, *, above: tuple[Path, ...]) -> Suite:
     return Suite(
         name=file.stem,
         tables=_each_once(file, tables),
-        seeds=content.whole_numbers("seeds") or DEFAULT_SEEDS,
+        seeds=content.whole_numbers("seeds", most=LARGEST_SEED) or DEFAULT_SEEDS,
         cities=tuple(str(file.parent / city) for city in content.texts("cities")),
     )
 
