@@ -121,7 +121,8 @@ def test_seeds_and_rows_are_named_as_one_likes(
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["--suite", "main"], 2, "Name a CITY, before --only; this suite names none."),
+        (["--suite", "main"], 2, "Name a CITY; this suite names none."),
+        (["--suite", "main", "--only", "x"], 2, "Name a CITY, before --only; this suite names"),
         (["CITY", "--suite", "main", "--seeds", "9" * 26], 2, "is not in the range 0<=x<=4294967"),
         (["CITY", "--suite", "main", "--seeds", "x"], 2, "'x' is not a valid integer"),
         (["CITY", "--suite", "main", "--seeds", "--only", "core"], 2, "'--only' is not a valid"),

@@ -68,7 +68,8 @@ def reproduce(
     suite = read_suite(wanted)
     folders = cities or tuple(map(Path, suite.cities))
     if not folders:
-        raise click.UsageError("Name a CITY, before --only; this suite names none.")
+        place = ", before --only" if only else ""  # which takes all words that follow it
+        raise click.UsageError(f"Name a CITY{place}; this suite names none.")
     experiments = experiments_of(
         suite,
         [CityFolder.at(each) for each in folders],
