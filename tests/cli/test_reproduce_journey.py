@@ -142,6 +142,24 @@ def test_wrong_words_are_told_before_any_work(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_row_may_not_be_another_in_another_suite_of_the_folder(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    out, own = tmp_path / "out", suite(tmp_path, COUNTED)
+    assert castpoi("reproduce", city, "--suite", own, "--out", out).code == 0
+    other = tmp_path / "other.toml"
+    other.write_text(COUNTED.replace('method = "recent"', 'method = "markov"'))
+    for words in (["--dry-run"], []):
+        ended = castpoi("reproduce", city, "--suite", other, "--out", out, *words)
+        assert ended.code == 1
+        assert "the row recent of the suite other stands in the table own of" in ended.err
+        assert "rename the row, since a name is that of a folder" in ended.err
+    other.rename(own)  # the same suite, edited
+    edited = castpoi("reproduce", city, "--suite", own, "--out", out)
+    assert edited.code == 0
+    assert "own: 1 done now, 1 there before, 0 failed." in edited.out
+
+
 def test_the_words_of_reproduce_are_a_contract() -> None:
     options = {option for one in reproduce.params for option in one.opts}
     assert options >= {

@@ -14,7 +14,7 @@ from castpoi.cli.suite_tables import show_outcome, show_plan
 from castpoi.experiments.experiment import CityFolder, experiments_of
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.plan import plan_of
-from castpoi.experiments.record import SuiteRecord
+from castpoi.experiments.record import SuiteRecord, check_rows
 from castpoi.experiments.runner import Pace
 from castpoi.experiments.suite_file import read_suite, suite_names
 
@@ -77,6 +77,7 @@ def reproduce(
         only,
     )
     folder = SuiteFolder(out)
+    check_rows(folder, suite)
     plan = plan_of(experiments, folder, any_code=pace.any_code)
     if dry_run:
         show_plan(console, plan, folder, pace, about={"suite": suite.name})
