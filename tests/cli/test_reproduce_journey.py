@@ -160,6 +160,23 @@ def test_a_row_may_not_be_another_in_another_suite_of_the_folder(
     assert "own: 1 done now, 1 there before, 0 failed." in edited.out
 
 
+def test_what_is_damaged_is_made_again(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:
+    out, own = tmp_path / "out", suite(tmp_path, COUNTED)
+    words = ["reproduce", city, "--suite", own, "--out", out]
+    assert castpoi(*words).code == 0
+    (out / "village" / "revisit" / "0" / "manifest.json").write_text("{ torn")
+    (out / "village" / "recent" / "0" / "ranks.parquet").unlink()
+    planned = castpoi(*words, "--dry-run", "--json").json["experiments"]
+    assert [each["why"] for each in planned] == ["damaged", "damaged"]
+    ended = castpoi(*words)
+    assert ended.code == 0, ended.err
+    assert "own: 2 done now, 0 there before, 0 failed." in ended.out
+    (out / "village" / "recent" / "0" / "experiment.json").write_text('{"kind": "experiment"}')
+    shown = castpoi(*words, "--dry-run")
+    assert shown.code == 0, shown.err
+    assert "1 of 2 experiments are to be run" in shown.out
+
+
 def test_the_words_of_reproduce_are_a_contract() -> None:
     options = {option for one in reproduce.params for option in one.opts}
     assert options >= {
