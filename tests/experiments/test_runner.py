@@ -181,6 +181,17 @@ def test_another_city_of_the_same_name_is_refused(village: CityFolder, tmp_path:
         Bench(twin, [COUNTED], tmp_path / "out").why()
 
 
+def test_a_city_that_has_another_name_here_is_refused(village: CityFolder, tmp_path: Path) -> None:
+    Bench(village, [COUNTED], tmp_path / "out").run()
+    renamed = replace(village, folder=tmp_path / "hamlet")
+    words = (
+        r"hamlet is the city that is named village in .*out \(fingerprint .*\); rename its folder "
+        "to village, or choose another --out"
+    )
+    with pytest.raises(BadInput, match=words):
+        Bench(renamed, [COUNTED], tmp_path / "out").why()
+
+
 def test_a_city_prepared_anew_on_the_way_is_told(village: CityFolder, tmp_path: Path) -> None:
     old = replace(village, fingerprint="0123456789abcdef")
     (failure,) = Bench(old, [COUNTED], tmp_path / "out").run()

@@ -75,6 +75,16 @@ class SuiteFolder:
                     f"{city.fingerprint[:12]}); choose another --out, or remove {self.root / name}"
                 )
 
+    def check_name(self, city: CityFolder) -> None:
+        """Refuse a city that has another name here: every seed of a row would stand here twice."""
+        for place, proof in self._found_proofs():
+            name, former = self._city_of(place), str(proof["key"]["fingerprint"])
+            if name != city.name and former == city.fingerprint:
+                raise BadInput(
+                    f"{city.folder} is the city that is named {name} in {self.root} (fingerprint "
+                    f"{former[:12]}); rename its folder to {name}, or choose another --out"
+                )
+
     def begin(self, experiment: Experiment, key: Key, *, any_code: bool) -> dict[str, Any]:
         """Remove what an earlier attempt left torn or for another key; the key of what is made.
 

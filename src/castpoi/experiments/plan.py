@@ -32,6 +32,8 @@ def plan_of(
     """What is to be done; with `any_code` a result may come from another version of the code."""
     for experiment in {each.city.name: each for each in experiments}.values():
         folder.check_city(experiment.city)
+        if not experiment.is_trial:  # trials of a city that was renamed are merely made again
+            folder.check_name(experiment.city)
     return [
         Planned(experiment=experiment, why=_why(experiment, key, folder, any_code=any_code))
         for experiment, key in zip(experiments, keys_of(experiments), strict=True)
