@@ -40,12 +40,12 @@ role = "ours"
 set = {{ epochs = 60, patience = 60, {_TINY} }}
 """
 
-BROKEN = """
+BROKEN = f"""
 [rows.broken]
 label = "Broken"
 method = "castpoi"
 role = "ablation"
-set = { heads = 3 }
+set = {{ learning_rate = 1e30, {_TINY} }}
 """
 
 
@@ -177,6 +177,18 @@ def test_what_is_damaged_is_made_again(castpoi: CommandLine, city: Path, tmp_pat
     assert "1 of 2 experiments are to be run" in shown.out
 
 
+def test_settings_that_cannot_be_trained_are_told_before_any_work(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    own = suite(tmp_path, COUNTED, LEARNED.replace("epochs = 60", "epochs = 'many'"))
+    words = ["reproduce", city, "--suite", own, "--only", "recent", "--out", tmp_path / "out"]
+    for more in (["--dry-run"], []):
+        ended = castpoi(*words, *more)
+        assert ended.code == 1
+        assert "own.toml: rows.learned.set: setting epochs='many' cannot be read" in ended.err
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_words_of_reproduce_are_a_contract() -> None:
     options = {option for one in reproduce.params for option in one.opts}
     assert options >= {
@@ -194,7 +206,7 @@ def test_a_failing_row_is_told_at_the_end_and_the_others_are_there(
     assert ended.code == 1
     for words in ("Revisit heuristic", "Most recent", "best of its column"):
         assert words in ended.out
-    assert "FAILED village/broken/1: heads=3 must divide width=128" in ended.out
+    assert "FAILED village/broken/1: castpoi in training gave" in ended.out
     assert f"its log: {out}/logs/village/broken/1.log" in ended.out
     assert "own: 2 done now, 0 there before, 1 failed." in ended.out
     assert f"on one page: castpoi report {out}" in ended.out
