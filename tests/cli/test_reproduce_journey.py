@@ -40,12 +40,12 @@ role = "ours"
 set = {{ epochs = 60, patience = 60, {_TINY} }}
 """
 
-BROKEN = """
+BROKEN = f"""
 [rows.broken]
 label = "Broken"
 method = "castpoi"
 role = "ablation"
-set = { heads = 3 }
+set = {{ learning_rate = 1e30, {_TINY} }}
 """
 
 
@@ -121,7 +121,9 @@ def test_seeds_and_rows_are_named_as_one_likes(
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["--suite", "main"], 2, "Name a CITY, before --only; this suite names none."),
+        (["--suite", "main"], 2, "Name a CITY; this suite names none."),
+        (["--suite", "main", "--only", "x"], 2, "Name a CITY, before --only; this suite names"),
+        (["CITY", "--suite", "main", "--seeds", "9" * 26], 2, "is not in the range 0<=x<=4294967"),
         (["CITY", "--suite", "main", "--seeds", "x"], 2, "'x' is not a valid integer"),
         (["CITY", "--suite", "main", "--seeds", "--only", "core"], 2, "'--only' is not a valid"),
         (["CITY", "--suite", "main", "--seeds"], 2, "'--dry-run' is not a valid integer"),
@@ -137,6 +139,53 @@ def test_wrong_words_are_told_before_any_work(
     ended = castpoi("reproduce", *given, "--dry-run", "--out", tmp_path / "out")
     assert ended.code == code
     assert sentence in ended.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_row_may_not_be_another_in_another_suite_of_the_folder(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    out, own = tmp_path / "out", suite(tmp_path, COUNTED)
+    assert castpoi("reproduce", city, "--suite", own, "--out", out).code == 0
+    other = tmp_path / "other.toml"
+    other.write_text(COUNTED.replace('method = "recent"', 'method = "markov"'))
+    for words in (["--dry-run"], []):
+        ended = castpoi("reproduce", city, "--suite", other, "--out", out, *words)
+        assert ended.code == 1
+        assert "the row recent of the suite other stands in the table own of" in ended.err
+        assert "rename the row, since a name is that of a folder" in ended.err
+    other.rename(own)  # the same suite, edited
+    edited = castpoi("reproduce", city, "--suite", own, "--out", out)
+    assert edited.code == 0
+    assert "own: 1 done now, 1 there before, 0 failed." in edited.out
+
+
+def test_what_is_damaged_is_made_again(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:
+    out, own = tmp_path / "out", suite(tmp_path, COUNTED)
+    words = ["reproduce", city, "--suite", own, "--out", out]
+    assert castpoi(*words).code == 0
+    (out / "village" / "revisit" / "0" / "manifest.json").write_text("{ torn")
+    (out / "village" / "recent" / "0" / "ranks.parquet").unlink()
+    planned = castpoi(*words, "--dry-run", "--json").json["experiments"]
+    assert [each["why"] for each in planned] == ["damaged", "damaged"]
+    ended = castpoi(*words)
+    assert ended.code == 0, ended.err
+    assert "own: 2 done now, 0 there before, 0 failed." in ended.out
+    (out / "village" / "recent" / "0" / "experiment.json").write_text('{"kind": "experiment"}')
+    shown = castpoi(*words, "--dry-run")
+    assert shown.code == 0, shown.err
+    assert "1 of 2 experiments are to be run" in shown.out
+
+
+def test_settings_that_cannot_be_trained_are_told_before_any_work(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    own = suite(tmp_path, COUNTED, LEARNED.replace("epochs = 60", "epochs = 'many'"))
+    words = ["reproduce", city, "--suite", own, "--only", "recent", "--out", tmp_path / "out"]
+    for more in (["--dry-run"], []):
+        ended = castpoi(*words, *more)
+        assert ended.code == 1
+        assert "own.toml: rows.learned.set: setting epochs='many' cannot be read" in ended.err
     assert not (tmp_path / "out").exists()
 
 
@@ -157,7 +206,7 @@ def test_a_failing_row_is_told_at_the_end_and_the_others_are_there(
     assert ended.code == 1
     for words in ("Revisit heuristic", "Most recent", "best of its column"):
         assert words in ended.out
-    assert "FAILED village/broken/1: heads=3 must divide width=128" in ended.out
+    assert "FAILED village/broken/1: castpoi in training gave" in ended.out
     assert f"its log: {out}/logs/village/broken/1.log" in ended.out
     assert "own: 2 done now, 0 there before, 1 failed." in ended.out
     assert f"on one page: castpoi report {out}" in ended.out

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from castpoi.evaluation.rank_table import RANK_SCHEMA
 from castpoi.experiments import job
 from castpoi.experiments.experiment import CityFolder
 from tests.contract import odd_city
@@ -14,9 +15,10 @@ from tests.experiments.stand_in import __file__ as stand_in
 
 @pytest.fixture
 def village(tmp_path: Path) -> CityFolder:
-    """The odd city of the contract, in a folder named village."""
+    """The odd city of the contract, in a folder named village, with ranks for the stand-in."""
     city = odd_city()
     replace(city, manifest={**city.manifest, "train": 8}).save(tmp_path / "village")
+    RANK_SCHEMA.to_frame().write_parquet(tmp_path / "village" / "ranks.parquet")
     return CityFolder.at(tmp_path / "village")
 
 

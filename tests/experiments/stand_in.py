@@ -2,11 +2,13 @@
 
 `--set fail=WORDS` ends a training with these words as castpoi would, `fall=WORDS` as Python would,
 `crash=true` by a signal, `silent=true` without a word, and a `learning_rate=13` as if it diverged.
-On validation every metric of a run is what `dropout` leaves of 1.
+On validation every metric of a run is what `dropout` leaves of 1. The ranks of every result are
+those that lie in the city.
 """
 
 import json
 import os
+import shutil
 import signal
 import sys
 from itertools import pairwise
@@ -33,7 +35,14 @@ def train(words: list[str]) -> None:
     run = Path(value_of(words, "--out"))
     run.mkdir(parents=True)
     city = json.loads((Path(words[1]) / "manifest.json").read_text())
-    manifest = {"kind": "run", "city": words[1], "fingerprint": city["fingerprint"], "commit": "c0"}
+    manifest = {
+        "kind": "run",
+        "method": value_of(words, "--model"),
+        "seed": int(value_of(words, "--seed")),
+        "part": value_of(words, "--part") or "test",
+        "fingerprint": city["fingerprint"],
+        "commit": "c0",
+    }
     (run / "manifest.json").write_text(json.dumps(manifest))
     kept = 1 - float(settings.get("dropout", 0))
     validation = dict.fromkeys(("MRR", "HR@10"), kept)
@@ -45,10 +54,26 @@ def train(words: list[str]) -> None:
 def evaluate(words: list[str]) -> None:
     city = Path(value_of(words, "--city"))
     result = Path(value_of(words, "--out"))
-    fingerprint = json.loads((city / "manifest.json").read_text())["fingerprint"]
+    if result.exists() and any(result.iterdir()):
+        if kind_of(result) != "result":
+            sys.exit(f"castpoi: {result} exists and is not a result; choose another --out")
+        shutil.rmtree(result)
     result.mkdir(parents=True, exist_ok=True)
-    manifest = {"kind": "result", "fingerprint": fingerprint}
-    (result / "manifest.json").write_text(json.dumps(manifest))
+    made = {"method": value_of(words, "--model"), "seed": 0}
+    if not made["method"]:
+        run = json.loads((Path(words[1]) / "manifest.json").read_text())
+        made = {name: run[name] for name in made}
+    fingerprint = json.loads((city / "manifest.json").read_text())["fingerprint"]
+    told = {"kind": "result", "fingerprint": fingerprint, "part": "test", "seconds": 1.0, **made}
+    (result / "manifest.json").write_text(json.dumps(told))
+    shutil.copyfile(city / "ranks.parquet", result / "ranks.parquet")
+
+
+def kind_of(folder: Path) -> object:
+    try:
+        return json.loads((folder / "manifest.json").read_text())["kind"]
+    except (OSError, ValueError):
+        return None
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from castpoi.files import write_json
 
 
 def test_the_first_seed_of_all_rows_comes_first_and_counting_needs_one(village: CityFolder) -> None:
-    town = replace(village, folder=Path("town"))
+    town = replace(village, folder=Path("town"), fingerprint="town")
     found = experiments_of(
         read_suite("all"), [village, town], [42, 43], only=["revisit", "castpoi"]
     )
@@ -28,9 +28,18 @@ def test_an_unknown_row_is_told_with_the_known_ones(village: CityFolder) -> None
 
 
 def test_two_cities_of_one_name_are_refused(village: CityFolder) -> None:
-    twin = replace(village, folder=Path("elsewhere/village"))
+    twin = replace(village, folder=Path("elsewhere/village"), fingerprint="twin")
     with pytest.raises(BadInput, match="two cities are named village; name each once"):
         experiments_of(read_suite("heuristics"), [village, twin], [42])
+    with pytest.raises(BadInput, match="two cities are named village; name each once"):
+        experiments_of(read_suite("heuristics"), [village, village], [42])
+
+
+def test_one_city_under_two_names_is_refused(village: CityFolder) -> None:
+    copy = replace(village, folder=Path("elsewhere/copy"))
+    words = r"village and elsewhere/copy are one city \(fingerprint .*\); name only one of them"
+    with pytest.raises(BadInput, match=words):
+        experiments_of(read_suite("heuristics"), [village, copy], [42])
 
 
 def test_a_city_named_like_a_folder_of_the_suite_is_refused(

@@ -6,7 +6,8 @@ import pytest
 
 from castpoi.experiments import key as module
 from castpoi.experiments.experiment import CityFolder, Experiment
-from castpoi.experiments.key import key_of
+from castpoi.experiments.key import key_of, keys_of
+from castpoi.methods import Method
 from castpoi.outline import Row
 
 ROW = Row(name="mine", label="Mine", method="castpoi", role="ours", preset="fast",
@@ -38,6 +39,27 @@ def test_the_code_changes_the_key(village: CityFolder, monkeypatch: pytest.Monke
     monkeypatch.setattr(module, "code_version", lambda method: "another")
     after = key_of(experiment(village))
     assert after.changes_since(before.to_dict()) == ["code"]
+
+
+def test_the_code_of_a_method_is_read_once_for_many_experiments(
+    village: CityFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def watched(method: Method) -> str:
+        read.append(method.name)
+        return "code"
+
+    monkeypatch.setattr(module, "code_version", watched)
+    sasrec = replace(ROW, method="sasrec", settings={})
+    many = [
+        Experiment(city=village, row=row, seed=seed) for row in (ROW, sasrec) for seed in (1, 2)
+    ]
+    keys = keys_of(many)
+    assert [(key.method, key.seed) for key in keys] == [
+        ("castpoi", 1), ("castpoi", 2), ("sasrec", 1), ("sasrec", 2),
+    ]  # fmt: skip
+    assert sorted(read) == ["castpoi", "sasrec"]
 
 
 def test_names_labels_and_the_order_of_settings_do_not(village: CityFolder) -> None:

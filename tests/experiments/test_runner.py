@@ -3,77 +3,24 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from castpoi.errors import BadInput
 from castpoi.experiments import job, key
 from castpoi.experiments.experiment import CityFolder, experiments_of
-from castpoi.experiments.folder import SuiteFolder
-from castpoi.experiments.plan import plan_of
-from castpoi.experiments.record import SuiteRecord
-from castpoi.experiments.runner import Failure, Pace, run_plan
-from castpoi.experiments.suite import Suite
+from castpoi.experiments.runner import Pace
 from castpoi.files import read_json
 from castpoi.lock import alone_in
-from castpoi.outline import Row, TableOutline
-from castpoi.progress import SILENCE, Progress, Task
+from castpoi.progress import Task
 from castpoi.training.train import workshop_of
+from tests.experiments.bench import COUNTED, GOOD, Bench, row
 
 pytestmark = pytest.mark.usefixtures("quick")
-
-GOOD = Row(name="good", label="Good", method="castpoi", role="ours", preset="fast")
-COUNTED = Row(name="counted", label="Counted", method="revisit", role="heuristic")
-
-
-def row(name: str, **settings: str) -> Row:
-    return replace(GOOD, name=name, label=name, settings=settings)
-
-
-class Bench:
-    """A suite in a folder, run as often as a test likes."""
-
-    def __init__(self, village: CityFolder, rows: Sequence[Row], root: Path) -> None:
-        self.suite = Suite(
-            name="own",
-            tables=(TableOutline(name="own", title="Own", rows=tuple(rows)),),
-            seeds=(1, 2),
-        )
-        self.village = village
-        self.folder = SuiteFolder(root)
-        self.told: list[str] = []
-        self.say: Callable[[str], None] = self.told.append
-        self.progress: Progress = SILENCE
-
-    def why(self, *, any_code: bool = False, only: Sequence[str] = ()) -> dict[str, str]:
-        experiments = experiments_of(self.suite, [self.village], self.suite.seeds, only)
-        plan = plan_of(experiments, self.folder, any_code=any_code)
-        return {each.experiment.name: each.why for each in plan}
-
-    def run(self, **pace: Any) -> list[Failure]:
-        experiments = experiments_of(self.suite, [self.village], self.suite.seeds)
-        plan = plan_of(experiments, self.folder, any_code=pace.get("any_code", False))
-        return run_plan(
-            plan,
-            self.folder,
-            record=lambda: SuiteRecord(self.folder, self.suite, plan),
-            pace=Pace(threads=pace.pop("threads", 2), **pace),
-            progress=self.progress,
-            say=self.say,
-            name="suite",
-        )
-
-    def states(self) -> dict[str, str]:
-        experiments = read_json(self.folder.root / "suite.json")["experiments"]
-        return {name: each["state"] for name, each in experiments.items()}
-
-    def log(self, name: str) -> str:
-        return (self.folder.root / "logs" / f"{name}.log").read_text()
 
 
 def test_what_is_there_is_never_run_again(village: CityFolder, tmp_path: Path) -> None:
@@ -234,22 +181,21 @@ def test_another_city_of_the_same_name_is_refused(village: CityFolder, tmp_path:
         Bench(twin, [COUNTED], tmp_path / "out").why()
 
 
+def test_a_city_that_has_another_name_here_is_refused(village: CityFolder, tmp_path: Path) -> None:
+    Bench(village, [COUNTED], tmp_path / "out").run()
+    renamed = replace(village, folder=tmp_path / "hamlet")
+    words = (
+        r"hamlet is the city that is named village in .*out \(fingerprint .*\); rename its folder "
+        "to village, or choose another --out"
+    )
+    with pytest.raises(BadInput, match=words):
+        Bench(renamed, [COUNTED], tmp_path / "out").why()
+
+
 def test_a_city_prepared_anew_on_the_way_is_told(village: CityFolder, tmp_path: Path) -> None:
     old = replace(village, fingerprint="0123456789abcdef")
     (failure,) = Bench(old, [COUNTED], tmp_path / "out").run()
     assert "was prepared anew while village/counted/0 was under way" in failure.problem
-
-
-def test_suites_of_one_folder_add_up(village: CityFolder, tmp_path: Path) -> None:
-    Bench(village, [COUNTED], tmp_path / "out").run()
-    other = Bench(village, [GOOD], tmp_path / "out")
-    other.suite = replace(other.suite, tables=(replace(other.suite.tables[0], name="two"),))
-    other.run()
-    record = read_json(tmp_path / "out" / "suite.json")
-    assert list(record["tables"]) == ["own", "two"]
-    assert record["tables"]["two"]["rows"][0]["label"] == "Good"
-    assert len(record["experiments"]) == 3
-    assert record["cities"]["village"]["fingerprint"] == village.fingerprint
 
 
 def test_only_one_suite_at_a_time_works_in_a_folder(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Suites as files: those that come with castpoi, a person's own, and what is wrong with them."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from castpoi.errors import BadInput, UnknownMethod
 from castpoi.experiments.suite import Suite
 from castpoi.experiments.suite_file import read_suite, suite_names
+from castpoi.methods import METHODS, Method
 
 ROW = """
 [rows.mine]
@@ -197,7 +200,8 @@ def wrong(folder: Path, content: str) -> str:
         ("title = ' '" + ROW, "own.toml: title is empty; give a text"),
         ("title = 'x'", "the suite own has no row; give it at least one"),
         ("seeds = 4", "own.toml: seeds is a whole number; give a list"),
-        ("seeds = [-1]", "own.toml: seeds holds -1; give numbers of at least 0"),
+        ("seeds = [-1]", "own.toml: seeds holds -1; give numbers from 0 to 4294967295"),
+        ("seeds = [1, 4294967296]", "own.toml: seeds holds 4294967296; give numbers from 0 to"),
         ("seeds = ['1']", "own.toml: seeds holds a text; every entry is a whole number"),
         ("seeds = [true]", "own.toml: seeds holds true or false; every entry is a whole number"),
         ("seeds = [4, 4]", "own.toml: seeds holds 4 twice; leave one out"),
@@ -217,6 +221,15 @@ def test_what_is_wrong_with_a_suite_is_told_with_file_and_key(
         ("castpoi", "presett = 'paper'", ".presett is not a key of a suite; did you mean 'preset'"),
         ("castpoi", "preset = 'tuned'", ".preset is 'tuned'; choose fast or paper"),
         ("castpoi", "set = { width = { a = 1 } }", ".set.width is a table; give a text, a number"),
+        ("castpoi", "set = { widht = 8 }", ".set: there is no setting 'widht'; did you mean 'wid"),
+        (
+            "castpoi",
+            "set = { epochs = 'many' }",
+            ".set: setting epochs='many' cannot be read; give",
+        ),
+        ("castpoi", "set = { heads = 3 }", ".set: heads=3 must divide width=128"),
+        ("sasrec", "set = { dropout = 2 }", ".set: dropout=2.0 is not valid; it must be"),
+        ("bert4rec", "set = { stride = 2 }", ".set: bert4rec shares no windows, so stride changes"),
         ("revisit", "set = { width = 8 }", ".set: revisit is counted, not learned"),
         ("revisit", "preset = 'paper'", ".preset: revisit has no presets; leave it out"),
         (
@@ -231,6 +244,26 @@ def test_what_is_wrong_with_a_row_is_told_with_file_row_and_key(
 ) -> None:
     content = "title = 'x'" + ROW.replace("castpoi", method) + line
     assert f"own.toml: rows.mine{sentence}" in wrong(tmp_path, content)
+
+
+def test_the_settings_of_another_package_are_left_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = Method(
+        name="theirs", line="", ranker="their:Ranker", trainer="their:train", presets=("plain",)
+    )
+    monkeypatch.setitem(METHODS._by_name, "theirs", theirs)
+    content = "title = 'x'" + ROW.replace('"castpoi"', '"theirs"') + "set = { charm = 3 }"
+    assert read(tmp_path, content).rows[0].settings == {"charm": "3"}
+
+
+@pytest.mark.parametrize("name", ["heuristics", "main"])
+def test_a_suite_that_sets_nothing_is_read_without_torch(name: str) -> None:
+    asks = (
+        "import sys; from castpoi.cli.reproduce import read_suite; "
+        f"read_suite({name!r}); sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", asks]).returncode == 0
 
 
 def test_a_row_needs_a_method_a_known_role_and_the_name_of_a_folder(tmp_path: Path) -> None:

@@ -202,6 +202,30 @@ def test_a_command_killed_after_a_training_only_notes_it(bench: Bench) -> None:
     assert bench.trials("name", "state") == [("dropout=0.5", "done")]
 
 
+@pytest.mark.parametrize("file", ["manifest.json", "config.json"])
+def test_a_trial_whose_papers_are_torn_is_trained_again(bench: Bench, file: str) -> None:
+    bench.run(dropouts("0.5", "0.25"))
+    (experiment,) = bench.tune(dropouts("0.5")).experiments
+    (bench.folder.papers(experiment) / file).write_text("{ torn")
+    (planned,) = plan_of([experiment], bench.folder)
+    assert planned.why == "damaged"
+    assert bench.run(dropouts("0.25", "0.5")) == []
+    assert bench.told[0] == "village/dropout=0.5/1 has begun"
+    assert bench.trials("state") == [("done",), ("done",)]
+
+
+@pytest.mark.parametrize(
+    "damaged", [{"name": "dropout=0.9"}, {"name": "dropout=0.9", "state": "done"}, "dropout=0.9"]
+)
+def test_what_is_damaged_in_a_record_is_left_out_of_the_next(bench: Bench, damaged: object) -> None:
+    bench.run(dropouts("0.5"))
+    content = read_tune(bench.folder)
+    content["trials"].append(damaged)
+    (bench.folder.root / "tune.json").write_text(json.dumps(content))
+    assert bench.run(dropouts("0.5")) == []
+    assert bench.trials("name") == [("dropout=0.5",)]
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

@@ -13,6 +13,7 @@ from castpoi.checkins.prepare import prepare
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize, write_checkins
 from castpoi.cli.compare import as_json, show_comparison
 from castpoi.cli.console import Console, speaks
+from castpoi.cli.seeds import SEED
 from castpoi.cli.serve import serve
 from castpoi.evaluation.compare import Comparison, compare
 from castpoi.evaluation.evaluate import evaluate
@@ -46,7 +47,9 @@ _TUNED: Final = "tuned"
     show_default=True,
     help="Folder for everything the demo makes.",
 )
-@click.option("--seed", type=int, default=42, show_default=True, help="Of the city and the models.")
+@click.option(
+    "--seed", type=SEED, default=42, show_default=True, help="Of the city and the models."
+)
 @click.option("--users", type=int, default=200, show_default=True, help="People of the city.")
 @click.option(
     "--epochs",

@@ -8,12 +8,13 @@ import click
 
 from castpoi.cli.console import Console, speaks
 from castpoi.cli.paced import end_with, paced, run_shown
+from castpoi.cli.seeds import SEED
 from castpoi.cli.several import TakesSeveral
 from castpoi.cli.suite_tables import show_outcome, show_plan
 from castpoi.experiments.experiment import CityFolder, experiments_of
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.plan import plan_of
-from castpoi.experiments.record import SuiteRecord
+from castpoi.experiments.record import SuiteRecord, check_rows
 from castpoi.experiments.runner import Pace
 from castpoi.experiments.suite_file import read_suite, suite_names
 
@@ -38,7 +39,7 @@ def _is_value(word: str) -> bool:
 @click.option(
     "--seeds",
     multiple=True,
-    type=click.IntRange(min=0),
+    type=SEED,
     metavar="N...",
     help="Seeds, as in '--seeds 42 43 44'; those of the suite unless told otherwise.",
 )
@@ -67,7 +68,8 @@ def reproduce(
     suite = read_suite(wanted)
     folders = cities or tuple(map(Path, suite.cities))
     if not folders:
-        raise click.UsageError("Name a CITY, before --only; this suite names none.")
+        place = ", before --only" if only else ""  # which takes all words that follow it
+        raise click.UsageError(f"Name a CITY{place}; this suite names none.")
     experiments = experiments_of(
         suite,
         [CityFolder.at(each) for each in folders],
@@ -75,6 +77,7 @@ def reproduce(
         only,
     )
     folder = SuiteFolder(out)
+    check_rows(folder, suite)
     plan = plan_of(experiments, folder, any_code=pace.any_code)
     if dry_run:
         show_plan(console, plan, folder, pace, about={"suite": suite.name})

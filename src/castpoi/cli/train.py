@@ -6,6 +6,7 @@ import click
 
 from castpoi.cli.console import Console, speaks
 from castpoi.cli.method_list import method_list
+from castpoi.cli.seeds import SEED
 from castpoi.methods import METHODS
 from castpoi.run import Run
 from castpoi.training.settings import pairs_of
@@ -25,7 +26,7 @@ from castpoi.training.world import World
 )
 @click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=SEED,
     default=0,
     show_default=True,
     help="One seed gives one run.",

@@ -8,6 +8,7 @@ import click
 from castpoi.cli.console import Console, speaks
 from castpoi.cli.method_list import method_list
 from castpoi.cli.paced import end_with, paced, run_shown
+from castpoi.cli.seeds import SEED
 from castpoi.cli.suite_tables import show_plan
 from castpoi.cli.tune_tables import show_trials
 from castpoi.experiments.experiment import CityFolder
@@ -54,7 +55,7 @@ _LEARNED = [method for method in METHODS if method.needs_training]
 )
 @click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=SEED,
     default=DEFAULT_SEEDS[0],
     show_default=True,
     help="Seed of every training.",

@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any, Final
 
 from castpoi.experiments.experiment import Experiment
+from castpoi.outline import row_from_dict
 
 _RATES: Final = Path(__file__).with_name("rates.toml")
 _COUNTING_SECONDS: Final = 3.0
@@ -54,13 +55,12 @@ class Former:
     @classmethod
     def of(cls, proof: Mapping[str, Any]) -> "Former":
         """From the proof of a finished experiment."""
-        row = proof["row"]
         return cls(
-            recipe=(row["method"], row["preset"], row["settings"]),
-            fingerprint=proof["key"]["fingerprint"],
-            train_checkins=proof["train_checkins"],
-            threads=proof["threads"],
-            seconds=proof["seconds"],
+            recipe=row_from_dict(proof["row"]).recipe,
+            fingerprint=str(proof["key"]["fingerprint"]),
+            train_checkins=int(proof["train_checkins"]),
+            threads=int(proof["threads"]),
+            seconds=float(proof["seconds"]),
         )
 
 

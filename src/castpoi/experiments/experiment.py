@@ -82,7 +82,7 @@ def experiments_of(
     suite: Suite, cities: Sequence[CityFolder], seeds: Sequence[int], only: Sequence[str] = ()
 ) -> list[Experiment]:
     """All experiments of a suite: the first seed of every row first, so that tables fill early."""
-    _check_names(cities)
+    _check_each_once(cities)
     names = [row.name for row in suite.rows]
     unknown = next((name for name in only if name not in names), None)
     if unknown is not None:
@@ -100,8 +100,19 @@ def experiments_of(
     ]
 
 
-def _check_names(cities: Sequence[CityFolder]) -> None:
-    names = [city.name for city in cities]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise BadInput(f"two cities are named {twice}; name each once, or rename one's folder")
+def _check_each_once(cities: Sequence[CityFolder]) -> None:
+    """Refuse two cities of one name, whose results would mix, and one city under two names."""
+    names: set[str] = set()
+    folders: dict[str, Path] = {}
+    for city in cities:
+        if city.name in names:
+            raise BadInput(
+                f"two cities are named {city.name}; name each once, or rename one's folder"
+            )
+        names.add(city.name)
+        twin = folders.setdefault(city.fingerprint, city.folder)
+        if twin != city.folder:
+            raise BadInput(
+                f"{twin} and {city.folder} are one city (fingerprint {city.fingerprint[:12]}); "
+                "name only one of them"
+            )

@@ -15,17 +15,22 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from castpoi.errors import BadInput
 from castpoi.experiments.experiment import LOGS, RUNS, CityFolder, Experiment
 from castpoi.experiments.key import CODE, Key
+from castpoi.experiments.wholeness import (
+    PAPERS,
+    PROOF,
+    RUN_FILES,
+    is_whole_result,
+    is_whole_trial,
+    make_room,
+    read_proof,
+)
 from castpoi.files import is_folder_of, read_manifest, read_or_nothing, write_json
-from castpoi.run import CONFIG, LOG
 from castpoi.training.train import workshop_of
-
-_PROOF: Final = "experiment.json"
-_RUN_FILES: Final = ("manifest.json", CONFIG, LOG)
 
 
 @dataclass(frozen=True)
@@ -48,33 +53,45 @@ class SuiteFolder:
 
     def proof(self, experiment: Experiment) -> dict[str, Any]:
         """How a finished experiment came about; empty if it is not finished."""
-        if not experiment.is_trial and not is_folder_of(self.result(experiment), "result"):
-            return {}
-        return read_or_nothing(self.result(experiment) / _PROOF)
+        return read_proof(self.result(experiment) / PROOF)
+
+    def is_whole(self, experiment: Experiment) -> bool:
+        """Whether what a finished experiment has made can be read, and is what it should be."""
+        if experiment.is_trial:
+            return is_whole_trial(self.papers(experiment), experiment)
+        return is_whole_result(self.result(experiment), experiment)
 
     def proofs(self) -> Iterator[dict[str, Any]]:
         """How all finished experiments came about, of this suite or another."""
-        for path in sorted(self.root.glob(f"*/*/*/{_PROOF}")):
-            proof = read_or_nothing(path)
-            if proof.get("kind") == "experiment":
-                yield proof
+        yield from (proof for _, proof in self._found_proofs())
 
     def check_city(self, city: CityFolder) -> None:
         """Refuse a city whose name another one has here: their results would mix."""
-        for path in sorted(self.root.glob(f"{city.name}/*/*/{_PROOF}")):
-            former = read_or_nothing(path).get("key", {}).get("fingerprint", city.fingerprint)
-            if former != city.fingerprint:
+        for place, proof in self._found_proofs():
+            name, former = self._city_of(place), str(proof["key"]["fingerprint"])
+            if name == city.name and former != city.fingerprint:
                 raise BadInput(
-                    f"{path.parent} is of another city named {city.name} (fingerprint "
-                    f"{former[:12]}, not {city.fingerprint[:12]}); choose another --out, or "
-                    f"remove {self.root / city.name}"
+                    f"{place} is of another city named {name} (fingerprint {former[:12]}, not "
+                    f"{city.fingerprint[:12]}); choose another --out, or remove {self.root / name}"
+                )
+
+    def check_name(self, city: CityFolder) -> None:
+        """Refuse a city that has another name here: every seed of a row would stand here twice."""
+        for place, proof in self._found_proofs():
+            name, former = self._city_of(place), str(proof["key"]["fingerprint"])
+            if name != city.name and former == city.fingerprint:
+                raise BadInput(
+                    f"{city.folder} is the city that is named {name} in {self.root} (fingerprint "
+                    f"{former[:12]}); rename its folder to {name}, or choose another --out"
                 )
 
     def begin(self, experiment: Experiment, key: Key, *, any_code: bool) -> dict[str, Any]:
-        """Remove what an earlier attempt left for another key; the key of what is then made.
+        """Remove what an earlier attempt left torn or for another key; the key of what is made.
 
         With `any_code` a run made by another version of the code stays, and so does its key.
         """
+        if not experiment.is_trial:
+            make_room(self.result(experiment))
         former = read_or_nothing(self._run_key(experiment))
         changes = key.changes_since(former)
         if self._has_begun(experiment) and not (set(changes) - ({CODE} if any_code else set())):
@@ -106,13 +123,23 @@ class SuiteFolder:
         """Put the papers of the run beside its result, and last of all the proof."""
         if experiment.needs_training:
             self.papers(experiment).mkdir(parents=True, exist_ok=True)
-            for name in _RUN_FILES:
+            for name in RUN_FILES:
                 shutil.copyfile(self.run(experiment) / name, self.papers(experiment) / name)
-        write_json(self.result(experiment) / _PROOF, proof)
+        write_json(self.result(experiment) / PROOF, proof)
 
     def papers(self, experiment: Experiment) -> Path:
         """Manifest, config and log of the run of a finished experiment."""
-        return self.result(experiment) / "run"
+        return self.result(experiment) / PAPERS
+
+    def _found_proofs(self) -> Iterator[tuple[Path, dict[str, Any]]]:
+        """All proofs that can be read, and the places of their results."""
+        for path in sorted(self.root.glob(f"*/*/*/{PROOF}")):
+            proof = read_proof(path)
+            if proof:
+                yield path.parent, proof
+
+    def _city_of(self, place: Path) -> str:
+        return place.relative_to(self.root).parts[0]
 
     def _has_begun(self, experiment: Experiment) -> bool:
         return self.has_run(experiment) or workshop_of(self.run(experiment)).is_dir()

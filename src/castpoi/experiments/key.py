@@ -1,6 +1,6 @@
 """The key of an experiment: all that its result depends on; the same key, the same result."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
@@ -35,6 +35,17 @@ class Key:
 
 def key_of(experiment: Experiment) -> Key:
     """The key of an experiment with the code as it is on disk at this moment."""
+    return keys_of([experiment])[0]
+
+
+def keys_of(experiments: Sequence[Experiment]) -> list[Key]:
+    """The keys of experiments; the code of each method is read once for all of them."""
+    names = {experiment.row.method for experiment in experiments}
+    codes = {name: code_version(METHODS.named(name)) for name in names}
+    return [_key(experiment, codes[experiment.row.method]) for experiment in experiments]
+
+
+def _key(experiment: Experiment, code: str) -> Key:
     method = METHODS.named(experiment.row.method)
     return Key(
         fingerprint=experiment.city.fingerprint,
@@ -42,5 +53,5 @@ def key_of(experiment: Experiment) -> Key:
         preset=experiment.row.preset,
         settings={**experiment.row.settings, **method.settings},
         seed=experiment.seed,
-        code=code_version(method),
+        code=code,
     )

@@ -5,14 +5,17 @@ The states are told, not trusted: whether a result is there is decided by its ke
 
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, Literal, Protocol
 
+from castpoi.errors import BadInput
 from castpoi.experiments.experiment import Experiment
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.job import commands_of
 from castpoi.experiments.plan import Planned
 from castpoi.experiments.suite import Suite
 from castpoi.files import read_or_nothing, write_json
+from castpoi.outline import TableOutline
 
 State = Literal["done", "failed", "under way", "waiting"]
 
@@ -29,20 +32,42 @@ class Record(Protocol):
         """Say that an experiment is done, and how it came about."""
 
 
+def check_rows(folder: SuiteFolder, suite: Suite) -> None:
+    """Refuse a row whose name another table of a folder has for another recipe.
+
+    A table of the same name is that of the suite before it was edited: it is replaced.
+    """
+    recipes = {row.name: row.recipe for row in suite.rows}
+    own = {table.name for table in suite.tables}
+    for table in _tables_of(read_or_nothing(folder.root / _FILE)):
+        for row in () if table.name in own else table.rows:
+            if recipes.get(row.name, row.recipe) != row.recipe:
+                raise BadInput(
+                    f"the row {row.name} of the suite {suite.name} stands in the table "
+                    f"{table.name} of {folder.root} too, with another method, preset or settings; "
+                    "rename the row, since a name is that of a folder, or choose another --out"
+                )
+
+
 class SuiteRecord:
     """The record of a folder; every change is on disk at once."""
 
     def __init__(self, folder: SuiteFolder, suite: Suite, plan: Sequence[Planned]) -> None:
+        check_rows(folder, suite)  # again, now that nobody else can write
         self._path = folder.root / _FILE
         self._folder = folder
         former = read_or_nothing(self._path)
+        tables = (*_tables_of(former), *suite.tables)
         self._content: dict[str, Any] = {
             "kind": "suite",
-            "tables": former.get("tables", {}),
-            "cities": former.get("cities", {}),
-            "experiments": former.get("experiments", {}),
+            "tables": {table.name: table.to_dict() for table in tables},
+            "cities": _entries(former, "cities"),
+            "experiments": {
+                name: entry
+                for name, entry in _entries(former, "experiments").items()
+                if "state" in entry
+            },
         }
-        self._content["tables"] |= {table.name: table.to_dict() for table in suite.tables}
         for planned in plan:
             self._add(planned)
         self._save()
@@ -80,6 +105,22 @@ class SuiteRecord:
 
     def _save(self) -> None:
         write_json(self._path, self._content)
+
+
+def _entries(former: Mapping[str, Any], part: str) -> dict[str, dict[str, Any]]:
+    """The entries of a part of an earlier record; what is damaged is left out."""
+    found = former.get(part)
+    entries = found.items() if isinstance(found, dict) else ()
+    return {name: entry for name, entry in entries if isinstance(entry, dict)}
+
+
+def _tables_of(former: Mapping[str, Any]) -> list[TableOutline]:
+    """The tables of an earlier record that can be read; another command writes the others anew."""
+    tables = []
+    for name, table in _entries(former, "tables").items():
+        with suppress(AttributeError, KeyError, TypeError):
+            tables.append(TableOutline.from_dict(name, table))
+    return tables
 
 
 def _from_proof(proof: Mapping[str, Any]) -> dict[str, Any]:

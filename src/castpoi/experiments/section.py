@@ -64,11 +64,12 @@ class Section:
         """A list of texts; empty where the key is absent."""
         return tuple(self._list(key, str))
 
-    def whole_numbers(self, key: str) -> tuple[int, ...]:
-        """A list of whole numbers of at least 0; empty where the key is absent."""
+    def whole_numbers(self, key: str, *, most: int) -> tuple[int, ...]:
+        """A list of whole numbers from 0 to `most`; empty where the key is absent."""
         numbers = self._list(key, int)
-        if any(number < 0 for number in numbers):
-            raise BadInput(f"{self.at(key)} holds {min(numbers)}; give numbers of at least 0")
+        wrong = next((number for number in numbers if not 0 <= number <= most), None)
+        if wrong is not None:
+            raise BadInput(f"{self.at(key)} holds {wrong}; give numbers from 0 to {most}")
         return tuple(numbers)
 
     def settings(self, key: str) -> dict[str, str]:

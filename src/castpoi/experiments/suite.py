@@ -8,6 +8,8 @@ from castpoi.outline import Row, TableOutline
 
 DEFAULT_SEEDS: Final = (42, 43, 44)
 """The seeds of the paper."""
+LARGEST_SEED: Final = 2**32 - 1
+"""Every generator takes it, and every reader of JSON reads it exactly."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,10 +12,11 @@ from typing import Any, Final, cast, get_args
 from castpoi.errors import BadInput, UnknownMethod
 from castpoi.evaluation.metrics import METRICS
 from castpoi.experiments.section import Section
-from castpoi.experiments.suite import DEFAULT_SEEDS, Suite
+from castpoi.experiments.suite import DEFAULT_SEEDS, LARGEST_SEED, Suite
 from castpoi.methods import METHODS, Method
 from castpoi.outline import ORACLE, STRONGEST, Against, Family, Role, Row, TableOutline, Together
 
+_PACKAGE: Final = "castpoi"
 _BUILT_IN: Final = Path(__file__).with_name("suites")
 _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -63,7 +64,7 @@ def _read(file: Path, *, above: tuple[Path, ...]) -> Suite:
     return Suite(
         name=file.stem,
         tables=_each_once(file, tables),
-        seeds=content.whole_numbers("seeds") or DEFAULT_SEEDS,
+        seeds=content.whole_numbers("seeds", most=LARGEST_SEED) or DEFAULT_SEEDS,
         cities=tuple(str(file.parent / city) for city in content.texts("cities")),
     )
 
@@ -116,25 +117,40 @@ def _row(name: str, content: Section) -> Row:
         method = METHODS.named(wanted)
     except UnknownMethod as problem:
         raise UnknownMethod(f"{content.at('method')}: {problem}") from problem
-    settings = content.settings("set")
-    _check_settings(content, method, settings)
+    preset, settings = _preset(content, method), content.settings("set")
+    _check_settings(content, method, preset, settings)
     return Row(
         name=name,
         label=content.text("label"),
         method=method.name,
         role=cast(Role, content.choice("role", _ROLES)),
-        preset=_preset(content, method),
+        preset=preset,
         settings=settings,
     )
 
 
-def _check_settings(content: Section, method: Method, settings: dict[str, str]) -> None:
+def _check_settings(
+    content: Section, method: Method, preset: str | None, settings: dict[str, str]
+) -> None:
+    """Refuse what no training would take; the settings of another package only that knows."""
     if settings and not method.needs_training:
         raise BadInput(
             f"{content.at('set')}: {method.name} is counted, not learned, so it has nothing to "
             "set; leave it out"
         )
     method.check_free(settings, where=f"{content.at('set')}: ")
+    if not settings or preset is None or not _is_ours(method):
+        return
+    from castpoi.training.configs import configs_for  # it needs torch, and a plan without is quick
+
+    try:
+        configs_for(method, preset, settings)
+    except BadInput as problem:
+        raise BadInput(f"{content.at('set')}: {problem}") from problem
+
+
+def _is_ours(method: Method) -> bool:
+    return (method.trainer or "").startswith(f"{_PACKAGE}.")
 
 
 def _preset(content: Section, method: Method) -> str | None:

@@ -15,6 +15,7 @@ from castpoi.experiments.experiment import CityFolder, Experiment
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.plan import Planned
 from castpoi.experiments.record import State
+from castpoi.experiments.wholeness import TOLD_OF_TRIAL
 from castpoi.files import read_json, read_or_nothing, write_json
 from castpoi.methods import METHODS
 from castpoi.run import CONFIG
@@ -24,9 +25,7 @@ _RULE: Final = (
     "trials are compared by the metric on the validation part, at the epoch that training keeps; "
     "the test part was never ranked"
 )
-_NEVER_DONE: Final = dict.fromkeys(
-    ("validation", "best_epoch", "epochs", "seconds", "commit", "code")
-)
+_NEVER_DONE: Final = dict.fromkeys((*TOLD_OF_TRIAL, "seconds", "commit", "code"))
 DONE: Final[State] = "done"
 OUTDATED: Final = "other code"
 """State of a trial of an earlier command that another version of the code has made."""
@@ -75,6 +74,16 @@ def read_tune(folder: SuiteFolder) -> dict[str, Any]:
     return read_or_nothing(folder.root / _FILE)
 
 
+def _trials_of(former: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The trials of an earlier record; what is damaged is left out."""
+    trials = former.get("trials")
+    return [
+        trial
+        for trial in (trials if isinstance(trials, list) else [])
+        if isinstance(trial, dict) and trial.keys() >= {"name", "settings", "state", *_NEVER_DONE}
+    ]
+
+
 def _told(value: object) -> str:
     if isinstance(value, Mapping):
         return " ".join(f"{name}={each}" for name, each in sorted(value.items())) or "unchanged"
@@ -91,7 +100,7 @@ class TuneRecord:
         self._folder = folder
         self._setup = setup
         self._trials: dict[str, dict[str, Any]] = {}
-        for trial in read_tune(folder).get("trials", []):
+        for trial in _trials_of(read_tune(folder)):
             self._trials[trial["name"]] = self._former(trial, any_code=any_code)
         for planned in plan:
             self._add(planned)
@@ -137,7 +146,7 @@ class TuneRecord:
         return {
             "state": DONE,
             "why": "",
-            **{name: training[name] for name in ("validation", "best_epoch", "epochs")},
+            **{name: training[name] for name in TOLD_OF_TRIAL},
             "seconds": proof["seconds"],
             "commit": read_json(papers / "manifest.json")["commit"],
             "code": proof["key"]["code"],

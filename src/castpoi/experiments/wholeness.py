@@ -1,0 +1,96 @@
+"""Whether what a suite has made is whole, and how torn results make room for new ones.
+
+A disk may lose what a suite has written. What cannot be read, or is not of the experiment in whose
+place it stands, does not count as there.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from castpoi.errors import BadInput, CastPoiError
+from castpoi.evaluation.result import Result
+from castpoi.experiments.estimate import Former
+from castpoi.experiments.experiment import Experiment
+from castpoi.files import is_folder_of, read_json, read_manifest, read_or_nothing
+from castpoi.run import CONFIG, LOG
+
+PROOF: Final = "experiment.json"
+PAPERS: Final = "run"
+RUN_FILES: Final = ("manifest.json", CONFIG, LOG)
+TOLD_OF_TRIAL: Final = ("validation", "best_epoch", "epochs")
+"""What the config of a trial tells of its training."""
+
+_OF_RESULT: Final = ("manifest.json", "metrics.json", "ranks.parquet", "top.parquet")
+_OF_PAPERS: Final = (PAPERS, *(f"{PAPERS}/{name}" for name in RUN_FILES))
+_OWN: Final = frozenset((*_OF_RESULT, *_OF_PAPERS, PROOF, f".{PROOF}.tmp"))
+"""All that a suite writes into the place of a result."""
+
+
+def read_proof(path: Path) -> dict[str, Any]:
+    """How a finished experiment came about; empty where the file is absent, torn or incomplete."""
+    proof = read_or_nothing(path)
+    try:
+        Former.of(proof)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return {}
+    return proof if proof.get("kind") == "experiment" else {}
+
+
+def is_whole_result(folder: Path, experiment: Experiment) -> bool:
+    """Whether a result can be read, with all its tables, and is that of an experiment."""
+    try:
+        return _is_of(experiment, Result.load(folder).manifest)
+    except (CastPoiError, TypeError, ValueError):
+        return False
+
+
+def is_whole_trial(papers: Path, experiment: Experiment) -> bool:
+    """Whether the papers of a run tell how a trial did."""
+    try:
+        manifest = read_manifest(papers, kind="run", needs={"commit"})
+        training = read_json(papers / CONFIG)["training"]
+        return _is_of(experiment, manifest) and training.keys() >= set(TOLD_OF_TRIAL)
+    except (CastPoiError, AttributeError, KeyError, TypeError):
+        return False
+
+
+def make_room(folder: Path) -> None:
+    """Empty the place of a result where one is torn; what a suite does not write stays.
+
+    Raises:
+        BadInput: something else is there.
+    """
+    if not folder.is_dir() or is_folder_of(folder, "result"):
+        return
+    found = {path.relative_to(folder).as_posix(): path for path in _below(folder)}
+    kind = read_or_nothing(folder / "manifest.json").get("kind")
+    strange = [name for name in found if name not in _OWN] + ([f"a {kind}"] if kind else [])
+    if strange:
+        raise BadInput(
+            f"{folder} holds {strange[0]}, which is no part of a result; move it away, or choose "
+            "another --out"
+        )
+    for path in found.values():
+        if path.is_dir() and not path.is_symlink():
+            path.rmdir()
+        else:
+            path.unlink()
+
+
+def _is_of(experiment: Experiment, manifest: Mapping[str, Any]) -> bool:
+    wanted = {
+        "method": experiment.row.method,
+        "seed": experiment.seed,
+        "part": experiment.part,
+        "fingerprint": experiment.city.fingerprint,
+    }
+    return all(manifest.get(name) == value for name, value in wanted.items())
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """All that is in a folder, deepest first; links are not followed."""
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and not path.is_symlink():
+            yield from _below(path)
+        yield path

@@ -1,0 +1,66 @@
+"""A suite in a folder that tests run as often as they like, with a stand-in for the commands."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from castpoi.experiments.experiment import CityFolder, experiments_of
+from castpoi.experiments.folder import SuiteFolder
+from castpoi.experiments.plan import plan_of
+from castpoi.experiments.record import SuiteRecord
+from castpoi.experiments.runner import Failure, Pace, run_plan
+from castpoi.experiments.suite import Suite
+from castpoi.files import read_json
+from castpoi.outline import Row, TableOutline
+from castpoi.progress import SILENCE, Progress
+
+GOOD = Row(name="good", label="Good", method="castpoi", role="ours", preset="fast")
+COUNTED = Row(name="counted", label="Counted", method="revisit", role="heuristic")
+
+
+def row(name: str, **settings: str) -> Row:
+    return replace(GOOD, name=name, label=name, settings=settings)
+
+
+class Bench:
+    """A suite in a folder, run as often as a test likes."""
+
+    def __init__(
+        self, village: CityFolder, rows: Sequence[Row], root: Path, *, name: str = "own"
+    ) -> None:
+        self.suite = Suite(
+            name=name,
+            tables=(TableOutline(name=name, title=name.title(), rows=tuple(rows)),),
+            seeds=(1, 2),
+        )
+        self.village = village
+        self.folder = SuiteFolder(root)
+        self.told: list[str] = []
+        self.say: Callable[[str], None] = self.told.append
+        self.progress: Progress = SILENCE
+
+    def why(self, *, any_code: bool = False, only: Sequence[str] = ()) -> dict[str, str]:
+        experiments = experiments_of(self.suite, [self.village], self.suite.seeds, only)
+        plan = plan_of(experiments, self.folder, any_code=any_code)
+        return {each.experiment.name: each.why for each in plan}
+
+    def run(self, **pace: Any) -> list[Failure]:
+        experiments = experiments_of(self.suite, [self.village], self.suite.seeds)
+        plan = plan_of(experiments, self.folder, any_code=pace.get("any_code", False))
+        return run_plan(
+            plan,
+            self.folder,
+            record=lambda: SuiteRecord(self.folder, self.suite, plan),
+            pace=Pace(threads=pace.pop("threads", 2), **pace),
+            progress=self.progress,
+            say=self.say,
+            name="suite",
+        )
+
+    def states(self) -> dict[str, str]:
+        experiments = read_json(self.folder.root / "suite.json")["experiments"]
+        return {name: each["state"] for name, each in experiments.items()}
+
+    def log(self, name: str) -> str:
+        return (self.folder.root / "logs" / f"{name}.log").read_text()

@@ -1,0 +1,141 @@
+"""What the disk has lost of a suite, or somebody has put there: what counts, and what is mended."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from castpoi.evaluation.result import Result
+from castpoi.experiments.experiment import CityFolder
+from castpoi.experiments.wholeness import make_room
+from castpoi.files import read_json, write_json
+from tests.experiments.bench import COUNTED, GOOD, Bench
+
+pytestmark = pytest.mark.usefixtures("quick")
+
+Damage = Callable[[Path], object]
+
+
+def changed(file: str, **entries: Any) -> Damage:
+    """A JSON file with other entries; those that are None are taken out."""
+
+    def change(folder: Path) -> None:
+        content = {**read_json(folder / file), **entries}
+        write_json(
+            folder / file, {name: each for name, each in content.items() if each is not None}
+        )
+
+    return change
+
+
+def torn(file: str) -> Damage:
+    def tear(folder: Path) -> None:
+        content = (folder / file).read_bytes()
+        (folder / file).write_bytes(content[: len(content) // 2])
+
+    return tear
+
+
+def gone(file: str) -> Damage:
+    return lambda folder: (folder / file).unlink()
+
+
+@pytest.fixture
+def bench(village: CityFolder, tmp_path: Path) -> Bench:
+    bench = Bench(village, [COUNTED, GOOD], tmp_path / "out")
+    assert bench.run() == []
+    bench.told.clear()
+    return bench
+
+
+@pytest.fixture
+def result(bench: Bench) -> Path:
+    return bench.folder.root / "village" / "counted" / "0"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        gone("ranks.parquet"), torn("ranks.parquet"), gone("manifest.json"), torn("manifest.json"),
+        changed("manifest.json", kind=None), changed("manifest.json", seconds="long"),
+        changed("manifest.json", fingerprint="0123"), changed("manifest.json", method="recent"),
+        changed("manifest.json", seed=1), changed("manifest.json", part="validation"),
+    ],
+)  # fmt: skip
+def test_a_damaged_result_is_made_again(bench: Bench, result: Path, damage: Damage) -> None:
+    damage(result)
+    assert bench.why() == {
+        "village/counted/0": "damaged", "village/good/1": "", "village/good/2": "",
+    }  # fmt: skip
+    assert bench.run() == []
+    assert bench.told[0] == "village/counted/0 has begun"
+    assert set(bench.why().values()) == {""}
+    assert Result.load(result).method == "revisit"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        gone("experiment.json"), torn("experiment.json"), changed("experiment.json", kind="other"),
+        changed("experiment.json", row=None), changed("experiment.json", row={"method": "revisit"}),
+        changed("experiment.json", key=None), changed("experiment.json", key="none"),
+        changed("experiment.json", seconds=None), changed("experiment.json", threads="two"),
+        lambda result: write_json(result / "experiment.json", {"kind": "experiment"}),
+    ],
+)  # fmt: skip
+def test_a_result_whose_proof_cannot_be_read_is_missing(
+    bench: Bench, result: Path, damage: Damage
+) -> None:
+    damage(result)
+    assert bench.why()["village/counted/0"] == "missing"
+    assert len(list(bench.folder.proofs())) == 2
+    assert bench.run() == []
+    assert set(bench.why().values()) == {""}
+
+
+def test_a_result_that_has_lost_all_but_its_proof_is_made_again(bench: Bench, result: Path) -> None:
+    (result / "manifest.json").unlink()
+    (result / "ranks.parquet").unlink()
+    assert bench.run() == []
+    assert {each.name for each in result.iterdir()} >= {"manifest.json", "experiment.json"}
+
+
+def test_the_papers_of_a_torn_result_make_room_too(bench: Bench) -> None:
+    learned = bench.folder.root / "village" / "good" / "1"
+    torn("manifest.json")(learned)
+    assert bench.run() == []
+    assert (learned / "run" / "log.jsonl").is_file()
+
+
+@pytest.mark.parametrize("file", ["notes.txt", "run/notes.txt"])
+def test_files_of_somebody_else_are_never_removed(bench: Bench, result: Path, file: str) -> None:
+    torn("manifest.json")(result)
+    (result / file).parent.mkdir(exist_ok=True)
+    (result / file).write_text("mine")
+    before = sorted(result.rglob("*"))
+    (failure,) = bench.run()
+    assert failure.problem.endswith(
+        f"0 holds {file}, which is no part of a result; move it away, or choose another --out"
+    )
+    assert sorted(result.rglob("*")) == before
+
+
+def test_something_else_in_the_place_of_a_result_is_never_removed(
+    bench: Bench, result: Path
+) -> None:
+    changed("manifest.json", kind="city")(result)
+    (failure,) = bench.run()
+    assert "holds a city, which is no part of a result; move it away" in failure.problem
+    assert (result / "ranks.parquet").is_file()
+
+
+def test_a_link_to_a_torn_result_stays_a_link(bench: Bench, result: Path, tmp_path: Path) -> None:
+    result.rename(tmp_path / "elsewhere")
+    result.symlink_to(tmp_path / "elsewhere")
+    make_room(result)
+    assert Result.load(result).seed == 0  # what is whole is not touched
+    torn("manifest.json")(result)
+    make_room(result)
+    assert result.is_symlink()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
