@@ -4,6 +4,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from castpoi.evaluation.rank_table import RANK_SCHEMA
@@ -18,7 +19,8 @@ def village(tmp_path: Path) -> CityFolder:
     """The odd city of the contract, in a folder named village, with ranks for the stand-in."""
     city = odd_city()
     replace(city, manifest={**city.manifest, "train": 8}).save(tmp_path / "village")
-    RANK_SCHEMA.to_frame().write_parquet(tmp_path / "village" / "ranks.parquet")
+    one = pl.DataFrame([[1] * len(RANK_SCHEMA)], schema=RANK_SCHEMA, orient="row", strict=False)
+    one.write_parquet(tmp_path / "village" / "ranks.parquet")
     return CityFolder.at(tmp_path / "village")
 
 
