@@ -241,6 +241,9 @@ def test_a_suite_that_was_killed_goes_on_where_it_was(
     events = [json.loads(line) for line in (result / "run" / "log.jsonl").read_text().splitlines()]
     resumed = [event for event in events if event["event"] == "training resumed"]
     assert 0 < resumed[0]["epochs"] < 60
+    learned = sum(event["seconds"] for event in events if event["event"] == "epoch finished")
+    wall = read_json(result / "run" / "manifest.json")["wall_seconds"]
+    assert learned < wall < read_json(result / "experiment.json")["seconds"]
     assert Result.load(result).seed == 5
     assert {each.name for each in out.iterdir()} == {"suite.json", "village", "runs", "logs"}
     assert not any(path.is_file() for path in (out / "runs" / "village").rglob("*"))

@@ -96,7 +96,7 @@ def test_trials_stand_from_best_to_worst_with_all_that_is_known_of_them(bench: B
         "epochs": 3,
         "commit": "c0",
     }
-    assert seconds == 1000  # by the log of the training
+    assert 1000 < seconds < 2000  # with the epoch before the training was resumed
     assert code == key.key_of(bench.tune(dropouts("0.25")).experiments[0]).code
     assert "the test part was never ranked" in content.pop("rule")
     assert content == {
@@ -200,6 +200,7 @@ def test_a_command_killed_after_a_training_only_notes_it(bench: Bench) -> None:
     assert bench.run(dropouts("0.5")) == []
     assert bench.log("dropout=0.5").count("castpoi train") == 1
     assert bench.trials("name", "state") == [("dropout=0.5", "done")]
+    assert 5000 < bench.trials("seconds")[0][0] < 6000  # with all that the run took
 
 
 @pytest.mark.parametrize("file", ["manifest.json", "config.json"])

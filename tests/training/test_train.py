@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,12 +8,12 @@ import pytest
 from castpoi.baselines.popularity import Popularity
 from castpoi.checkins.city import City
 from castpoi.errors import BadInput, BrokenFolder, UnknownMethod
-from castpoi.files import write_json
+from castpoi.files import read_json, write_json
 from castpoi.lock import alone_in
 from castpoi.methods import METHODS, Method
 from castpoi.progress import Progress
-from castpoi.run import load_run
-from castpoi.training.train import fit, known_parts, train, workshop_of
+from castpoi.run import RunLog, load_run
+from castpoi.training.train import fit, known_parts, seconds_before, train, workshop_of
 from castpoi.training.trainer import Log, TrainingOptions
 from tests.contract import odd_city
 
@@ -150,3 +151,33 @@ def test_a_workshop_never_takes_the_place_of_something_else(
     with pytest.raises(BadInput, match=r"run\.training exists and is not a training; choose ano"):
         train(city, tmp_path / "run", method="dice")
     assert (mine / "diary.txt").read_text() == "mine"
+
+
+def test_the_wall_time_of_a_resumed_training_counts_the_epochs_before(
+    city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    run, briefly = tmp_path / "run", TrainingOptions(settings={"epochs": "2"})
+    with monkeypatch.context() as broken:
+        broken.setattr(RunLog, "save", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train(city, run, method="core", options=briefly)
+    checkpoint = workshop_of(run) / "checkpoint.json"
+    state = read_json(checkpoint)
+    for epoch in state["epochs"]:
+        epoch["seconds"] = 3000.0
+    write_json(checkpoint, state)
+    manifest = train(city, run, method="core", options=briefly).manifest
+    assert 6000 < manifest["wall_seconds"] < 6600  # two epochs before, and now next to nothing
+    last = (run / "log.jsonl").read_text().splitlines()[-1]
+    assert 6000 < json.loads(last)["seconds"] < 6600
+
+
+def test_epochs_count_as_earlier_only_where_a_training_was_resumed() -> None:
+    epoch = json.dumps({"event": "epoch finished", "seconds": 2.5})
+    resumed = json.dumps({"event": "training resumed", "epochs": 2})
+    assert seconds_before([epoch, epoch, resumed, epoch]) == 5.0
+    assert seconds_before([epoch, epoch]) == 0.0
+    assert seconds_before([]) == 0.0

@@ -4,7 +4,6 @@ A crash, or a process that the system kills for want of memory, ends one experim
 suite. The processes hang on a pipe of the suite (see `cli/tethered.py`), so none outlives it.
 """
 
-import json
 import os
 import shlex
 import signal
@@ -19,8 +18,10 @@ from castpoi.errors import BrokenFolder
 from castpoi.experiments.experiment import Experiment
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.key import key_of
+from castpoi.files import read_manifest
 from castpoi.provenance import now_utc
 from castpoi.run import LOG
+from castpoi.training.train import seconds_before
 
 _TETHERED: Final = (sys.executable, "-m", "castpoi.cli.tethered")
 _THREAD_WORDS: Final = (
@@ -53,7 +54,8 @@ class Job:
         self._lock = lock
         self._key = folder.begin(experiment, key_of(experiment), any_code=any_code)
         self._commands = commands_of(experiment, folder)
-        self._waiting = self._commands[1:] if folder.has_run(experiment) else self._commands[:]
+        self._had_run = folder.has_run(experiment)
+        self._waiting = self._commands[1:] if self._had_run else self._commands[:]
         self._began = perf_counter()
         folder.log(experiment).parent.mkdir(parents=True, exist_ok=True)
         # no process where the run of a trial is whole and only its proof was never written
@@ -150,17 +152,19 @@ class Job:
             "commands": [shlex.join(["castpoi", *words]) for words in self._commands],
             "threads": self._threads,
             "train_checkins": experiment.city.train_checkins,
-            "seconds": round(max(self.seconds, self._seconds_trained()), 3),
+            "seconds": round(self._seconds_before() + self.seconds, 3),
             "ended_utc": now_utc(),
         }
 
-    def _seconds_trained(self) -> float:
-        """The time of all epochs by the log of the run, also before an interruption."""
-        log = self._folder.run(self.experiment) / LOG
-        if not log.is_file():
-            return 0.0
-        events = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-        return sum(float(each["seconds"]) for each in events if each["event"] == "epoch finished")
+    def _seconds_before(self) -> float:
+        """What an earlier attempt has spent on the run: all of it, or its first epochs."""
+        run = self._folder.run(self.experiment)
+        if self._had_run:
+            return float(read_manifest(run, kind="run").get("wall_seconds", 0.0))
+        log = run / LOG
+        return (
+            seconds_before(log.read_text(encoding="utf-8").splitlines()) if log.is_file() else 0.0
+        )
 
 
 def commands_of(experiment: Experiment, folder: SuiteFolder) -> list[list[str]]:

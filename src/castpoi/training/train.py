@@ -5,9 +5,10 @@ whole; the same command continues from there (see `checkpoint.py`). Where severa
 together, the first one writes and the others only lend a hand.
 """
 
+import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -59,11 +60,12 @@ def train(
         ranker = origin.fitted(
             log, _curves(log, tensorboard, world), progress, replace(options, workshop=workshop)
         )
-        log.event("run finished", seconds=round(work.seconds, 3))
+        before = seconds_before(log.lines)
+        log.event("run finished", seconds=round(before + work.seconds, 3))
         with _place_for(out, world) as place:
             with new_folder(place, kind="run", overwrite=overwrite) as staging:
                 log.save(staging / LOG)
-                origin.write(staging, ranker, work)
+                origin.write(staging, ranker, work, before)
             return replace(load_run(place), folder=out)
 
 
@@ -99,9 +101,11 @@ class _Origin:
             options=options,
         )
 
-    def write(self, folder: Path, ranker: SavableRanker[Any], work: Stopwatch) -> None:
-        """Write all files of the run but its log."""
-        write_run(
+    def write(
+        self, folder: Path, ranker: SavableRanker[Any], work: Stopwatch, before: float
+    ) -> None:
+        """Write all files of the run but its log; `before` it went on, it took so many seconds."""
+        manifest = write_run(
             folder,
             ranker,
             method=self.method.name,
@@ -113,6 +117,8 @@ class _Origin:
             places=places_of(self.city, self.knows),
             work=work,
         )
+        manifest["wall_seconds"] = round(before + manifest["wall_seconds"], 3)
+        write_json(folder / "manifest.json", manifest)
 
 
 def fit(
@@ -151,6 +157,20 @@ def known_parts(method: Method, part: str) -> tuple[str, ...]:
     """The parts a ranker has seen: a learned one is fitted to train and only chosen by the rest."""
     counted = parts_before(part)
     return (record.TRAIN,) if method.needs_training else counted
+
+
+def seconds_before(log: Iterable[str]) -> float:
+    """How long the epochs took that a training was resumed after, by the log of its run.
+
+    An epoch that was cut off, and the start of a process that was, are not told and do not count.
+    """
+    seconds = 0.0
+    for event in map(json.loads, log):
+        if event["event"] == "training resumed":
+            return seconds
+        if event["event"] == "epoch finished":
+            seconds += float(event.get("seconds", 0.0))
+    return 0.0
 
 
 def workshop_of(out: Path) -> Path:
