@@ -11,13 +11,13 @@ from castpoi.training.settings import configs_of, pairs_of
 
 def test_every_kind_of_setting_is_read_by_its_field() -> None:
     words = [
-        "width=64", "dropout=0.3", "spatial_bias=False", "positions=absolute",
+        "width=64", "dropout=0.3", "spatial_bias=False", "gamma_start=zero",
         "spatial_edges_km=0.5,2,8", "epochs=4", "threads=none", "select_by=HR@10", "clip=1",
         "distance_anchors=home, last",
     ]  # fmt: skip
     model, training = configs_of("fast", pairs_of(words))
     assert (model.width, model.dropout, model.spatial_bias) == (64, 0.3, False)
-    assert (model.positions, model.spatial_edges_km) == ("absolute", (0.5, 2.0, 8.0))
+    assert (model.gamma_start, model.spatial_edges_km) == ("zero", (0.5, 2.0, 8.0))
     assert (training.epochs, training.threads, training.select_by) == (4, None, "HR@10")
     assert training.clip == 1.0
     assert model.distance_anchors == ("home", "last")
