@@ -37,7 +37,7 @@ def test_a_card_tells_whose_weights_a_row_has_borrowed(tmp_path: Path) -> None:
     evidence = read_evidence(root)
     (row,) = [row for row in evidence.rows if row.name == "no-spatial-bias"]
     card = model_card(evidence, row)
-    assert "- seed 1; with the weights of CaST-POI; " in card
+    assert "- seed 1; the same weights as CaST-POI; " in card
     assert "- seed 2; HR@5 " in card
 
 

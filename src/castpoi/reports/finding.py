@@ -59,10 +59,11 @@ class Finding:
     @cached_property
     def _run_that_stays(self) -> Path | None:
         """Where the manifest says that the run is, if the run there is still that one."""
-        told = Path(self.result.manifest.get("run", self.folder / "run"))
-        if not is_folder_of(told, "run"):
+        own = self.result.manifest
+        if "run" not in own or not is_folder_of(Path(own["run"]), "run"):
             return None
-        manifest, own = read_json(told / "manifest.json"), self.result.manifest
+        told = Path(own["run"])
+        manifest = read_json(told / "manifest.json")
         is_same = all(manifest.get(each) == own[each] for each in ("method", "seed", "fingerprint"))
         started = self.trained.get(_STARTED, manifest.get(_STARTED))
         return told if is_same and manifest.get(_STARTED) == started else None

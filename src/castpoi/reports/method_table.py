@@ -16,8 +16,8 @@ def method_table(evidence: Evidence) -> Table:
         caption=(
             "Parameters: numbers that are learned, on the first city of this report whose log "
             "tells them; most of them are vectors of places, so they grow with the city. Methods "
-            "with none only count. A variant is trained anew, unless its card tells that it ranks "
-            "with the weights of another row."
+            "with none only count. A variant is trained anew, unless its card tells that it has "
+            "the same weights as another row."
         ),
         columns=["Method", "What it is", "Parameters"],
         groups=[

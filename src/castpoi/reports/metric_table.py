@@ -233,16 +233,12 @@ def _stronger_words(outline: TableOutline, evidence: Evidence) -> list[str]:
     for city in shown_in(outline, evidence):
         stronger: dict[str, list[str]] = {}
         for metric in metrics_of(outline):
-            own, best = (
-                strongest_rival(outline, city, metric),
-                evidence.strongest_rival(city, metric),
-            )
-            if (
-                own
-                and best
-                and mean_of(city.contenders[best.name], metric)
-                > mean_of(city.contenders[own.name], metric)
-            ):
+            own = strongest_rival(outline, city, metric)
+            best = evidence.strongest_rival(city, metric)
+            if own is None or best is None:
+                continue
+            means = [mean_of(city.contenders[row.name], metric) for row in (own, best)]
+            if means[0] < means[1]:
                 stronger.setdefault(best.label, []).append(metric)
         words += [
             f"On {city.name} {label} of another table is stronger by {', '.join(metrics)}."

@@ -132,10 +132,10 @@ def _training(city: CityEvidence, row: Row) -> Iterator[str]:
     if not row.is_learned:
         yield "None: it only counts."
         return
-    lenders = {each.training: each.row.label for each in city.findings if each.row.name != row.name}
+    others = {each.training: each.row.label for each in city.findings if each.row.name != row.name}
     for finding in city.of(row.name):
-        lender = lenders.get(finding.training)
-        weights = f"; with the weights of {lender}" if lender else ""
+        twin = others.get(finding.training)
+        weights = f"; the same weights as {twin}" if twin else ""
         yield f"- seed {finding.seed}{weights}; {'; '.join(_training_words(finding))}"
 
 
