@@ -3,6 +3,7 @@
 import random
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -173,15 +174,22 @@ def test_no_byte_of_an_erased_user_stays_in_the_files_of_sqlite(tmp_path: Path) 
     store.close()
 
 
+@contextmanager
+def reading(store: VisitStore) -> Iterator[None]:
+    """Somebody who reads the visits and does not end."""
+    with store._engine.connect() as reader:
+        reader.exec_driver_sql("BEGIN")
+        reader.exec_driver_sql("SELECT * FROM visits").all()
+        yield
+
+
 def test_an_erasure_that_a_reader_holds_up_is_told_and_finished_when_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("castpoi.serving.store_engine._PATIENCE_SECONDS", 0.01)
     store = VisitStore(f"sqlite:///{tmp_path}/visits.sqlite")
     store.add([visit("ann", "cafe", 1)])
-    with store._engine.connect() as reader:
-        reader.exec_driver_sql("BEGIN")
-        reader.exec_driver_sql("SELECT * FROM visits").all()
+    with reading(store):
         with pytest.raises(BrokenStore, match=r"the user is erased, but the log .* ask .* again"):
             store.erase("ann")
         assert store.counts() == (0, 0)
@@ -214,9 +222,7 @@ def test_a_reader_does_not_keep_a_service_with_an_unfinished_erasure_from_starti
     monkeypatch.setattr("castpoi.serving.store_engine._PATIENCE_SECONDS", 0.01)
     store = VisitStore(f"sqlite:///{tmp_path}/visits.sqlite")
     store.add([visit("ann", "cafe", 1)])
-    with store._engine.connect() as reader:
-        reader.exec_driver_sql("BEGIN")
-        reader.exec_driver_sql("SELECT * FROM visits").all()
+    with reading(store):
         with pytest.raises(BrokenStore):
             store.erase("ann")
         other = VisitStore(f"sqlite:///{tmp_path}/visits.sqlite")
