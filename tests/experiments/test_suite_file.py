@@ -206,6 +206,10 @@ def wrong(folder: Path, content: str) -> str:
         ("seeds = [true]", "own.toml: seeds holds true or false; every entry is a whole number"),
         ("seeds = [4, 4]", "own.toml: seeds holds 4 twice; leave one out"),
         ("include = ['own.toml']", "own.toml includes itself; take it out of 'include'"),
+        (
+            "include = ['main']\n[families.f]\nrow = 'castpoi'\nagainst = ['sasrec']",
+            "own.toml: families are of rows of this file, and it has none; name here the rows",
+        ),
         ("include = ['mian']", "no suite is named 'mian' and no such file is there; did you mean"),
     ],
 )

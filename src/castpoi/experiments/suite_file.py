@@ -59,7 +59,7 @@ def _read(file: Path, *, above: tuple[Path, ...]) -> Suite:
         for other in content.texts("include")
     ]
     tables = [table for suite in included for table in suite.tables]
-    if "rows" in content:
+    if "rows" in content or "families" in content:
         tables.append(_table(file, content))
     return Suite(
         name=file.stem,
@@ -98,6 +98,11 @@ def _table(file: Path, content: Section) -> TableOutline:
             "not, so they do not stand in one table; give it a suite of its own, and 'include' it"
         )
     families = content.sections("families", keys=_FAMILY_KEYS)
+    if families and not rows:
+        raise BadInput(
+            f"{content.at('families')} are of rows of this file, and it has none; name here the "
+            "rows they test, as the suites that are included do"
+        )
     return TableOutline(
         name=file.stem,
         title=content.text("title"),
