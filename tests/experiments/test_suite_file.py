@@ -313,6 +313,12 @@ def test_what_is_wrong_with_a_family_is_told_with_file_family_and_key(
     assert f"own.toml: families.f{sentence}" in wrong(tmp_path, content)
 
 
+def test_a_row_that_may_be_the_strongest_baseline_is_not_tested_against_it(tmp_path: Path) -> None:
+    family = "[families.f]\nrow = 'mine'\nagainst = 'strongest baseline'\ntogether = 'cell'"
+    told = wrong(tmp_path, "title = 'x'" + ROW.replace('"ours"', '"baseline"') + family)
+    assert "families.f.against is 'strongest baseline', which mine may be itself by its rol" in told
+
+
 def test_an_unknown_method_is_told_with_its_row(tmp_path: Path) -> None:
     with pytest.raises(UnknownMethod, match=r"own.toml: rows.mine.method: no method is named 'cas"):
         read(tmp_path, "title = 'x'" + ROW.replace('"castpoi"', '"castpio"'))

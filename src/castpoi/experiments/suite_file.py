@@ -14,7 +14,17 @@ from castpoi.evaluation.metrics import METRICS
 from castpoi.experiments.section import Section
 from castpoi.experiments.suite import DEFAULT_SEEDS, LARGEST_SEED, Suite
 from castpoi.methods import METHODS, Method
-from castpoi.outline import ORACLE, STRONGEST, Against, Family, Role, Row, TableOutline, Together
+from castpoi.outline import (
+    ORACLE,
+    RIVALS,
+    STRONGEST,
+    Against,
+    Family,
+    Role,
+    Row,
+    TableOutline,
+    Together,
+)
 
 _PACKAGE: Final = "castpoi"
 _BUILT_IN: Final = Path(__file__).with_name("suites")
@@ -189,6 +199,11 @@ def _against(content: Section, row: str, rows: tuple[Row, ...]) -> Against:
         if not any(each.role == "baseline" for each in rows):
             raise BadInput(
                 f"{content.at('against')} is {STRONGEST!r}, but no row here has the role baseline; "
+                "name rows instead"
+            )
+        if next(each for each in rows if each.name == row).role in RIVALS:
+            raise BadInput(
+                f"{content.at('against')} is {STRONGEST!r}, which {row} may be itself by its role; "
                 "name rows instead"
             )
         return STRONGEST
