@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from castpoi.evaluation.result import Result
-from castpoi.experiments.experiment import CityFolder
+from castpoi.experiments.experiment import CityFolder, experiments_of
+from castpoi.experiments.key import key_of
 from castpoi.experiments.wholeness import make_room
 from castpoi.files import read_json, write_json
 from tests.experiments.bench import COUNTED, GOOD, Bench
@@ -99,6 +100,32 @@ def test_a_result_that_has_lost_all_but_its_proof_is_made_again(bench: Bench, re
     (result / "ranks.parquet").unlink()
     assert bench.run() == []
     assert {each.name for each in result.iterdir()} >= {"manifest.json", "experiment.json"}
+
+
+@pytest.mark.parametrize(("place", "file"), [("1", "config.json"), ("1.training", ".lock")])
+def test_a_training_killed_while_its_folder_came_or_went_is_begun_anew(
+    village: CityFolder, tmp_path: Path, place: str, file: str
+) -> None:
+    bench = Bench(village, [GOOD], tmp_path / "out")
+    experiment = experiments_of(bench.suite, [village], bench.suite.seeds)[0]
+    bench.folder.begin(experiment, key_of(experiment), any_code=False)
+    remainder = bench.folder.run(experiment).with_name(place)
+    remainder.mkdir()
+    (remainder / file).write_text("")  # and no manifest that says what it is
+    assert bench.run() == []
+    assert not remainder.exists()
+
+
+def test_something_else_in_the_place_of_a_run_is_never_removed(
+    village: CityFolder, tmp_path: Path
+) -> None:
+    bench = Bench(village, [GOOD], tmp_path / "out")
+    strange = tmp_path / "out" / "runs" / "village" / "good" / "1" / "notes.txt"
+    strange.parent.mkdir(parents=True)
+    strange.write_text("mine")
+    for _ in range(2):
+        assert [each.experiment.seed for each in bench.run()] == [1]
+    assert strange.read_text() == "mine"
 
 
 def test_the_papers_of_a_torn_result_make_room_too(bench: Bench) -> None:

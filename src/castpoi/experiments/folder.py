@@ -24,6 +24,7 @@ from castpoi.experiments.wholeness import (
     PAPERS,
     PROOF,
     RUN_FILES,
+    is_remainder,
     is_whole_result,
     is_whole_trial,
     make_room,
@@ -109,7 +110,7 @@ class SuiteFolder:
         """Remove the run of an experiment and whatever its training has left."""
         run = self.run(experiment)
         for folder, kind in ((run, "run"), (workshop_of(run), "training")):
-            if is_folder_of(folder, kind):
+            if is_folder_of(folder, kind) or is_remainder(folder):
                 shutil.rmtree(folder)
         self._run_key(experiment).unlink(missing_ok=True)
 
@@ -142,7 +143,8 @@ class SuiteFolder:
         return place.relative_to(self.root).parts[0]
 
     def _has_begun(self, experiment: Experiment) -> bool:
-        return self.has_run(experiment) or workshop_of(self.run(experiment)).is_dir()
+        workshop = workshop_of(self.run(experiment))
+        return self.has_run(experiment) or is_folder_of(workshop, "training")
 
     def _run_key(self, experiment: Experiment) -> Path:
         run = self.run(experiment)

@@ -4,6 +4,7 @@ A disk may lose what a suite has written. What cannot be read, or is not of the 
 place it stands, does not count as there.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +26,11 @@ _OF_RESULT: Final = ("manifest.json", "metrics.json", "ranks.parquet", "top.parq
 _OF_PAPERS: Final = (PAPERS, *(f"{PAPERS}/{name}" for name in RUN_FILES))
 _OWN: Final = frozenset((*_OF_RESULT, *_OF_PAPERS, PROOF, f".{PROOF}.tmp"))
 """All that a suite writes into the place of a result."""
+_OF_TRAINING: Final = re.compile(
+    r"(config|checkpoint)\.json|log\.jsonl|places\.parquet|(model|epoch-\d+)\.safetensors"
+    r"|\.lock|\..+\.tmp"
+)
+"""All that a run and its training hold, but for the manifest that says which of the two it is."""
 
 
 def read_proof(path: Path) -> dict[str, Any]:
@@ -53,6 +59,11 @@ def is_whole_trial(papers: Path, experiment: Experiment) -> bool:
         return _is_of(experiment, manifest) and training.keys() >= set(TOLD_OF_TRIAL)
     except (CastPoiError, AttributeError, KeyError, TypeError):
         return False
+
+
+def is_remainder(folder: Path) -> bool:
+    """Whether a folder is what a kill left of a run or a training while it came or went."""
+    return folder.is_dir() and all(_OF_TRAINING.fullmatch(each.name) for each in folder.iterdir())
 
 
 def make_room(folder: Path) -> None:
