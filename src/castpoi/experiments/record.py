@@ -14,7 +14,7 @@ from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.job import commands_of
 from castpoi.experiments.plan import Planned
 from castpoi.experiments.suite import Suite
-from castpoi.files import read_or_nothing, write_json
+from castpoi.files import read_or_nothing, write_json, writing
 from castpoi.outline import TableOutline
 
 State = Literal["done", "failed", "under way", "waiting"]
@@ -104,7 +104,8 @@ class SuiteRecord:
         }
 
     def _save(self) -> None:
-        write_json(self._path, self._content)
+        with writing(self._path):
+            write_json(self._path, self._content)
 
 
 def _entries(former: Mapping[str, Any], part: str) -> dict[str, dict[str, Any]]:
