@@ -331,6 +331,10 @@ def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
         read(tmp_path, "title = 'x'\ninclude = ['deep/own.toml']" + ROW)
 
 
+def test_a_file_may_begin_with_the_mark_that_some_editors_write(tmp_path: Path) -> None:
+    assert read(tmp_path, "\ufefftitle = 'x'" + ROW).tables[0].title == "x"
+
+
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_bytes(b"title = '\xff'")
     with pytest.raises(BadInput, match=r"own\.toml is not valid TOML"):

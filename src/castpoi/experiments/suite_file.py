@@ -90,7 +90,7 @@ def _each_once(file: Path, tables: list[TableOutline]) -> tuple[TableOutline, ..
 
 def _toml(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as problem:
         raise BadInput(f"{file} cannot be read: {problem.strerror}; name another") from problem
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
