@@ -201,7 +201,9 @@ def test_a_command_killed_after_a_training_only_notes_it(bench: Bench) -> None:
     (experiment,) = bench.tune(dropouts("0.5")).experiments
     bench.folder.begin(experiment, key.key_of(experiment), any_code=False)
     papers = bench.folder.papers(experiment)
-    papers.rename(bench.folder.run(experiment))  # whole, and its proof is not written
+    run = bench.folder.run(experiment)
+    papers.rename(run)  # whole, and its proof is not written
+    (run / "model.safetensors").write_bytes(b"weights")
     (bench.folder.result(experiment) / "experiment.json").unlink()
     assert bench.run(dropouts("0.5")) == []
     assert bench.log("dropout=0.5").count("castpoi train") == 1

@@ -11,6 +11,7 @@ from castpoi.experiments.experiment import CityFolder, experiments_of
 from castpoi.experiments.key import key_of
 from castpoi.experiments.wholeness import make_room
 from castpoi.files import read_json, write_json
+from castpoi.training.train import workshop_of
 from tests.experiments.bench import COUNTED, GOOD, Bench
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -117,6 +118,24 @@ def test_a_training_killed_while_its_folder_came_or_went_is_begun_anew(
     (remainder / file).write_text("")  # and no manifest that says what it is
     assert bench.run() == []
     assert not remainder.exists()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [torn("model.safetensors"), gone("model.safetensors"), torn("config.json"), gone("log.jsonl")],
+)
+def test_a_run_that_is_damaged_is_trained_again(
+    village: CityFolder, tmp_path: Path, damage: Damage
+) -> None:
+    bench = Bench(village, [GOOD], tmp_path / "out")
+    bench.run(keep_runs=True)
+    run = tmp_path / "out" / "runs" / "village" / "good" / "1"
+    damage(run)
+    workshop_of(run).mkdir()  # which goes when the run is whole
+    write_json(workshop_of(run) / "manifest.json", {"kind": "training"})
+    gone("experiment.json")(tmp_path / "out" / "village" / "good" / "1")
+    assert bench.run(keep_runs=True) == []
+    assert bench.log("village/good/1").count("castpoi train") == 2
 
 
 def test_something_else_in_the_place_of_a_run_is_never_removed(

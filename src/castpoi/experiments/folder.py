@@ -26,6 +26,7 @@ from castpoi.experiments.wholeness import (
     RUN_FILES,
     is_remainder,
     is_whole_result,
+    is_whole_run,
     is_whole_trial,
     make_room,
     read_proof,
@@ -104,7 +105,7 @@ class SuiteFolder:
 
     def has_run(self, experiment: Experiment) -> bool:
         """Whether the run of an experiment is whole."""
-        return is_folder_of(self.run(experiment), "run")
+        return is_whole_run(self.run(experiment))
 
     def remove_run(self, experiment: Experiment) -> None:
         """Remove the run of an experiment and whatever its training has left."""
@@ -143,8 +144,9 @@ class SuiteFolder:
         return place.relative_to(self.root).parts[0]
 
     def _has_begun(self, experiment: Experiment) -> bool:
-        workshop = workshop_of(self.run(experiment))
-        return self.has_run(experiment) or is_folder_of(workshop, "training")
+        run = self.run(experiment)
+        is_training = is_folder_of(workshop_of(run), "training") and not run.exists()
+        return self.has_run(experiment) or is_training
 
     def _run_key(self, experiment: Experiment) -> Path:
         run = self.run(experiment)

@@ -4,6 +4,7 @@ A disk may lose what a suite has written. What cannot be read, or is not of the 
 place it stands, does not count as there.
 """
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,7 +15,7 @@ from castpoi.evaluation.result import Result
 from castpoi.experiments.estimate import Former
 from castpoi.experiments.experiment import Experiment
 from castpoi.files import is_folder_of, read_json, read_manifest, read_or_nothing
-from castpoi.run import CONFIG, LOG
+from castpoi.run import CONFIG, LOG, MODEL
 
 PROOF: Final = "experiment.json"
 PAPERS: Final = "run"
@@ -60,6 +61,17 @@ def is_whole_trial(papers: Path, experiment: Experiment) -> bool:
         return _is_of(experiment, manifest) and training.keys() >= set(TOLD_OF_TRIAL)
     except (CastPoiError, AttributeError, KeyError, TypeError):
         return False
+
+
+def is_whole_run(folder: Path) -> bool:
+    """Whether a run is there with its log, its config and the weights its manifest speaks of."""
+    if not (
+        is_folder_of(folder, "run") and (folder / LOG).is_file() and (folder / MODEL).is_file()
+    ):
+        return False
+    weights = hashlib.sha256((folder / MODEL).read_bytes()).hexdigest()
+    told = read_or_nothing(folder / "manifest.json").get("model_sha256")
+    return weights == told and bool(read_or_nothing(folder / CONFIG))
 
 
 def is_remainder(folder: Path) -> bool:
