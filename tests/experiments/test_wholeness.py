@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from castpoi.evaluation.result import Result
+from castpoi.experiments import key
 from castpoi.experiments.experiment import CityFolder, experiments_of
-from castpoi.experiments.key import key_of
 from castpoi.experiments.wholeness import make_room
 from castpoi.files import read_json, write_json
 from castpoi.training.train import workshop_of
@@ -112,7 +112,7 @@ def test_a_training_killed_while_its_folder_came_or_went_is_begun_anew(
 ) -> None:
     bench = Bench(village, [GOOD], tmp_path / "out")
     experiment = experiments_of(bench.suite, [village], bench.suite.seeds)[0]
-    bench.folder.begin(experiment, key_of(experiment), any_code=False)
+    bench.folder.begin(experiment, key.key_of(experiment), any_code=False)
     remainder = bench.folder.run(experiment).with_name(place)
     remainder.mkdir()
     (remainder / file).write_text("")  # and no manifest that says what it is
@@ -168,6 +168,16 @@ def test_files_of_somebody_else_are_never_removed(bench: Bench, result: Path, fi
         f"0 holds {file}, which is no part of a result; move it away, or choose another --out"
     )
     assert sorted(result.rglob("*")) == before
+
+
+def test_nor_are_they_where_a_whole_result_is_replaced(
+    bench: Bench, result: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (result / "notes.txt").write_text("mine")
+    assert set(bench.why().values()) == {""}  # they harm nobody
+    monkeypatch.setattr(key, "code_version", lambda method: "later")
+    assert "0 holds notes.txt, which is no part of a result" in bench.run()[0].problem
+    assert (result / "notes.txt").read_text() == "mine"
 
 
 def test_something_else_in_the_place_of_a_result_is_never_removed(

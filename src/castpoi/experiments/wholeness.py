@@ -80,21 +80,24 @@ def is_remainder(folder: Path) -> bool:
 
 
 def make_room(folder: Path) -> None:
-    """Empty the place of a result where one is torn; what a suite does not write stays.
+    """Empty the place of a result where one is torn; what a suite does not write stays there.
 
     Raises:
         BadInput: something else is there.
     """
-    if not folder.is_dir() or is_folder_of(folder, "result"):
+    if not folder.is_dir():
         return
     found = {path.relative_to(folder).as_posix(): path for path in _below(folder)}
     kind = read_or_nothing(folder / "manifest.json").get("kind")
-    strange = [name for name in found if name not in _OWN] + ([f"a {kind}"] if kind else [])
+    strange = [name for name in found if name not in _OWN]
+    strange += [f"a {kind}"] if kind not in (None, "result") else []
     if strange:
         raise BadInput(
             f"{folder} holds {strange[0]}, which is no part of a result; move it away, or choose "
             "another --out"
         )
+    if kind == "result":  # it is replaced when the new one is whole
+        return
     for path in found.values():
         if path.is_dir() and not path.is_symlink():
             path.rmdir()
