@@ -11,7 +11,7 @@ import pytest
 
 from castpoi.cli.reproduce import reproduce
 from castpoi.evaluation.result import Result
-from castpoi.files import read_json
+from castpoi.files import read_json, write_json
 from tests.cli.killed import killed_in_training
 from tests.conftest import CommandLine
 from tests.contract import odd_city
@@ -158,6 +158,20 @@ def test_a_row_may_not_be_another_in_another_suite_of_the_folder(
     edited = castpoi("reproduce", city, "--suite", own, "--out", out)
     assert edited.code == 0
     assert "own: 1 done now, 1 there before, 0 failed." in edited.out
+
+
+def test_results_of_known_time_are_shown_apart_at_the_end(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    out, own = tmp_path / "out", suite(tmp_path, COUNTED)
+    words = ["reproduce", city, "--suite", own, "--out", out]
+    assert castpoi(*words).code == 0
+    told = out / "village" / "recent" / "0" / "manifest.json"
+    write_json(told, {**read_json(told), "known_time": True})  # as of a suite that is included
+    again = castpoi(*words)
+    assert again.code == 0, again.err
+    assert "village (time known):" in again.out
+    assert "own: 0 done now, 2 there before, 0 failed." in again.out
 
 
 def test_what_is_damaged_is_made_again(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:

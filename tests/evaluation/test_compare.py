@@ -126,6 +126,12 @@ def test_a_folder_of_results_stands_for_the_results_in_it(tmp_path: Path) -> Non
     assert find_results([tmp_path / "absent"]) == [tmp_path / "absent"]
 
 
+def test_what_a_killed_evaluation_left_is_no_result(tmp_path: Path) -> None:
+    for name in ("near", ".near.0123abcd", ".near.0123abcd.former"):  # as `new_folder` names them
+        result("near", *NEAR_FIRST).save(tmp_path / name)
+    assert find_results([tmp_path]) == [tmp_path / "near"]
+
+
 def test_a_result_says_whether_its_method_was_told_when_the_targets_were() -> None:
     near = result("near", *NEAR_FIRST)
     assert near.manifest["known_time"] is False

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from castpoi.evaluation.rank_table import RANK_SCHEMA
+from castpoi.evaluation.top_table import TOP_SCHEMA
 from castpoi.experiments import job
 from castpoi.experiments.experiment import CityFolder
 from tests.contract import odd_city
@@ -16,11 +17,12 @@ from tests.experiments.stand_in import __file__ as stand_in
 
 @pytest.fixture
 def village(tmp_path: Path) -> CityFolder:
-    """The odd city of the contract, in a folder named village, with ranks for the stand-in."""
+    """The odd city of the contract, in a folder named village, with tables for the stand-in."""
     city = odd_city()
     replace(city, manifest={**city.manifest, "train": 8}).save(tmp_path / "village")
     one = pl.DataFrame([[1] * len(RANK_SCHEMA)], schema=RANK_SCHEMA, orient="row", strict=False)
     one.write_parquet(tmp_path / "village" / "ranks.parquet")
+    pl.DataFrame(schema=TOP_SCHEMA).write_parquet(tmp_path / "village" / "top.parquet")
     return CityFolder.at(tmp_path / "village")
 
 

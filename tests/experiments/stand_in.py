@@ -3,10 +3,11 @@
 `--set fail=WORDS` ends a training with these words as castpoi would, `fall=WORDS` as Python would,
 `crash=true` by a signal, `silent=true` without a word, and a `learning_rate=13` as if it diverged.
 Every training was resumed after an epoch of 1000 seconds, and its run took 5000.
-On validation every metric of a run is what `dropout` leaves of 1. The ranks of every result are
+On validation every metric of a run is what `dropout` leaves of 1. The tables of every result are
 those that lie in the city.
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -44,7 +45,9 @@ def train(words: list[str]) -> None:
         "fingerprint": city["fingerprint"],
         "commit": "c0",
         "wall_seconds": 5000,
+        "model_sha256": hashlib.sha256(b"weights").hexdigest(),
     }
+    (run / "model.safetensors").write_bytes(b"weights")
     (run / "manifest.json").write_text(json.dumps(manifest))
     kept = 1 - float(settings.get("dropout", 0))
     validation = dict.fromkeys(("MRR", "HR@10"), kept)
@@ -70,7 +73,8 @@ def evaluate(words: list[str]) -> None:
     fingerprint = json.loads((city / "manifest.json").read_text())["fingerprint"]
     told = {"kind": "result", "fingerprint": fingerprint, "part": "test", "seconds": 1.0, **made}
     (result / "manifest.json").write_text(json.dumps(told))
-    shutil.copyfile(city / "ranks.parquet", result / "ranks.parquet")
+    for table in ("ranks.parquet", "top.parquet"):
+        shutil.copyfile(city / table, result / table)
 
 
 def kind_of(folder: Path) -> object:

@@ -50,6 +50,18 @@ def test_a_city_named_like_a_folder_of_the_suite_is_refused(
         CityFolder.at(tmp_path / "runs")
 
 
+def test_a_city_has_the_name_of_its_folder_however_one_writes_it(
+    village: CityFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = village.folder / "inside"
+    inside.mkdir()
+    monkeypatch.chdir(inside)
+    for written in ("..", "../.", "../inside/..", "../../village"):
+        assert CityFolder.at(Path(written)).name == "village"
+    monkeypatch.chdir(village.folder)
+    assert CityFolder.at(Path()).name == "village"
+
+
 def test_a_city_that_does_not_say_its_size_is_refused(village: CityFolder) -> None:
     write_json(village.folder / "manifest.json", {"kind": "city", "fingerprint": "f"})
     with pytest.raises(BrokenFolder, match="does not say train; make the city again"):

@@ -65,6 +65,19 @@ def test_a_row_edited_in_its_own_table_is_run_anew(village: CityFolder, tmp_path
     assert [each["method"] for each in tables["own"]["rows"]] == ["popularity"]
 
 
+def test_what_was_under_way_when_an_earlier_command_was_killed_waits(
+    village: CityFolder, tmp_path: Path
+) -> None:
+    bench = Bench(village, [GOOD], tmp_path / "out", name="two")
+    bench.run()
+    path = tmp_path / "out" / "suite.json"
+    path.write_text(path.read_text().replace('"done"', '"under way"', 1))
+    Bench(village, [COUNTED], tmp_path / "out").run()  # which has nothing to do with it
+    assert bench.states() == {
+        "village/good/1": "waiting", "village/good/2": "done", "village/counted/0": "done",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("part", "damaged"),
     [

@@ -216,6 +216,16 @@ def test_a_place_that_is_taken_by_a_file_is_refused(village: CityFolder, tmp_pat
         Bench(village, [COUNTED], tmp_path / "out").run()
 
 
+@pytest.mark.parametrize("file", ["suite.json", "runs/.lock"])
+def test_a_disk_that_refuses_is_told_with_the_way_out(
+    village: CityFolder, tmp_path: Path, file: str
+) -> None:
+    bench = Bench(village, [COUNTED], tmp_path / "out")
+    (tmp_path / "out" / file).mkdir(parents=True)
+    with pytest.raises(BadInput, match="cannot be written: Is a directory; choose another --out"):
+        bench.run()
+
+
 def test_an_interruption_ends_what_is_under_way(
     village: CityFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -206,6 +206,10 @@ def wrong(folder: Path, content: str) -> str:
         ("seeds = [true]", "own.toml: seeds holds true or false; every entry is a whole number"),
         ("seeds = [4, 4]", "own.toml: seeds holds 4 twice; leave one out"),
         ("include = ['own.toml']", "own.toml includes itself; take it out of 'include'"),
+        (
+            "include = ['main']\n[families.f]\nrow = 'castpoi'\nagainst = ['sasrec']",
+            "own.toml: families are of rows of this file, and it has none; name here the rows",
+        ),
         ("include = ['mian']", "no suite is named 'mian' and no such file is there; did you mean"),
     ],
 )
@@ -309,6 +313,12 @@ def test_what_is_wrong_with_a_family_is_told_with_file_family_and_key(
     assert f"own.toml: families.f{sentence}" in wrong(tmp_path, content)
 
 
+def test_a_row_that_may_be_the_strongest_baseline_is_not_tested_against_it(tmp_path: Path) -> None:
+    family = "[families.f]\nrow = 'mine'\nagainst = 'strongest baseline'\ntogether = 'cell'"
+    told = wrong(tmp_path, "title = 'x'" + ROW.replace('"ours"', '"baseline"') + family)
+    assert "families.f.against is 'strongest baseline', which mine may be itself by its rol" in told
+
+
 def test_an_unknown_method_is_told_with_its_row(tmp_path: Path) -> None:
     with pytest.raises(UnknownMethod, match=r"own.toml: rows.mine.method: no method is named 'cas"):
         read(tmp_path, "title = 'x'" + ROW.replace('"castpoi"', '"castpio"'))
@@ -319,6 +329,10 @@ def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "deep" / "own.toml").write_text("title = 'deep'" + ROW)
     with pytest.raises(BadInput, match=r"own\.toml has two tables named own; rename one"):
         read(tmp_path, "title = 'x'\ninclude = ['deep/own.toml']" + ROW)
+
+
+def test_a_file_may_begin_with_the_mark_that_some_editors_write(tmp_path: Path) -> None:
+    assert read(tmp_path, "\ufefftitle = 'x'" + ROW).tables[0].title == "x"
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:

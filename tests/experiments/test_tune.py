@@ -155,6 +155,12 @@ def test_a_city_prepared_anew_on_the_way_is_told(bench: Bench) -> None:
     assert "was prepared anew while village/dropout=0.5/1 was under way" in failure.problem
 
 
+def test_a_disk_that_refuses_is_told_with_the_way_out(bench: Bench) -> None:
+    (bench.folder.root / "tune.json").mkdir(parents=True)
+    with pytest.raises(BadInput, match=r"tune.json cannot be written: .*; choose another --out"):
+        bench.run(dropouts("0.5"))
+
+
 def test_where_all_fail_nothing_is_best(bench: Bench) -> None:
     bench.run([{"crash": "true"}])
     assert read_tune(bench.folder)["best"] is None
@@ -195,7 +201,9 @@ def test_a_command_killed_after_a_training_only_notes_it(bench: Bench) -> None:
     (experiment,) = bench.tune(dropouts("0.5")).experiments
     bench.folder.begin(experiment, key.key_of(experiment), any_code=False)
     papers = bench.folder.papers(experiment)
-    papers.rename(bench.folder.run(experiment))  # whole, and its proof is not written
+    run = bench.folder.run(experiment)
+    papers.rename(run)  # whole, and its proof is not written
+    (run / "model.safetensors").write_bytes(b"weights")
     (bench.folder.result(experiment) / "experiment.json").unlink()
     assert bench.run(dropouts("0.5")) == []
     assert bench.log("dropout=0.5").count("castpoi train") == 1

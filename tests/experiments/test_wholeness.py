@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from castpoi.evaluation.result import Result
-from castpoi.experiments.experiment import CityFolder
+from castpoi.experiments import key
+from castpoi.experiments.experiment import CityFolder, experiments_of
 from castpoi.experiments.wholeness import make_room
 from castpoi.files import read_json, write_json
+from castpoi.training.train import workshop_of
 from tests.experiments.bench import COUNTED, GOOD, Bench
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -57,7 +59,9 @@ def result(bench: Bench) -> Path:
 @pytest.mark.parametrize(
     "damage",
     [
-        gone("ranks.parquet"), torn("ranks.parquet"), gone("manifest.json"), torn("manifest.json"),
+        gone("ranks.parquet"), torn("ranks.parquet"), gone("top.parquet"), torn("top.parquet"),
+        gone("manifest.json"), torn("manifest.json"),
+        lambda result: write_json(result / "metrics.json", {"metrics": ["MRR"]}),
         changed("manifest.json", kind=None), changed("manifest.json", seconds="long"),
         changed("manifest.json", fingerprint="0123"), changed("manifest.json", method="recent"),
         changed("manifest.json", seed=1), changed("manifest.json", part="validation"),
@@ -97,8 +101,53 @@ def test_a_result_whose_proof_cannot_be_read_is_missing(
 def test_a_result_that_has_lost_all_but_its_proof_is_made_again(bench: Bench, result: Path) -> None:
     (result / "manifest.json").unlink()
     (result / "ranks.parquet").unlink()
+    (result / "top.parquet").unlink()
     assert bench.run() == []
     assert {each.name for each in result.iterdir()} >= {"manifest.json", "experiment.json"}
+
+
+@pytest.mark.parametrize(("place", "file"), [("1", "config.json"), ("1.training", ".lock")])
+def test_a_training_killed_while_its_folder_came_or_went_is_begun_anew(
+    village: CityFolder, tmp_path: Path, place: str, file: str
+) -> None:
+    bench = Bench(village, [GOOD], tmp_path / "out")
+    experiment = experiments_of(bench.suite, [village], bench.suite.seeds)[0]
+    bench.folder.begin(experiment, key.key_of(experiment), any_code=False)
+    remainder = bench.folder.run(experiment).with_name(place)
+    remainder.mkdir()
+    (remainder / file).write_text("")  # and no manifest that says what it is
+    assert bench.run() == []
+    assert not remainder.exists()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [torn("model.safetensors"), gone("model.safetensors"), torn("config.json"), gone("log.jsonl")],
+)
+def test_a_run_that_is_damaged_is_trained_again(
+    village: CityFolder, tmp_path: Path, damage: Damage
+) -> None:
+    bench = Bench(village, [GOOD], tmp_path / "out")
+    bench.run(keep_runs=True)
+    run = tmp_path / "out" / "runs" / "village" / "good" / "1"
+    damage(run)
+    workshop_of(run).mkdir()  # which goes when the run is whole
+    write_json(workshop_of(run) / "manifest.json", {"kind": "training"})
+    gone("experiment.json")(tmp_path / "out" / "village" / "good" / "1")
+    assert bench.run(keep_runs=True) == []
+    assert bench.log("village/good/1").count("castpoi train") == 2
+
+
+def test_something_else_in_the_place_of_a_run_is_never_removed(
+    village: CityFolder, tmp_path: Path
+) -> None:
+    bench = Bench(village, [GOOD], tmp_path / "out")
+    strange = tmp_path / "out" / "runs" / "village" / "good" / "1" / "notes.txt"
+    strange.parent.mkdir(parents=True)
+    strange.write_text("mine")
+    for _ in range(2):
+        assert [each.experiment.seed for each in bench.run()] == [1]
+    assert strange.read_text() == "mine"
 
 
 def test_the_papers_of_a_torn_result_make_room_too(bench: Bench) -> None:
@@ -119,6 +168,16 @@ def test_files_of_somebody_else_are_never_removed(bench: Bench, result: Path, fi
         f"0 holds {file}, which is no part of a result; move it away, or choose another --out"
     )
     assert sorted(result.rglob("*")) == before
+
+
+def test_nor_are_they_where_a_whole_result_is_replaced(
+    bench: Bench, result: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (result / "notes.txt").write_text("mine")
+    assert set(bench.why().values()) == {""}  # they harm nobody
+    monkeypatch.setattr(key, "code_version", lambda method: "later")
+    assert "0 holds notes.txt, which is no part of a result" in bench.run()[0].problem
+    assert (result / "notes.txt").read_text() == "mine"
 
 
 def test_something_else_in_the_place_of_a_result_is_never_removed(

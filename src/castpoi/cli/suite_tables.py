@@ -106,12 +106,13 @@ def error_of(failures: Sequence[Failure], noun: str = "experiments") -> dict[str
 
 
 def _comparisons(done: Sequence[Experiment], folder: SuiteFolder) -> dict[str, Comparison]:
-    """The results of each city side by side, one line a row of the suite."""
+    """The results of each city side by side, one line a row of the suite; known time apart."""
     by_city: dict[str, list[Result]] = {}
     for experiment in done:
         result = Result.load(folder.result(experiment))
         labelled = {**result.manifest, "method": experiment.row.label}
-        by_city.setdefault(experiment.city.name, []).append(replace(result, manifest=labelled))
+        city = experiment.city.name + (" (time known)" if result.known_time else "")
+        by_city.setdefault(city, []).append(replace(result, manifest=labelled))
     return {city: compare(results) for city, results in by_city.items()}
 
 

@@ -198,4 +198,5 @@ def _check_seeds(results: Sequence[Result]) -> None:
 def _results_inside(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
-    return sorted(inside for inside in folder.iterdir() if is_folder_of(inside, "result"))
+    shown = (inside for inside in folder.iterdir() if not inside.name.startswith("."))
+    return sorted(inside for inside in shown if is_folder_of(inside, "result"))

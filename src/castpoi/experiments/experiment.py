@@ -33,8 +33,9 @@ class CityFolder:
 
     @property
     def name(self) -> str:
-        """Name of its folder."""
-        return self.folder.absolute().name
+        """Name of its folder, never `..`, which as a part of a path leads out of --out."""
+        whole = self.folder.resolve() if self.folder.name == ".." else self.folder.absolute()
+        return whole.name
 
     @classmethod
     def at(cls, folder: Path) -> "CityFolder":

@@ -24,7 +24,9 @@ from castpoi.experiments.wholeness import (
     PAPERS,
     PROOF,
     RUN_FILES,
+    is_remainder,
     is_whole_result,
+    is_whole_run,
     is_whole_trial,
     make_room,
     read_proof,
@@ -103,13 +105,13 @@ class SuiteFolder:
 
     def has_run(self, experiment: Experiment) -> bool:
         """Whether the run of an experiment is whole."""
-        return is_folder_of(self.run(experiment), "run")
+        return is_whole_run(self.run(experiment))
 
     def remove_run(self, experiment: Experiment) -> None:
         """Remove the run of an experiment and whatever its training has left."""
         run = self.run(experiment)
         for folder, kind in ((run, "run"), (workshop_of(run), "training")):
-            if is_folder_of(folder, kind):
+            if is_folder_of(folder, kind) or is_remainder(folder):
                 shutil.rmtree(folder)
         self._run_key(experiment).unlink(missing_ok=True)
 
@@ -142,7 +144,9 @@ class SuiteFolder:
         return place.relative_to(self.root).parts[0]
 
     def _has_begun(self, experiment: Experiment) -> bool:
-        return self.has_run(experiment) or workshop_of(self.run(experiment)).is_dir()
+        run = self.run(experiment)
+        is_training = is_folder_of(workshop_of(run), "training") and not run.exists()
+        return self.has_run(experiment) or is_training
 
     def _run_key(self, experiment: Experiment) -> Path:
         run = self.run(experiment)

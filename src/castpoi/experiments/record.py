@@ -14,12 +14,13 @@ from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.job import commands_of
 from castpoi.experiments.plan import Planned
 from castpoi.experiments.suite import Suite
-from castpoi.files import read_or_nothing, write_json
+from castpoi.files import read_or_nothing, write_json, writing
 from castpoi.outline import TableOutline
 
 State = Literal["done", "failed", "under way", "waiting"]
 
 _FILE: Final = "suite.json"
+_UNDER_WAY: Final[State] = "under way"
 
 
 class Record(Protocol):
@@ -63,7 +64,7 @@ class SuiteRecord:
             "tables": {table.name: table.to_dict() for table in tables},
             "cities": _entries(former, "cities"),
             "experiments": {
-                name: entry
+                name: _at_rest(entry)
                 for name, entry in _entries(former, "experiments").items()
                 if "state" in entry
             },
@@ -104,7 +105,8 @@ class SuiteRecord:
         }
 
     def _save(self) -> None:
-        write_json(self._path, self._content)
+        with writing(self._path):
+            write_json(self._path, self._content)
 
 
 def _entries(former: Mapping[str, Any], part: str) -> dict[str, dict[str, Any]]:
@@ -112,6 +114,11 @@ def _entries(former: Mapping[str, Any], part: str) -> dict[str, dict[str, Any]]:
     found = former.get(part)
     entries = found.items() if isinstance(found, dict) else ()
     return {name: entry for name, entry in entries if isinstance(entry, dict)}
+
+
+def _at_rest(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry of an earlier command: nothing of it is under way, since we are alone here."""
+    return {**entry, "state": "waiting"} if entry["state"] == _UNDER_WAY else entry
 
 
 def _tables_of(former: Mapping[str, Any]) -> list[TableOutline]:

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
@@ -65,13 +66,12 @@ def run_plan(
 
     The record is opened when nobody else can write to it; `name` is that of the progress bar.
     """
-    with writing(folder.root):
-        folder.root.mkdir(parents=True, exist_ok=True)
-        (folder.root / RUNS).mkdir(exist_ok=True)
-    with (
-        alone_in(folder.root, lock=f"{RUNS}/.lock") as lock,
-        progress.task(name, total=len(plan)) as task,
-    ):
+    with ExitStack() as held:
+        with writing(folder.root):
+            folder.root.mkdir(parents=True, exist_ok=True)
+            (folder.root / RUNS).mkdir(exist_ok=True)
+            lock = held.enter_context(alone_in(folder.root, lock=f"{RUNS}/.lock"))
+        task = held.enter_context(progress.task(name, total=len(plan)))
         runner = _Runner(plan, folder, record=record(), pace=pace, lock=lock, task=task, say=say)
         try:
             runner.run()

@@ -14,7 +14,17 @@ from castpoi.evaluation.metrics import METRICS
 from castpoi.experiments.section import Section
 from castpoi.experiments.suite import DEFAULT_SEEDS, LARGEST_SEED, Suite
 from castpoi.methods import METHODS, Method
-from castpoi.outline import ORACLE, STRONGEST, Against, Family, Role, Row, TableOutline, Together
+from castpoi.outline import (
+    ORACLE,
+    RIVALS,
+    STRONGEST,
+    Against,
+    Family,
+    Role,
+    Row,
+    TableOutline,
+    Together,
+)
 
 _PACKAGE: Final = "castpoi"
 _BUILT_IN: Final = Path(__file__).with_name("suites")
@@ -59,7 +69,7 @@ def _read(file: Path, *, above: tuple[Path, ...]) -> Suite:
         for other in content.texts("include")
     ]
     tables = [table for suite in included for table in suite.tables]
-    if "rows" in content:
+    if "rows" in content or "families" in content:
         tables.append(_table(file, content))
     return Suite(
         name=file.stem,
@@ -80,7 +90,7 @@ def _each_once(file: Path, tables: list[TableOutline]) -> tuple[TableOutline, ..
 
 def _toml(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as problem:
         raise BadInput(f"{file} cannot be read: {problem.strerror}; name another") from problem
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
@@ -98,6 +108,11 @@ def _table(file: Path, content: Section) -> TableOutline:
             "not, so they do not stand in one table; give it a suite of its own, and 'include' it"
         )
     families = content.sections("families", keys=_FAMILY_KEYS)
+    if families and not rows:
+        raise BadInput(
+            f"{content.at('families')} are of rows of this file, and it has none; name here the "
+            "rows they test, as the suites that are included do"
+        )
     return TableOutline(
         name=file.stem,
         title=content.text("title"),
@@ -184,6 +199,11 @@ def _against(content: Section, row: str, rows: tuple[Row, ...]) -> Against:
         if not any(each.role == "baseline" for each in rows):
             raise BadInput(
                 f"{content.at('against')} is {STRONGEST!r}, but no row here has the role baseline; "
+                "name rows instead"
+            )
+        if next(each for each in rows if each.name == row).role in RIVALS:
+            raise BadInput(
+                f"{content.at('against')} is {STRONGEST!r}, which {row} may be itself by its role; "
                 "name rows instead"
             )
         return STRONGEST

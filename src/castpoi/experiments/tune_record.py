@@ -16,7 +16,7 @@ from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.plan import Planned
 from castpoi.experiments.record import State
 from castpoi.experiments.wholeness import TOLD_OF_TRIAL
-from castpoi.files import read_json, read_or_nothing, write_json
+from castpoi.files import read_json, read_or_nothing, write_json, writing
 from castpoi.methods import METHODS
 from castpoi.run import CONFIG
 
@@ -163,7 +163,9 @@ class TuneRecord:
             "best": trials[0]["name"] if is_known else None,
             "trials": trials,
         }
-        write_json(self._folder.root / _FILE, content)
+        path = self._folder.root / _FILE
+        with writing(path):
+            write_json(path, content)
 
     def _place(self, trial: Mapping[str, Any]) -> tuple[bool, float]:
         """What is done first, best first; else as they were asked for."""

@@ -4,6 +4,8 @@ A disk may lose what a suite has written. What cannot be read, or is not of the 
 place it stands, does not count as there.
 """
 
+import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +15,7 @@ from castpoi.evaluation.result import Result
 from castpoi.experiments.estimate import Former
 from castpoi.experiments.experiment import Experiment
 from castpoi.files import is_folder_of, read_json, read_manifest, read_or_nothing
-from castpoi.run import CONFIG, LOG
+from castpoi.run import CONFIG, LOG, MODEL
 
 PROOF: Final = "experiment.json"
 PAPERS: Final = "run"
@@ -25,6 +27,11 @@ _OF_RESULT: Final = ("manifest.json", "metrics.json", "ranks.parquet", "top.parq
 _OF_PAPERS: Final = (PAPERS, *(f"{PAPERS}/{name}" for name in RUN_FILES))
 _OWN: Final = frozenset((*_OF_RESULT, *_OF_PAPERS, PROOF, f".{PROOF}.tmp"))
 """All that a suite writes into the place of a result."""
+_OF_TRAINING: Final = re.compile(
+    r"(config|checkpoint)\.json|log\.jsonl|places\.parquet|(model|epoch-\d+)\.safetensors"
+    r"|\.lock|\..+\.tmp"
+)
+"""All that a run and its training hold, but for the manifest that says which of the two it is."""
 
 
 def read_proof(path: Path) -> dict[str, Any]:
@@ -40,8 +47,9 @@ def read_proof(path: Path) -> dict[str, Any]:
 def is_whole_result(folder: Path, experiment: Experiment) -> bool:
     """Whether a result can be read, with all its tables, and is that of an experiment."""
     try:
-        return _is_of(experiment, Result.load(folder).manifest)
-    except (CastPoiError, TypeError, ValueError):
+        result = Result.load(folder)
+        return result.top is not None and _is_of(experiment, result.manifest)
+    except (CastPoiError, AttributeError, TypeError, ValueError):
         return False
 
 
@@ -55,22 +63,41 @@ def is_whole_trial(papers: Path, experiment: Experiment) -> bool:
         return False
 
 
+def is_whole_run(folder: Path) -> bool:
+    """Whether a run is there with its log, its config and the weights its manifest speaks of."""
+    if not (
+        is_folder_of(folder, "run") and (folder / LOG).is_file() and (folder / MODEL).is_file()
+    ):
+        return False
+    weights = hashlib.sha256((folder / MODEL).read_bytes()).hexdigest()
+    told = read_or_nothing(folder / "manifest.json").get("model_sha256")
+    return weights == told and bool(read_or_nothing(folder / CONFIG))
+
+
+def is_remainder(folder: Path) -> bool:
+    """Whether a folder is what a kill left of a run or a training while it came or went."""
+    return folder.is_dir() and all(_OF_TRAINING.fullmatch(each.name) for each in folder.iterdir())
+
+
 def make_room(folder: Path) -> None:
-    """Empty the place of a result where one is torn; what a suite does not write stays.
+    """Empty the place of a result where one is torn; what a suite does not write stays there.
 
     Raises:
         BadInput: something else is there.
     """
-    if not folder.is_dir() or is_folder_of(folder, "result"):
+    if not folder.is_dir():
         return
     found = {path.relative_to(folder).as_posix(): path for path in _below(folder)}
     kind = read_or_nothing(folder / "manifest.json").get("kind")
-    strange = [name for name in found if name not in _OWN] + ([f"a {kind}"] if kind else [])
+    strange = [name for name in found if name not in _OWN]
+    strange += [f"a {kind}"] if kind not in (None, "result") else []
     if strange:
         raise BadInput(
             f"{folder} holds {strange[0]}, which is no part of a result; move it away, or choose "
             "another --out"
         )
+    if kind == "result":  # it is replaced when the new one is whole
+        return
     for path in found.values():
         if path.is_dir() and not path.is_symlink():
             path.rmdir()

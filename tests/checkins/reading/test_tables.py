@@ -27,6 +27,20 @@ VISITS = visits_in(CALIFORNIA)
 ROWS = table_rows(VISITS)
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_name_with_brackets_is_no_pattern_of_other_names(
+    prepared: PrepareCity, tmp_path: Path, ending: str
+) -> None:
+    for name, visits in (("visits[1]", VISITS), ("visits1", VISITS[:-1])):
+        text = table(table_rows(visits), by=",").encode()
+        if ending == "csv":
+            (tmp_path / f"{name}.csv").write_bytes(text)
+        else:
+            pl.read_csv(text, infer_schema=False).write_parquet(tmp_path / f"{name}.parquet")
+    city, _ = prepared(tmp_path / f"visits[1].{ending}")
+    assert told_in(city) == told(VISITS)
+
+
 @pytest.mark.parametrize("ending", ["csv", "tsv", "txt", "csv.gz", "tsv.gz", "txt.gz"])
 def test_a_text_table_gives_its_visits_back(
     prepared: PrepareCity, tmp_path: Path, ending: str

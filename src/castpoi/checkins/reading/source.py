@@ -58,7 +58,7 @@ class Source:
         `ragged` reads rows with too many cells too, cut to the width of the header.
         """
         if self.is_parquet:
-            return pl.scan_parquet(self.path).with_row_index(record.ROW)
+            return pl.scan_parquet(self.path, glob=False).with_row_index(record.ROW)
         return pl.scan_csv(
             self.path if self.encoding == "utf-8" else self._transcoded(),
             separator=self.delimiter,
@@ -67,6 +67,7 @@ class Source:
             infer_schema=False,
             quote_char='"' if self.has_header else None,
             truncate_ragged_lines=ragged,
+            glob=False,
         ).with_row_index(record.ROW)
 
     def _transcoded(self) -> bytes:
