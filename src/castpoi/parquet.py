@@ -17,7 +17,7 @@ def read_table(
     `content` are the bytes of the file, where somebody has read them before.
     """
     try:
-        frame = pl.read_parquet(path if content is None else BytesIO(content))
+        frame = pl.read_parquet(path if content is None else BytesIO(content), glob=False)
         return frame.select(schema.names()).cast(schema)
     except FileNotFoundError as problem:
         raise BrokenFolder(f"{path} is missing; {way_out}") from problem

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 import pytest
+from polars.exceptions import ComputeError
 
 from castpoi import __version__
 from castpoi.cli import data, main
@@ -118,6 +119,19 @@ def test_a_surprise_is_one_line_and_its_traceback_is_shown_only_on_request(
     debugged = castpoi(*words, "--debug")
     assert debugged.code == 1
     assert "Traceback (most recent call last)" in debugged.err
+
+
+def test_a_full_disk_is_no_fault_of_castpoi(
+    castpoi: CommandLine, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = ComputeError("underlying IO error: No space left on device (os error 28)")
+    monkeypatch.setattr("castpoi.cli.data_prepare.prepare_city", surprise(problem))
+    ended = castpoi("data", "prepare", source, "--out", source.parent / "city")
+    assert ended.code == 1
+    assert ended.err == (
+        "castpoi: the disk is full (underlying IO error: No space left on device (os error 28)); "
+        "make room and give the command again\n"
+    )
 
 
 def test_a_known_problem_has_a_traceback_only_on_request(

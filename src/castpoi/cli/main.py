@@ -3,6 +3,7 @@
 Exit codes: 0 done, 1 a problem with the input or the run (one clear sentence), 2 wrong usage.
 """
 
+import errno
 import json
 import os
 import sys
@@ -67,13 +68,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stderr.close()
         sys.exit(1)
     except Exception as surprise:  # the last door: no traceback unless asked for
-        _fail(
-            f"unexpected {type(surprise).__name__}: {surprise}; this is a fault of castpoi, "
-            "please report it with what '--debug' shows",
-            arguments,
-        )
+        _fail(_sentence_of(surprise), arguments)
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _sentence_of(surprise: Exception) -> str:
+    if os.strerror(errno.ENOSPC) in str(surprise):  # each library that writes has its own error
+        return f"the disk is full ({surprise}); make room and give the command again"
+    return (
+        f"unexpected {type(surprise).__name__}: {surprise}; this is a fault of castpoi, please "
+        "report it with what '--debug' shows"
+    )
 
 
 def _fail(sentence: str, arguments: Sequence[str] | None, shown: object = None) -> None:
