@@ -142,14 +142,14 @@ def test_what_a_bias_started_with_is_not_called_learned(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sure", "words"),
     [
-        (0.31, "right as often as it says: calibration error 2.0 points"),
-        (0.45, "too sure of itself: calibration error 2.0 points"),
-        (0.15, "more often right than it says: calibration error 2.0 points"),
+        (0.31, "On average Ours is right as often as it says; calibration error 2.0 points"),
+        (0.45, "Ours is too sure of itself: calibration error 2.0 points"),
+        (0.15, "Ours is more often right than it says: calibration error 2.0 points"),
     ],
 )
 def test_a_softmax_is_called_wrong_only_beyond_chance(sure: float, words: str) -> None:
     seed = Calibration(n=400, bins=[], expected_error=0.02, sure=sure, right=0.3, log_loss=None)
-    assert how_sure("Ours", [seed, seed]) == f"Ours is {words}"
+    assert how_sure("Ours", [seed, seed]) == words
 
 
 def test_curves_end_where_the_first_seed_stopped_and_show_few_methods(tmp_path: Path) -> None:
