@@ -143,6 +143,15 @@ def test_one_result_without_anything_beside_it_has_a_page(tmp_path: Path) -> Non
     assert "What is missing" in page
 
 
+def test_two_parts_of_a_split_are_one_city(tmp_path: Path) -> None:
+    for part in ("test", "validation"):
+        result_of([1.0, 30.5], method="revisit", part=part).save(tmp_path / "town" / part)
+    write_report(tmp_path / "town", tmp_path / "report", draws=50)
+    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    assert "<h1>Next places, town and town (validation)</h1>" in page
+    assert "<dt>city</dt><dd>1</dd>" in page
+
+
 def test_without_matplotlib_there_is_a_report_without_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -201,8 +201,9 @@ def _cards(report: Report) -> Markup:
     trained = sum(trainings.values())
     ranked = sum(finding.result.seconds for finding in evidence.findings)
     splits = evidence.splits
+    cities = len({city.fingerprint for city in splits})
     cards = {
-        "city" if len(splits) == 1 else "cities": f"{len(splits):,}",
+        "city" if cities == 1 else "cities": f"{cities:,}",
         "methods and variants": f"{sum(row.role != ORACLE for row in evidence.rows):,}",
         "results, one a seed": f"{len(evidence.findings):,}",
         "targets": f"{sum(city.targets for city in splits):,}",
@@ -333,7 +334,8 @@ def _versions(evidence: Evidence) -> str:
 
 def _name(report: Report) -> str:
     splits = report.evidence.splits
-    where = splits[0].name if len(splits) == 1 else f"{len(splits)} cities"
+    cities = len({city.fingerprint for city in splits})
+    where = " and ".join(each.name for each in splits) if cities == 1 else f"{cities} cities"
     return f"Next places, {where}"
 
 
