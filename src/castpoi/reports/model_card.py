@@ -22,7 +22,7 @@ from castpoi.reports.outline import (
     letter_words,
 )
 from castpoi.reports.table import Cell, Group, Table, count, word
-from castpoi.reports.table_files import markdown
+from castpoi.reports.table_files import escape_markdown, markdown
 
 _USE = (
     "Made to rank the places of one city as the next visit of a person whose visits are known. It "
@@ -36,7 +36,7 @@ def model_card(evidence: Evidence, row: Row) -> str:
     """The card of a row in Markdown, over all cities it has results on."""
     cities = [city for city in evidence.cities if row.name in city.contenders]
     lines = [
-        f"# {row.label}",
+        f"# {escape_markdown(row.label)}",
         "",
         _method_line(row),
         "",
@@ -47,7 +47,13 @@ def model_card(evidence: Evidence, row: Row) -> str:
     ]
     lines += [*_settings(row), ""]
     for city in cities:
-        lines += [f"## On {city.name}", "", *_city_lines(city), "", markdown(_table(city, row))]
+        lines += [
+            f"## On {escape_markdown(city.name)}",
+            "",
+            *_city_lines(city),
+            "",
+            markdown(_table(city, row)),
+        ]
         lines += [*_limits(city, row), "", "### Its runs", "", *_training(city, row), ""]
         lines += ["### How to make it again", "", "```", *_commands(city, row), "```", ""]
     return "\n".join(lines)
