@@ -81,6 +81,39 @@ def test_text_of_others_is_escaped(page: str) -> None:
     assert "<heuristic>" not in page
 
 
+def test_every_line_has_a_head_and_every_table_a_name(page: str) -> None:
+    assert '<th class="word" title="' in page
+    lines = re.findall(r"<tr[^>]*><(\w+)[^>]*scope=\"(\w+)\"", page)
+    assert len(lines) == page.count("<tr")
+    assert {tag for tag, _ in lines} == {"th"}
+    names = re.findall(r'class="scroll" tabindex="0" role="region" aria-label="([^"]+)"', page)
+    assert len(names) == page.count("<table")
+    assert names[0] == "Main table, oldtown"
+
+
+def _contrast(share: float, ink: str, ground: str, card: str) -> float:
+    """Of a colour of which the rest is another, on a card (WCAG 2)."""
+
+    def light(channels: list[float]) -> float:
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05
+
+    one, other, back = (
+        [int(hue[at : at + 2], 16) / 255 for at in (1, 3, 5)] for hue in (ink, ground, card)
+    )
+    mixed = light([share * a + (1 - share) * b for a, b in zip(one, other, strict=True)])
+    return max(mixed, light(back)) / min(mixed, light(back))
+
+
+def test_stars_and_small_strata_can_be_read_by_light_and_by_dark(page: str) -> None:
+    faint = float(re.findall(r"\.faint \{ opacity: ([\d.]+)", page)[0])
+    star = int(re.findall(r"sup \{.*?var\(--star\) (\d+)%, var\(--ink\)", page)[0]) / 100
+    looks = {name: re.findall(rf"--{name}: (#\w{{6}})", page) for name in ("ink", "card", "star")}
+    for ink, card, hue in zip(looks["ink"], looks["card"], looks["star"], strict=True):
+        assert _contrast(faint, ink, card, card) > 4.5
+        assert _contrast(star, hue, ink, card) > 4.5
+
+
 def test_the_page_tells_protocol_fingerprints_commands_versions_and_gaps(page: str) -> None:
     for words in (
         "0" * 64,
@@ -173,7 +206,7 @@ def test_variants_alone_have_a_page(tmp_path: Path) -> None:
 
 
 def _first_words(tab: Any) -> list[str]:
-    words: list[str] = tab.locator("table").first.locator("tbody td:first-child").all_inner_texts()
+    words: list[str] = tab.locator("table").first.locator("tbody th").all_inner_texts()
     return words
 
 
