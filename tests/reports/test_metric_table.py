@@ -160,7 +160,10 @@ def test_without_another_method_there_is_no_improvement_and_no_mark(tmp_path: Pa
     (table,) = tables_in(tmp_path / "t")
     assert [row[0].text for row in table.groups[0]] == ["CaST-POI"]
     assert not any(cell.is_best or cell.stars for row in table.groups[0] for cell in row)
-    assert table.caption == "In percent, every target ranked among all places."
+    assert table.caption == (
+        "In percent, the higher the better; every target ranked among all places. The protocol "
+        "tells what HR, NDCG and MRR are."
+    )
 
 
 def test_stars_stand_on_the_improvement_and_on_variants_that_differ(tmp_path: Path) -> None:

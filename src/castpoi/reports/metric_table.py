@@ -203,7 +203,10 @@ def _caption(
     outline: TableOutline, evidence: Evidence, groups: Sequence[Group], verdicts: Verdicts
 ) -> str:
     cells = [cell for group in groups for line in group for cell in line]
-    words = ["In percent, every target ranked among all places."]
+    words = [
+        "In percent, the higher the better; every target ranked among all places. The protocol "
+        "tells what HR, NDCG and MRR are."
+    ]
     if outline.known_time:
         words.append(STANDS_APART)
     if _has_judge(outline):
