@@ -8,6 +8,7 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -174,6 +175,18 @@ def test_one_result_without_anything_beside_it_has_a_page(tmp_path: Path) -> Non
     assert "Revisit heuristic has 50.0\u00a0%" in page
     assert report.significance is None
     assert "What is missing" in page
+
+
+def test_links_lead_to_results_and_cards_whatever_these_are_called(tmp_path: Path) -> None:
+    result_of([1.0, 9.0], method="../<b>mine</b>").save(tmp_path / "t" / "100 % #1?")
+    write_report(tmp_path / "t", tmp_path / "report", draws=50)
+    reader = Balance()
+    reader.feed((tmp_path / "report" / "report.html").read_text(encoding="utf-8"))
+    linked = [unquote(link) for link in reader.links if not link.startswith("#")]
+    assert {"../t/100 % #1?/manifest.json", "cards/..-b-mine-b-.md"} <= set(linked)
+    assert "../t/100%20%25%20%231%3F/manifest.json" in reader.links
+    for link in linked:
+        assert (tmp_path / "report" / link).exists(), link
 
 
 def test_two_parts_of_a_split_are_one_city(tmp_path: Path) -> None:

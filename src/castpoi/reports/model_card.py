@@ -1,5 +1,6 @@
 """Model cards: what a method is, what it was trained on, how good it is and where it is not."""
 
+import re
 from collections.abc import Iterator
 from statistics import fmean
 
@@ -57,6 +58,11 @@ def model_card(evidence: Evidence, row: Row) -> str:
         lines += [*_limits(city, row), "", "### Its runs", "", *_training(city, row), ""]
         lines += ["### How to make it again", "", "```", *_commands(city, row), "```", ""]
     return "\n".join(lines)
+
+
+def card_file(row: Row) -> str:
+    """Name of its file, whatever a row is called."""
+    return re.sub(r"[^\w.=-]+", "-", row.name) + ".md"
 
 
 def _method_line(row: Row) -> str:

@@ -18,6 +18,7 @@ from castpoi.outline import ORACLE, OURS, Row
 from castpoi.reports.evidence import CityEvidence, Evidence, lacks_rivals, mean_of, rivals_on
 from castpoi.reports.html_table import html_table
 from castpoi.reports.metric_table import p_words
+from castpoi.reports.model_card import card_file
 from castpoi.reports.outline import WHAT_TESTS_TELL
 from castpoi.reports.quantities import gap_words
 from castpoi.reports.report import Chapter, Report
@@ -303,7 +304,9 @@ def _origin(report: Report, command: str) -> Markup:
         element("li", f"{city.name}: ", element("code", city.fingerprint))
         for city in report.evidence.splits
     ]
-    cards = [element("a", row.label, href=f"cards/{row.name}.md") for row in report.evidence.rows]
+    cards = [
+        element("a", row.label, href=f"cards/{card_file(row)}") for row in report.evidence.rows
+    ]
     parts = [
         element("h3", "Fingerprints"),
         element("ul", *prints),
