@@ -51,5 +51,8 @@ def flip_words(curve: PoolCurve, labels: dict[str, str]) -> str:
         return ""
     if not curve.flips:
         return f"No pair of methods changes its order between {curve.pools[0]:,} places and all."
-    pairs = "; ".join(f"{labels[better]} over {labels[worse]}" for better, worse in curve.flips)
+    beaten: dict[str, list[str]] = {}
+    for better, worse in curve.flips:
+        beaten.setdefault(labels[better], []).append(labels[worse])
+    pairs = "; ".join(f"{better} over {', '.join(worse)}" for better, worse in beaten.items())
     return f"Among all places, but not in a pool of {curve.pools[0]:,}: {pairs}."
