@@ -27,7 +27,11 @@ def pool_table(evidence: Evidence, city: CityEvidence, curve: PoolCurve) -> Tabl
         [
             Cell(text=labels[name], is_ours=name in ours),
             *(
-                Cell(text=f"{100 * value:.1f}", value=100 * value, is_best=value == best)
+                Cell(
+                    text=f"{100 * value:.1f}",
+                    value=100 * value,
+                    is_best=value == best and len(labels) > 1,
+                )
                 for value, best in zip(values, highest, strict=True)
             ),
         ]
