@@ -114,6 +114,22 @@ def test_a_long_name_of_a_variant_leaves_room_for_its_bars(tmp_path: Path) -> No
     ]
 
 
+def test_a_long_name_stays_inside_its_figure_and_a_dollar_is_a_dollar(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path / "s")
+    path = suite / "suite.json"
+    long = "SASRec with the very long name that somebody gave it, which costs $\\\\none$"
+    path.write_text(path.read_text().replace('"SASRec"', f'"{long}"'))
+    pictures = drawn_from(read_evidence(suite))
+    for kind in ("pool", "strata", "learning", "reliability"):
+        figure = pictures[kind].figure
+        (legend,) = figure.legends
+        extent = legend.get_window_extent()
+        assert extent.x0 >= 0
+        assert extent.x1 <= figure.bbox.width
+        names = " ".join(each.get_text().replace("\n", " ") for each in legend.texts)
+        assert "costs $\\none$" in names
+
+
 def test_seeds_that_learned_different_things_are_not_smoothed_over(tmp_path: Path) -> None:
     for seed, values in ((1, [1.0, 0.0]), (2, [0.0, 1.0])):
         learned = {"spatial": {"edges": [2.0], "values": values}}
