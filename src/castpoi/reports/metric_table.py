@@ -128,7 +128,7 @@ def _cell(
     return Cell(
         text=f"{100 * mean:.2f}",
         value=100 * mean,
-        std=stdev(values) if len(values) > 1 else None,
+        std=stdev(values) if row.is_learned and len(values) > 1 else None,
         stars="" if verdict is None else verdict.stars,
         is_disputed=verdict is not None and verdict.tests_disagree,
         paper="" if reported is None else reported.words,

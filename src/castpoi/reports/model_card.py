@@ -112,7 +112,7 @@ def _table(city: CityEvidence, row: Row) -> Table:
             *(
                 Cell(
                     text="–" if spread.mean is None else f"{100 * spread.mean:.2f}",
-                    std=None if spread.std is None else 100 * spread.std,
+                    std=100 * spread.std if row.is_learned and spread.std is not None else None,
                 )
                 for side in sides.values()
                 for spread in [side[metric]]
