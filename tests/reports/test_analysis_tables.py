@@ -63,12 +63,24 @@ def test_pairs_that_a_small_pool_turns_are_named(tmp_path: Path) -> None:
     # Ours is either right or hopeless; the heuristic is always near: a pool of 100 prefers it.
     ours = [1.0] * 40 + [400.0] * 60
     result_of(ours, method="castpoi", seed=1).save(tmp_path / "t" / "ours")
-    result_of([12.0] * 100, method="revisit").save(tmp_path / "t" / "revisit")
+    for method in ("revisit", "markov"):
+        result_of([12.0] * 100, method=method).save(tmp_path / "t" / method)
     evidence = read_evidence(tmp_path / "t")
     curve = pool_of(evidence, evidence.cities[0])
     assert curve is not None
     caption = pool_table(evidence, evidence.cities[0], curve).caption
-    assert "not in a pool of 100: CaST-POI over Revisit heuristic." in caption
+    assert "not in a pool of 100: CaST-POI over Markov, Revisit heuristic." in caption
+
+
+def test_one_method_alone_is_not_called_the_best(tmp_path: Path) -> None:
+    result_of([1.0] * 240, method="castpoi", seed=1).save(tmp_path / "t" / "ours")
+    evidence = read_evidence(tmp_path / "t")
+    (city,) = evidence.cities
+    curve = pool_of(evidence, city)
+    assert curve is not None
+    strata = strata_table(evidence, city, strata_of(evidence, city))
+    for table in (pool_table(evidence, city, curve), strata):
+        assert not any(cell.is_best for group in table.groups for row in group for cell in row)
 
 
 def test_without_the_number_of_places_there_are_no_pools(tmp_path: Path) -> None:

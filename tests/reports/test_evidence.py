@@ -176,6 +176,15 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
         read_evidence(tmp_path / "nowhere")
 
 
+def test_a_result_whose_manifest_is_torn_is_refused_and_not_left_out(tmp_path: Path) -> None:
+    for method in ("castpoi", "revisit"):
+        result_of([1.0, 2.0], method=method).save(tmp_path / "t" / method)
+    manifest = tmp_path / "t" / "castpoi" / "manifest.json"
+    manifest.write_text(manifest.read_text()[:40])
+    with pytest.raises(BrokenFolder, match=r"castpoi/manifest.json is not valid JSON"):
+        read_evidence(tmp_path / "t")
+
+
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="holds no result; make some with 'castpoi evaluate'"):
         read_evidence(tmp_path)

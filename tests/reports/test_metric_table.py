@@ -9,6 +9,7 @@ import pytest
 from castpoi.model.config import ModelConfig
 from castpoi.reports.evidence import read_evidence
 from castpoi.reports.metric_table import metric_table, p_words
+from castpoi.reports.model_card import model_card
 from castpoi.reports.table import Cell, Table
 from castpoi.reports.verdicts import judge_all
 from tests.reports.result_folders import result_of, write_suite
@@ -160,7 +161,20 @@ def test_without_another_method_there_is_no_improvement_and_no_mark(tmp_path: Pa
     (table,) = tables_in(tmp_path / "t")
     assert [row[0].text for row in table.groups[0]] == ["CaST-POI"]
     assert not any(cell.is_best or cell.stars for row in table.groups[0] for cell in row)
-    assert table.caption == "In percent, every target ranked among all places."
+    assert table.caption == (
+        "In percent, the higher the better; every target ranked among all places. The protocol "
+        "tells what HR, NDCG and MRR are."
+    )
+
+
+def test_a_count_that_was_made_twice_has_no_deviation_over_seeds(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        result_of(FOUR, method="revisit", seed=seed).save(tmp_path / "t" / str(seed))
+    (table,) = tables_in(tmp_path / "t")
+    assert cells(table, "Revisit heuristic")["MRR"].std is None
+    assert "deviation" not in table.caption
+    evidence = read_evidence(tmp_path / "t")
+    assert "±" not in model_card(evidence, evidence.rows[0])
 
 
 def test_stars_stand_on_the_improvement_and_on_variants_that_differ(tmp_path: Path) -> None:

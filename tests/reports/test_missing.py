@@ -26,13 +26,13 @@ def test_failed_and_unfinished_experiments_are_named(tmp_path: Path) -> None:
     unfinished = {"oldtown/narm/1": "failed: no memory", **waiting}
     gaps = gaps_in(write_suite(tmp_path / "s", targets=4, unfinished=unfinished))
     assert gaps[0] == "Failed, so without a result: oldtown/narm/1."
-    assert gaps[1].startswith("Not finished: oldtown/caser/0, ")
+    assert gaps[1].startswith("Not finished: oldtown/caser/0; ")
     assert gaps[1].endswith("and 2 more. 'castpoi reproduce' goes on with them.")
 
 
 def test_one_seed_has_no_deviation_and_says_so(tmp_path: Path) -> None:
     gaps = gaps_in(write_suite(tmp_path / "s", seeds=(1,), targets=4))
-    words = "oldtown: one seed only of SASRec, CaST-POI, w/o spatial bias, so no deviation"
+    words = "oldtown: one seed only of SASRec; CaST-POI; w/o spatial bias, so no deviation"
     assert any(gap.startswith(words) for gap in gaps)
 
 
@@ -41,6 +41,17 @@ def test_rows_with_fewer_seeds_than_others_are_named(tmp_path: Path) -> None:
     shutil.rmtree(root / "oldtown" / "sasrec" / "3")
     words = "oldtown: 2 seeds only of SASRec, where others have 3."
     assert words in gaps_in(root)
+
+
+def test_names_are_told_apart_and_no_curve_of_a_variant_is_missed(tmp_path: Path) -> None:
+    own = ModelConfig.preset("fast").to_dict()
+    for name, model in (("full", own), ("less", own | {"dropout": 0.5})):
+        result = result_of([1.0], method="castpoi", seed=1, trained={"config": {"model": model}})
+        result.save(tmp_path / "t" / name)
+    gaps = gaps_in(tmp_path / "t")
+    assert "t: no log of the training of CaST-POI, so no curve of it." in gaps
+    words = "t: one seed only of CaST-POI; CaST-POI, dropout = 0.5, so no deviation over seeds."
+    assert words in gaps
 
 
 def test_settings_that_were_tried_on_one_city_are_not_missed_on_another(tmp_path: Path) -> None:

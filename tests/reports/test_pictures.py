@@ -40,7 +40,7 @@ def test_a_whole_suite_has_all_figures_and_each_is_headed_by_what_it_shows(
     pictures: dict[str, Picture],
 ) -> None:
     assert list(pictures) == ["ablation", "pool", "strata", "learning", "biases", "reliability"]
-    assert pictures["ablation"].finding.startswith("HR@10 loses most without spatial bias: ")
+    assert pictures["ablation"].finding.startswith("HR@10 loses without spatial bias: ")
     expected = "CaST-POI trained for 3 epochs; kept was that after epoch 2"
     assert pictures["learning"].finding == expected
     expected = "Training moved the bias of distance most at < 0.5 km: up by 0.50"
@@ -114,6 +114,22 @@ def test_a_long_name_of_a_variant_leaves_room_for_its_bars(tmp_path: Path) -> No
     ]
 
 
+def test_a_long_name_stays_inside_its_figure_and_a_dollar_is_a_dollar(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path / "s")
+    path = suite / "suite.json"
+    long = "SASRec with the very long name that somebody gave it, which costs $\\\\none$"
+    path.write_text(path.read_text().replace('"SASRec"', f'"{long}"'))
+    pictures = drawn_from(read_evidence(suite))
+    for kind in ("pool", "strata", "learning", "reliability"):
+        figure = pictures[kind].figure
+        (legend,) = figure.legends
+        extent = legend.get_window_extent()
+        assert extent.x0 >= 0
+        assert extent.x1 <= figure.bbox.width
+        names = " ".join(each.get_text().replace("\n", " ") for each in legend.texts)
+        assert "costs $\\none$" in names
+
+
 def test_seeds_that_learned_different_things_are_not_smoothed_over(tmp_path: Path) -> None:
     for seed, values in ((1, [1.0, 0.0]), (2, [0.0, 1.0])):
         learned = {"spatial": {"edges": [2.0], "values": values}}
@@ -142,14 +158,14 @@ def test_what_a_bias_started_with_is_not_called_learned(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sure", "words"),
     [
-        (0.31, "right as often as it says: calibration error 2.0 points"),
-        (0.45, "too sure of itself: calibration error 2.0 points"),
-        (0.15, "more often right than it says: calibration error 2.0 points"),
+        (0.31, "On average Ours is right as often as it says; calibration error 2.0 points"),
+        (0.45, "Ours is too sure of itself: calibration error 2.0 points"),
+        (0.15, "Ours is more often right than it says: calibration error 2.0 points"),
     ],
 )
 def test_a_softmax_is_called_wrong_only_beyond_chance(sure: float, words: str) -> None:
     seed = Calibration(n=400, bins=[], expected_error=0.02, sure=sure, right=0.3, log_loss=None)
-    assert how_sure("Ours", [seed, seed]) == f"Ours is {words}"
+    assert how_sure("Ours", [seed, seed]) == words
 
 
 def test_curves_end_where_the_first_seed_stopped_and_show_few_methods(tmp_path: Path) -> None:
@@ -178,6 +194,27 @@ def test_bars_compare_equally_many_seeds(tmp_path: Path) -> None:
     )
     (bar,) = [each for each in picture.figure.axes[0].patches if each.get_height() == 0.62]  # type: ignore[attr-defined]
     assert bar.get_width() == pytest.approx(variant - full)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("hits", "words"),
+    [
+        ([8, 7], "HR@10 loses by none of them"),
+        ([8, 6], "HR@10 loses by none of them more than seeds of the full model differ"),
+        ([2, 2], "HR@10 loses without spatial bias: 55.0 points"),
+    ],
+)
+def test_a_loss_is_told_only_beyond_the_noise_of_seeds(
+    tmp_path: Path, hits: list[int], words: str
+) -> None:
+    model = ModelConfig.preset("fast").to_dict()
+    less = {"config": {"model": model | {"spatial_bias": False}}}
+    for name, own, trained in (("full", [9, 6], {}), ("less", hits, less)):
+        for seed, good in enumerate(own):
+            ranks = [1.0] * good + [50.0] * (10 - good)
+            result = result_of(ranks, method="castpoi", seed=seed, trained=trained)
+            result.save(tmp_path / "t" / f"{name}-{seed}")
+    assert drawn_from(read_evidence(tmp_path / "t"))["ablation-castpoi"].finding == words
 
 
 def test_bins_of_several_seeds_are_weighted_by_their_targets() -> None:

@@ -17,7 +17,7 @@ def test_a_distance_is_told_in_the_unit_that_suits_it(distance_km: float, words:
 
 @pytest.mark.parametrize(
     ("gap_hours", "words"),
-    [(0.4, "24 min"), (3.87, "3.9 h"), (47.9, "47.9 h"), (100.8, "4.2 days")],
+    [(0.005, "18 s"), (0.4, "24 min"), (3.87, "3.9 h"), (47.9, "47.9 h"), (100.8, "4.2 days")],
 )
 def test_a_gap_is_told_in_the_unit_that_suits_it(gap_hours: float, words: str) -> None:
     assert gap_words(gap_hours) == words

@@ -8,6 +8,7 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -81,6 +82,39 @@ def test_text_of_others_is_escaped(page: str) -> None:
     assert "<heuristic>" not in page
 
 
+def test_every_line_has_a_head_and_every_table_a_name(page: str) -> None:
+    assert '<th class="word" title="' in page
+    lines = re.findall(r"<tr[^>]*><(\w+)[^>]*scope=\"(\w+)\"", page)
+    assert len(lines) == page.count("<tr")
+    assert {tag for tag, _ in lines} == {"th"}
+    names = re.findall(r'class="scroll" tabindex="0" role="region" aria-label="([^"]+)"', page)
+    assert len(names) == page.count("<table")
+    assert names[0] == "Main table, oldtown"
+
+
+def _contrast(share: float, ink: str, ground: str, card: str) -> float:
+    """Of a colour of which the rest is another, on a card (WCAG 2)."""
+
+    def light(channels: list[float]) -> float:
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05
+
+    one, other, back = (
+        [int(hue[at : at + 2], 16) / 255 for at in (1, 3, 5)] for hue in (ink, ground, card)
+    )
+    mixed = light([share * a + (1 - share) * b for a, b in zip(one, other, strict=True)])
+    return max(mixed, light(back)) / min(mixed, light(back))
+
+
+def test_stars_and_small_strata_can_be_read_by_light_and_by_dark(page: str) -> None:
+    faint = float(re.findall(r"\.faint \{ opacity: ([\d.]+)", page)[0])
+    star = int(re.findall(r"sup \{.*?var\(--star\) (\d+)%, var\(--ink\)", page)[0]) / 100
+    looks = {name: re.findall(rf"--{name}: (#\w{{6}})", page) for name in ("ink", "card", "star")}
+    for ink, card, hue in zip(looks["ink"], looks["card"], looks["star"], strict=True):
+        assert _contrast(faint, ink, card, card) > 4.5
+        assert _contrast(star, hue, ink, card) > 4.5
+
+
 def test_the_page_tells_protocol_fingerprints_commands_versions_and_gaps(page: str) -> None:
     for words in (
         "0" * 64,
@@ -143,6 +177,27 @@ def test_one_result_without_anything_beside_it_has_a_page(tmp_path: Path) -> Non
     assert "What is missing" in page
 
 
+def test_links_lead_to_results_and_cards_whatever_these_are_called(tmp_path: Path) -> None:
+    result_of([1.0, 9.0], method="../<b>mine</b>").save(tmp_path / "t" / "100 % #1?")
+    write_report(tmp_path / "t", tmp_path / "report", draws=50)
+    reader = Balance()
+    reader.feed((tmp_path / "report" / "report.html").read_text(encoding="utf-8"))
+    linked = [unquote(link) for link in reader.links if not link.startswith("#")]
+    assert {"../t/100 % #1?/manifest.json", "cards/..-b-mine-b-.md"} <= set(linked)
+    assert "../t/100%20%25%20%231%3F/manifest.json" in reader.links
+    for link in linked:
+        assert (tmp_path / "report" / link).exists(), link
+
+
+def test_two_parts_of_a_split_are_one_city(tmp_path: Path) -> None:
+    for part in ("test", "validation"):
+        result_of([1.0, 30.5], method="revisit", part=part).save(tmp_path / "town" / part)
+    write_report(tmp_path / "town", tmp_path / "report", draws=50)
+    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    assert "<h1>Next places, town and town (validation)</h1>" in page
+    assert "<dt>city</dt><dd>1</dd>" in page
+
+
 def test_without_matplotlib_there_is_a_report_without_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,7 +219,7 @@ def test_variants_alone_have_a_page(tmp_path: Path) -> None:
 
 
 def _first_words(tab: Any) -> list[str]:
-    words: list[str] = tab.locator("table").first.locator("tbody td:first-child").all_inner_texts()
+    words: list[str] = tab.locator("table").first.locator("tbody th").all_inner_texts()
     return words
 
 

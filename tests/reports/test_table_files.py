@@ -50,7 +50,7 @@ def test_markdown_marks_best_strongest_stars_and_the_paper() -> None:
         "",
         "| Method | HR@10 | MRR |",
         "| --- | ---: | ---: |",
-        r"| A\|B\_1 | <u>57.76 ± 0.17</u> (58.01\*) | – |",
+        r"| A\|B\_1 | <ins>57.76 ± 0.17</ins> (58.01\*) | – |",
         r"| Ours | **58.01 ± 0.15**\*\*† | 37.20 |",
         r"| Improvement | +0.43 %\* | – |",
         "",
@@ -83,15 +83,33 @@ def test_latex_is_a_booktabs_table_with_its_specials_escaped() -> None:
     assert r"\caption{In percent; p $<$ 0.05 \& more.}" in lines
     assert r"\begin{tabular}{lrr}" in lines
     assert r"\multicolumn{3}{c}{\textbf{ny\_c}} \\" in lines
-    assert r"A|B\_1 & \underline{57.76{\scriptsize$\pm$0.17}} {\tiny(58.01*)} & -- \\" in lines
+    assert (
+        r"A\textbar{}B\_1 & \underline{57.76{\scriptsize$\pm$0.17}} {\tiny(58.01*)} & -- \\"
+        in lines
+    )
     assert r"Ours & \textbf{58.01{\scriptsize$\pm$0.15}}$^{**\dagger}$ & 37.20 \\" in lines
     assert lines[-5:-2] == [r"\midrule", r"Improvement & +0.43 \%$^{*}$ & -- \\", r"\bottomrule"]
 
 
-@given(st.text(alphabet=st.sampled_from("ab\\&%$#_{}~^<>±≥–"), max_size=12))
+def test_a_line_that_begins_with_a_bracket_or_a_star_is_no_option_of_the_line_above() -> None:
+    rows = [[word("[a]"), word("[b]")], [word("*c"), word("d")]]
+    table = Table(
+        name="t", title="T", caption="", columns=["x", "y"], groups=[Group(heading="", rows=rows)]
+    )
+    assert latex(table).splitlines()[-5:-3] == [r"{}[a] & [b] \\", r"{}*c & d \\"]
+
+
+def test_a_title_is_escaped_as_all_other_words() -> None:
+    table = Table(name="t", title="<b>A_1</b>", caption="", columns=["x"], groups=[])
+    assert markdown(table).startswith(r"### &lt;b>A\_1&lt;/b>")
+
+
+@given(st.text(alphabet=st.sampled_from("ab\\&%$#_{}~^|<>±≥–"), max_size=12))
 def test_escaped_latex_holds_no_bare_special(text: str) -> None:
     escaped = escape_latex(text)
-    known = r"\\textbackslash\{\}|\\textasciitilde\{\}|\\textasciicircum\{\}|\\[&%$#_{}]|"
+    known = (
+        r"\\textbackslash\{\}|\\textasciitilde\{\}|\\textasciicircum\{\}|\\textbar\{\}|\\[&%$#_{}]|"
+    )
     math = r"\$<\$|\$>\$|\$\\pm\$|\$\\geq\$|--|[ab]"
     assert re.fullmatch(f"(?:{known}{math})*", escaped)
 

@@ -41,6 +41,8 @@ def test_a_variant_tells_what_was_changed() -> None:
     assert row.name == "castpoi-candidate_conditioning=false-epochs=6"
     assert row.label == "CaST-POI w/o candidate conditioning, epochs = 6"
     assert row.role == "ablation"
+    row = row_of_run("castpoi", {"positions": "absolute", **told})
+    assert row.label == "CaST-POI, positions = absolute, w/o candidate conditioning, epochs = 6"
 
 
 def test_one_part_less_of_the_papers_model_is_called_as_in_the_papers_ablation() -> None:

@@ -20,7 +20,7 @@ from castpoi.evaluation.top_table import TOP_SCHEMA
 from castpoi.files import new_folder, read_manifest, read_or_nothing, write_json
 from castpoi.parquet import read_table
 
-_RANKS: Final = "ranks.parquet"
+RANKS: Final = "ranks.parquet"
 _TOP: Final = "top.parquet"
 _METRICS: Final = "metrics.json"
 
@@ -96,7 +96,7 @@ class Result:
     def save(self, folder: Path, *, overwrite: bool = False) -> None:
         """Write the result; it appears whole or not at all."""
         with new_folder(folder, kind="result", overwrite=overwrite) as staging:
-            self.ranks.write_parquet(staging / _RANKS, compression="zstd")
+            self.ranks.write_parquet(staging / RANKS, compression="zstd")
             if self.top is not None:
                 self.top.write_parquet(staging / _TOP, compression="zstd")
             write_json(staging / _METRICS, self.summary())
@@ -107,7 +107,7 @@ class Result:
         """Read a result; its metrics are computed anew from its ranks."""
         needs = {"method", "seed", "part", "fingerprint", "seconds"}
         manifest = read_manifest(folder, kind="result", needs=needs)
-        ranks, top = folder / _RANKS, folder / _TOP
+        ranks, top = folder / RANKS, folder / _TOP
         result = cls(
             ranks=read_table(ranks, RANK_SCHEMA, way_out=_EVALUATE_AGAIN),
             top=read_table(top, TOP_SCHEMA, way_out=_EVALUATE_AGAIN) if top.exists() else None,

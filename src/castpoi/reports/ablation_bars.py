@@ -34,14 +34,13 @@ def ablation_bars(outline: TableOutline, city: CityEvidence) -> Picture | None:
             axes.tick_params(axis="y", length=0)
         panels[0].set_yticks(_heights(variants), wrapped)
         only("x", panels)
-    losses = {
-        label: change_between(city, full.name, row.name, _METRICS[0])
+    changes = {
+        label: 100 * change_between(city, full.name, row.name, _METRICS[0])
         for label, row in zip(labels, variants, strict=True)
     }
-    worst = min(losses, key=lambda label: losses[label])
     return Picture(
         name=f"{outline.name}-{city.slug}",
-        finding=_finding(worst, losses[worst]),
+        finding=_finding(changes, noise=_deviation(city, full.name, _METRICS[0]) or 0.0),
         caption=(
             "Change from the full model over equally many seeds, in points of percent; orange bars "
             "are gains. Whiskers: sample deviation of the variant over seeds; grey band: that of "
@@ -79,13 +78,16 @@ def _heights(variants: list[Row]) -> list[float]:
     return [float(number) for number in range(len(variants))][::-1]
 
 
-def _finding(label: str, change: float) -> str:
+def _finding(changes: dict[str, float], *, noise: float) -> str:
+    """The largest loss, where it is larger than the deviation of the full model over seeds."""
+    worst, change = min(changes.items(), key=lambda item: item[1])
     if change >= 0:
         return "HR@10 loses by none of them"
-    lost = f"{-100 * change:.1f} points"
-    if not label.startswith("w/o "):
-        return f"HR@10 loses most with {label}: {lost}"
-    return f"HR@10 loses most {label.replace('w/o', 'without')}: {lost}"
+    if -change <= noise:
+        return "HR@10 loses by none of them more than seeds of the full model differ"
+    most = " most" if len(changes) > 1 else ""
+    how = worst.replace("w/o", "without") if worst.startswith("w/o ") else f"with {worst}"
+    return f"HR@10 loses{most} {how}: {-change:.1f} points"
 
 
 def _deviation(city: CityEvidence, row: str, metric: str) -> float | None:

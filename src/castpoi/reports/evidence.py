@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from castpoi.errors import BadInput, BrokenFolder
 from castpoi.evaluation.contender import Contender, with_equal_seeds
+from castpoi.evaluation.result import RANKS
 from castpoi.files import is_folder_of, read_json
 from castpoi.outline import (
     ABLATION,
@@ -213,7 +214,8 @@ def _other_tables(tables: Sequence[TableOutline], rows: Sequence[Row]) -> list[T
 
 
 def _results_below(folder: Path) -> Iterator[Path]:
-    if is_folder_of(folder, "result"):
+    """The results in and below a folder, also torn ones: whoever reads them is told."""
+    if is_folder_of(folder, "result") or (folder / RANKS).is_file():
         yield folder
         return
     for below in sorted(each for each in folder.iterdir() if each.is_dir()):

@@ -25,7 +25,8 @@ def html_table(table: Table, group: Group) -> Markup:
     if group.foot:
         parts.append(element("tfoot", *(_line(table, row) for row in group.foot)))
     drawn = element("table", *parts, class_=_look(table))
-    return element("div", drawn, class_="scroll", tabindex="0")
+    name = ", ".join(filter(None, [table.title, group.heading]))
+    return element("div", drawn, class_="scroll", tabindex="0", role="region", aria_label=name)
 
 
 def _look(table: Table) -> str:
@@ -39,11 +40,12 @@ def _look(table: Table) -> str:
 
 
 def _line(table: Table, row: Sequence[Cell]) -> Markup:
-    cells = [_cell(cell, _kind(table, at)) for at, cell in enumerate(row)]
+    cells = [_cell(cell, _kind(table, at), is_head=at == 0) for at, cell in enumerate(row)]
     return element("tr", *cells, class_="ours") if row[0].is_ours else element("tr", *cells)
 
 
-def _cell(cell: Cell, kind: str) -> Markup:
+def _cell(cell: Cell, kind: str, *, is_head: bool) -> Markup:
+    """A cell; the first of a line is what the others are about."""
     text: Markup = element("span", cell.text, class_=_classes(cell))
     parts: list[str] = [element("a", cell.text, href=cell.link) if cell.link else text]
     if cell.marks:
@@ -58,7 +60,9 @@ def _cell(cell: Cell, kind: str) -> Markup:
         attributes["data_value"] = f"{sorted_by:.10g}"
     if cell.note:
         attributes["title"] = cell.note
-    return element("td", joined(parts), **attributes)
+    if is_head:
+        attributes["scope"] = "row"
+    return element("th" if is_head else "td", joined(parts), **attributes)
 
 
 def _classes(cell: Cell) -> str:

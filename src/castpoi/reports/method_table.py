@@ -5,6 +5,7 @@ from castpoi.methods import METHODS
 from castpoi.outline import ORACLE, Row
 from castpoi.reports.evidence import Evidence
 from castpoi.reports.learning_log import parameters_of
+from castpoi.reports.model_card import card_file
 from castpoi.reports.table import Cell, Group, Table, count, word
 
 
@@ -25,7 +26,7 @@ def method_table(evidence: Evidence) -> Table:
                 heading="",
                 rows=[
                     [
-                        Cell(text=row.label, link=f"cards/{row.name}.md"),
+                        Cell(text=row.label, link=f"cards/{card_file(row)}"),
                         word(what_it_is(row)),
                         _parameters(evidence, row),
                     ]

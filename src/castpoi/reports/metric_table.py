@@ -128,7 +128,7 @@ def _cell(
     return Cell(
         text=f"{100 * mean:.2f}",
         value=100 * mean,
-        std=stdev(values) if len(values) > 1 else None,
+        std=stdev(values) if row.is_learned and len(values) > 1 else None,
         stars="" if verdict is None else verdict.stars,
         is_disputed=verdict is not None and verdict.tests_disagree,
         paper="" if reported is None else reported.words,
@@ -203,7 +203,10 @@ def _caption(
     outline: TableOutline, evidence: Evidence, groups: Sequence[Group], verdicts: Verdicts
 ) -> str:
     cells = [cell for group in groups for line in group for cell in line]
-    words = ["In percent, every target ranked among all places."]
+    words = [
+        "In percent, the higher the better; every target ranked among all places. The protocol "
+        "tells what HR, NDCG and MRR are."
+    ]
     if outline.known_time:
         words.append(STANDS_APART)
     if _has_judge(outline):

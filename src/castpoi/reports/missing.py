@@ -59,7 +59,7 @@ def _gaps(evidence: Evidence, city: CityEvidence) -> Iterator[str]:
         yield "nobody says how many places it has, so no pool sizes; evaluate again."
     if not city.manifest:
         yield "the city is not at hand, so its users and check-ins are not counted."
-    yield from _training_gaps(evidence, city, rows)
+    yield from _training_gaps(evidence, city)
 
 
 def _seed_gaps(city: CityEvidence, rows: Sequence[Row]) -> Iterator[str]:
@@ -76,7 +76,9 @@ def _seed_gaps(city: CityEvidence, rows: Sequence[Row]) -> Iterator[str]:
             yield f"{number} seeds only of {labels}, where others have {most}."
 
 
-def _training_gaps(evidence: Evidence, city: CityEvidence, rows: Sequence[Row]) -> Iterator[str]:
+def _training_gaps(evidence: Evidence, city: CityEvidence) -> Iterator[str]:
+    """What the figures of training lack; variants have no curve, with a log or without."""
+    rows = evidence.rows_of(city)
     silent = [
         row.label
         for row in rows
@@ -90,5 +92,5 @@ def _training_gaps(evidence: Evidence, city: CityEvidence, rows: Sequence[Row]) 
 
 
 def _named(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_NAMED])
+    shown = "; ".join(names[:_NAMED])  # a name may hold a comma
     return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"

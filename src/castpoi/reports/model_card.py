@@ -1,5 +1,6 @@
 """Model cards: what a method is, what it was trained on, how good it is and where it is not."""
 
+import re
 from collections.abc import Iterator
 from statistics import fmean
 
@@ -22,7 +23,7 @@ from castpoi.reports.outline import (
     letter_words,
 )
 from castpoi.reports.table import Cell, Group, Table, count, word
-from castpoi.reports.table_files import markdown
+from castpoi.reports.table_files import escape_markdown, markdown
 
 _USE = (
     "Made to rank the places of one city as the next visit of a person whose visits are known. It "
@@ -36,7 +37,7 @@ def model_card(evidence: Evidence, row: Row) -> str:
     """The card of a row in Markdown, over all cities it has results on."""
     cities = [city for city in evidence.cities if row.name in city.contenders]
     lines = [
-        f"# {row.label}",
+        f"# {escape_markdown(row.label)}",
         "",
         _method_line(row),
         "",
@@ -47,10 +48,21 @@ def model_card(evidence: Evidence, row: Row) -> str:
     ]
     lines += [*_settings(row), ""]
     for city in cities:
-        lines += [f"## On {city.name}", "", *_city_lines(city), "", markdown(_table(city, row))]
+        lines += [
+            f"## On {escape_markdown(city.name)}",
+            "",
+            *_city_lines(city),
+            "",
+            markdown(_table(city, row)),
+        ]
         lines += [*_limits(city, row), "", "### Its runs", "", *_training(city, row), ""]
         lines += ["### How to make it again", "", "```", *_commands(city, row), "```", ""]
     return "\n".join(lines)
+
+
+def card_file(row: Row) -> str:
+    """Name of its file, whatever a row is called."""
+    return re.sub(r"[^\w.=-]+", "-", row.name) + ".md"
 
 
 def _method_line(row: Row) -> str:
@@ -100,7 +112,7 @@ def _table(city: CityEvidence, row: Row) -> Table:
             *(
                 Cell(
                     text="–" if spread.mean is None else f"{100 * spread.mean:.2f}",
-                    std=None if spread.std is None else 100 * spread.std,
+                    std=100 * spread.std if row.is_learned and spread.std is not None else None,
                 )
                 for side in sides.values()
                 for spread in [side[metric]]

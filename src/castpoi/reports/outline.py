@@ -133,11 +133,11 @@ def row_of_run(method: str, changes: Mapping[str, str], preset: str | None = Non
     row = replace(row_of_method(method), preset=changes.get("preset", preset))
     if not changes:
         return row
-    told = [_change(name, value) for name, value in changes.items()]
+    told = ", ".join(_change(name, value) for name, value in changes.items())
     variant = replace(
         row,
         name=_variant_name(method, changes),
-        label=", ".join([row.label, *told]).replace(", w/o", " w/o"),
+        label=f"{row.label}{' ' if told.startswith('w/o') else ', '}{told}",
         settings=changes,
     )
     # who knows the time is no variant to be tested against who does not; a baseline stays a rival

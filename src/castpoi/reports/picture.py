@@ -10,6 +10,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any, Final
 
 from matplotlib import rc_context
@@ -19,6 +20,7 @@ from matplotlib.figure import Figure
 COLUMN_INCHES: Final = 3.5
 """Width of a column of a paper."""
 _PNG_DPI: Final = 300
+_NAME_LETTERS: Final = 48  # of a line in the legend, which is no wider than the figure
 
 INK: Final = "#1b1e23"
 SOFT: Final = "#5d646e"
@@ -49,6 +51,7 @@ _LOOK: Final[Any] = {
     "grid.color": LINE,
     "grid.linewidth": 0.6,
     "text.color": INK,
+    "text.parse_math": False,  # a dollar in a name is a dollar
     "xtick.color": SOFT,
     "ytick.color": SOFT,
     "xtick.labelcolor": INK,
@@ -151,7 +154,14 @@ def line_styles(count: int) -> list[dict[str, Any]]:
 def legend_below(figure: Figure, axes: Axes, columns: int = 2) -> None:
     """Name the lines under the plot, where no line can hide the names."""
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns, handlelength=2.6)
+    names = [fill(label, _NAME_LETTERS) for label in labels]
+    for number in range(columns, 0, -1):  # fewer where the names would not fit side by side
+        legend = figure.legend(
+            handles, names, loc="outside lower center", ncols=number, handlelength=2.6
+        )
+        if number == 1 or legend.get_window_extent().width < figure.bbox.width:
+            return
+        legend.remove()
 
 
 def only(axis: str, axes: Sequence[Axes]) -> None:

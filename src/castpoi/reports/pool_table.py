@@ -27,7 +27,11 @@ def pool_table(evidence: Evidence, city: CityEvidence, curve: PoolCurve) -> Tabl
         [
             Cell(text=labels[name], is_ours=name in ours),
             *(
-                Cell(text=f"{100 * value:.1f}", value=100 * value, is_best=value == best)
+                Cell(
+                    text=f"{100 * value:.1f}",
+                    value=100 * value,
+                    is_best=value == best and len(labels) > 1,
+                )
                 for value, best in zip(values, highest, strict=True)
             ),
         ]
@@ -51,5 +55,8 @@ def flip_words(curve: PoolCurve, labels: dict[str, str]) -> str:
         return ""
     if not curve.flips:
         return f"No pair of methods changes its order between {curve.pools[0]:,} places and all."
-    pairs = "; ".join(f"{labels[better]} over {labels[worse]}" for better, worse in curve.flips)
+    beaten: dict[str, list[str]] = {}
+    for better, worse in curve.flips:
+        beaten.setdefault(labels[better], []).append(labels[worse])
+    pairs = "; ".join(f"{better} over {', '.join(worse)}" for better, worse in beaten.items())
     return f"Among all places, but not in a pool of {curve.pools[0]:,}: {pairs}."

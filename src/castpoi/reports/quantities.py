@@ -18,9 +18,11 @@ def distance_words(distance_km: float | None) -> str:
 
 
 def gap_words(gap_hours: float | None) -> str:
-    """A stretch of time with the unit that suits it: 25 min, 3.9 h, 4.2 days."""
+    """A stretch of time with the unit that suits it: 18 s, 25 min, 3.9 h, 4.2 days."""
     if gap_hours is None:
         return "–"
+    if gap_hours < 1 / 60:
+        return f"{gap_hours * 3600:.0f} s"
     if gap_hours < 1:
         return f"{gap_hours * 60:.0f} min"
     return f"{gap_hours:.1f} h" if gap_hours < 48 else f"{gap_hours / 24:,.1f} days"

@@ -75,6 +75,6 @@ def how_sure(label: str, seeds: Sequence[Calibration]) -> str:
     # seeds rank the same targets, so that more of them are not more targets
     chance = math.sqrt(right * (1 - right) / max(1, min(one.n for one in seeds)))
     if abs(sure - right) < _SURELY * chance:
-        return f"{label} is right as often as it says: calibration error {error}"
+        return f"On average {label} is right as often as it says; calibration error {error}"
     how = "too sure of itself" if sure > right else "more often right than it says"
     return f"{label} is {how}: calibration error {error}"

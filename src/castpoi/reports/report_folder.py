@@ -16,7 +16,7 @@ from castpoi.files import check_vacant, new_folder, write_json
 from castpoi.progress import SILENCE, Progress
 from castpoi.provenance import Stopwatch
 from castpoi.reports.evidence import read_evidence
-from castpoi.reports.model_card import model_card
+from castpoi.reports.model_card import card_file, model_card
 from castpoi.reports.report import Report, make_report
 from castpoi.reports.report_page import report_page
 from castpoi.reports.source_table import way_to
@@ -38,7 +38,7 @@ def write_report(
     report = make_report(read_evidence(folder), out, draws=draws, progress=progress)
     with new_folder(out, kind="report", overwrite=overwrite) as staging:
         _write_texts(staging / "tables", _table_files(report))
-        cards = {f"{row.name}.md": model_card(report.evidence, row) for row in report.evidence.rows}
+        cards = {card_file(row): model_card(report.evidence, row) for row in report.evidence.rows}
         _write_texts(staging / "cards", cards)
         _write_pictures(staging / "figures", report, progress)
         (staging / "report.html").write_text(report_page(report, command), encoding="utf-8")

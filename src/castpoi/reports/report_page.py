@@ -18,6 +18,7 @@ from castpoi.outline import ORACLE, OURS, Row
 from castpoi.reports.evidence import CityEvidence, Evidence, lacks_rivals, mean_of, rivals_on
 from castpoi.reports.html_table import html_table
 from castpoi.reports.metric_table import p_words
+from castpoi.reports.model_card import card_file
 from castpoi.reports.outline import WHAT_TESTS_TELL
 from castpoi.reports.quantities import gap_words
 from castpoi.reports.report import Chapter, Report
@@ -201,8 +202,9 @@ def _cards(report: Report) -> Markup:
     trained = sum(trainings.values())
     ranked = sum(finding.result.seconds for finding in evidence.findings)
     splits = evidence.splits
+    cities = len({city.fingerprint for city in splits})
     cards = {
-        "city" if len(splits) == 1 else "cities": f"{len(splits):,}",
+        "city" if cities == 1 else "cities": f"{cities:,}",
         "methods and variants": f"{sum(row.role != ORACLE for row in evidence.rows):,}",
         "results, one a seed": f"{len(evidence.findings):,}",
         "targets": f"{sum(city.targets for city in splits):,}",
@@ -302,7 +304,9 @@ def _origin(report: Report, command: str) -> Markup:
         element("li", f"{city.name}: ", element("code", city.fingerprint))
         for city in report.evidence.splits
     ]
-    cards = [element("a", row.label, href=f"cards/{row.name}.md") for row in report.evidence.rows]
+    cards = [
+        element("a", row.label, href=f"cards/{card_file(row)}") for row in report.evidence.rows
+    ]
     parts = [
         element("h3", "Fingerprints"),
         element("ul", *prints),
@@ -333,7 +337,8 @@ def _versions(evidence: Evidence) -> str:
 
 def _name(report: Report) -> str:
     splits = report.evidence.splits
-    where = splits[0].name if len(splits) == 1 else f"{len(splits)} cities"
+    cities = len({city.fingerprint for city in splits})
+    where = " and ".join(each.name for each in splits) if cities == 1 else f"{cities} cities"
     return f"Next places, {where}"
 
 

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from urllib.parse import quote
 
 from castpoi.reports.evidence import Evidence
 from castpoi.reports.finding import Finding
@@ -40,7 +41,7 @@ def _line(finding: Finding, root: Path, out: Path) -> list[Cell]:
     dirty = "+" if commit.endswith("-dirty") else ""
     name = finding.folder.name if finding.folder == root else way_to(finding.folder, root)
     return [
-        Cell(text=name, link=f"{way_to(finding.folder, out)}/manifest.json"),
+        Cell(text=name, link=quote(f"{way_to(finding.folder, out)}/manifest.json")),
         word(finding.row.label),
         Cell(text=str(finding.seed), value=finding.seed),
         _seconds(finding.training_seconds),

@@ -49,7 +49,8 @@ def name_of(stratum: Stratum) -> str:
 
 def _line(stratum: Stratum, rows: Sequence[Row]) -> list[Cell]:
     means = {row.name: stratum.metrics[row.name][METRIC].mean for row in rows}
-    highest = max((mean for mean in means.values() if mean is not None), default=None)
+    told = [mean for mean in means.values() if mean is not None]
+    highest = max(told) if len(told) > 1 else None
     return [
         word(AXES[stratum.axis]),
         word(name_of(stratum)),

@@ -19,6 +19,7 @@ _LATEX: Final = {
     "}": r"\}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "|": r"\textbar{}",
     "<": r"$<$",
     ">": r"$>$",
     "±": r"$\pm$",
@@ -34,14 +35,14 @@ _MARKDOWN: Final = {"\\": r"\\", "|": r"\|", "*": r"\*", "_": r"\_", "<": "&lt;"
 
 def markdown(table: Table) -> str:
     """The table in Markdown: best in bold, strongest baseline underlined, the paper in brackets."""
-    lines = [f"### {table.title}", ""]
+    lines = [f"### {escape_markdown(table.title)}", ""]
     for group in table.groups:
-        lines += [f"**{_escaped(group.heading, _MARKDOWN)}**", ""] if group.heading else []
-        lines.append(_piped(_escaped(column, _MARKDOWN) for column in table.columns))
+        lines += [f"**{escape_markdown(group.heading)}**", ""] if group.heading else []
+        lines.append(_piped(escape_markdown(column) for column in table.columns))
         lines.append(_piped("---" if at < table.words else "---:" for at in _range(table)))
         lines += [_piped(_markdown_cell(cell) for cell in row) for row in group]
         lines.append("")
-    lines.append(_escaped(table.caption, _MARKDOWN))
+    lines.append(escape_markdown(table.caption))
     return "\n".join(lines) + "\n"
 
 
@@ -99,6 +100,11 @@ def escape_latex(text: str) -> str:
     return _escaped(text, _LATEX)
 
 
+def escape_markdown(text: str) -> str:
+    """Text that Markdown prints as it stands."""
+    return _escaped(text, _MARKDOWN)
+
+
 def _latex_rows(group: Group) -> list[str]:
     lines = [_ampersands(_latex_cell(cell) for cell in row) for row in group.rows]
     if group.foot:
@@ -123,12 +129,12 @@ def _latex_cell(cell: Cell) -> str:
 
 
 def _markdown_cell(cell: Cell) -> str:
-    text = _escaped(" ".join(filter(None, [cell.text, cell.spread])), _MARKDOWN)
+    text = escape_markdown(" ".join(filter(None, [cell.text, cell.spread])))
     text = f"**{text}**" if cell.is_best else text
     text = f"*{text}*" if cell.is_faint else text
-    text = f"<u>{text}</u>" if cell.is_strongest else text
-    text += _escaped(cell.marks, _MARKDOWN)
-    return text + (f" ({_escaped(cell.paper, _MARKDOWN)})" if cell.paper else "")
+    text = f"<ins>{text}</ins>" if cell.is_strongest else text  # GitHub does not know <u>
+    text += escape_markdown(cell.marks)
+    return text + (f" ({escape_markdown(cell.paper)})" if cell.paper else "")
 
 
 def _extras(table: Table, at: int) -> list[str]:
@@ -158,7 +164,9 @@ def _piped(cells: Iterable[str]) -> str:
 
 
 def _ampersands(cells: Iterable[str]) -> str:
-    return f"{' & '.join(cells)} \\\\"
+    line = f"{' & '.join(cells)} \\\\"
+    # the rule or the line above would take either for its own
+    return f"{{}}{line}" if line.startswith(("[", "*")) else line
 
 
 def _range(table: Table) -> Sequence[int]:
