@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from castpoi.evaluation.evaluate import evaluate
 from castpoi.outline import Row
 from castpoi.reports.beyond_table import beyond_table
 from castpoi.reports.city_table import city_table
@@ -14,6 +15,8 @@ from castpoi.reports.pool_table import pool_of, pool_table
 from castpoi.reports.source_table import source_table, way_to
 from castpoi.reports.strata_table import strata_of, strata_table
 from castpoi.reports.table import Cell, Table
+from tests.contract import odd_city
+from tests.evaluation.rankers import fixed
 from tests.reports.result_folders import PLACES, result_of, write_suite
 
 
@@ -113,6 +116,13 @@ def test_a_city_at_hand_tells_its_users_and_the_paper_stands_below(tmp_path: Pat
     assert (ours["Users"].text, ours["Check-ins of a user"].text) == ("10", "2.5")
     assert (ours["Places"].text, ours["Revisits %"].text) == (str(PLACES), "50.0")
     assert (paper["Places"].text, paper["Targets"].text) == ("4,974", "1,044")
+
+
+def test_a_result_tells_the_users_and_check_ins_of_a_city_that_is_gone(tmp_path: Path) -> None:
+    result = evaluate(fixed(5, 4, 3, 2, 1), odd_city(), method="revisit")
+    result.save(tmp_path / "town" / "revisit")
+    ours = line(city_table(read_evidence(tmp_path / "town")), "town")
+    assert (ours["Users"].text, ours["Places"].text, ours["Check-ins"].text) == ("4", "5", "14")
 
 
 def test_a_city_that_is_gone_leaves_gaps(evidence: Evidence) -> None:

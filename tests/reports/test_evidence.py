@@ -167,8 +167,8 @@ def test_the_city_is_read_only_if_it_is_the_same_split(tmp_path: Path) -> None:
         result.save(tmp_path / name / "revisit")
     (same,) = read_evidence(tmp_path / "same").cities
     (other,) = read_evidence(tmp_path / "other").cities
-    assert (same.manifest["users"], same.places) == (7, 9)
-    assert (other.manifest, other.places) == ({}, None)
+    assert (same.users, same.places) == (7, 9)
+    assert (other.users, other.places) == (None, None)
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ def gaps_in(folder: Path, *, has_figures: bool = True) -> list[str]:
 
 def test_a_whole_suite_lacks_only_its_city(tmp_path: Path) -> None:
     assert gaps_in(write_suite(tmp_path / "s", targets=4)) == [
-        "oldtown: the city is not at hand, so its users and check-ins are not counted."
+        "oldtown: the city is not at hand and its results do not say how many users and check-ins "
+        "it has (an older castpoi wrote them); evaluate again."
     ]
 
 

@@ -52,6 +52,8 @@ def evaluate(
         "known_time": knows_time(ranker),
         "targets": len(rows),
         "places": city.places.height,
+        "users": city.users.height,
+        "checkins": city.checkins.height,
         "seconds": round(seconds, 3),
         **(origin or {}),
         **work.provenance(),

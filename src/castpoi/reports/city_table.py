@@ -19,7 +19,7 @@ _COLUMNS = (
 
 
 def city_table(evidence: Evidence) -> Table:
-    """One line a city; counts that only the city knows are missing where it is not at hand."""
+    """One line a city; counts that neither a result nor the city tells are missing."""
     lines = []
     for city in evidence.splits:
         lines.append(_line(city))
@@ -40,7 +40,7 @@ def city_table(evidence: Evidence) -> Table:
 
 
 def _line(city: CityEvidence) -> list[Cell]:
-    users, checkins = city.manifest.get("users"), city.manifest.get("checkins")
+    users, checkins = city.users, city.checkins
     return [
         word(city.name),
         count(users),

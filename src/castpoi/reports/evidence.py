@@ -76,12 +76,25 @@ class CityEvidence:
     @property
     def places(self) -> int | None:
         """Size of the vocabulary; None where only old results are there and no city."""
-        told = (finding.result.places for finding in self.findings)
-        known = next((places for places in told if places is not None), None)
-        return known if known is not None else self.manifest.get("places")
+        return self._count("places")
+
+    @property
+    def users(self) -> int | None:
+        """Number of users; None as for places."""
+        return self._count("users")
+
+    @property
+    def checkins(self) -> int | None:
+        """Number of check-ins; None as for places."""
+        return self._count("checkins")
+
+    def _count(self, noun: str) -> int | None:
+        manifests = (finding.result.manifest for finding in self.findings)
+        told = (manifest[noun] for manifest in manifests if noun in manifest)
+        return next(told, self._manifest.get(noun))
 
     @cached_property
-    def manifest(self) -> dict[str, Any]:
+    def _manifest(self) -> dict[str, Any]:
         """The manifest of the city itself; empty where the city is not at hand."""
         for finding in self.findings:
             folder = Path(finding.result.manifest.get("city", "/nowhere"))

@@ -57,8 +57,11 @@ def _gaps(evidence: Evidence, city: CityEvidence) -> Iterator[str]:
         )
     if city.places is None:
         yield "nobody says how many places it has, so no pool sizes; evaluate again."
-    if not city.manifest:
-        yield "the city is not at hand, so its users and check-ins are not counted."
+    if city.users is None:
+        yield (
+            "the city is not at hand and its results do not say how many users and check-ins it "
+            "has (an older castpoi wrote them); evaluate again."
+        )
     yield from _training_gaps(evidence, city)
 
 

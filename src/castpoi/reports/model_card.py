@@ -89,14 +89,14 @@ def _settings(row: Row) -> Iterator[str]:
 
 
 def _city_lines(city: CityEvidence) -> Iterator[str]:
-    counts = [
-        f"{city.manifest[key]:,} {words}"
-        for key, words in (("checkins", "check-ins"), ("users", "users"))
-        if key in city.manifest
-    ]
-    if city.places is not None:
-        counts.append(f"{city.places:,} places")
-    yield f"Data: {', '.join([*counts, f'{city.targets:,} targets'])} ({city.part} part)."
+    counts = {
+        "check-ins": city.checkins,
+        "users": city.users,
+        "places": city.places,
+        "targets": city.targets,
+    }
+    told = [f"{count:,} {noun}" for noun, count in counts.items() if count is not None]
+    yield f"Data: {', '.join(told)} ({city.part} part)."
     yield f"Split: `{city.fingerprint}`."
 
 
