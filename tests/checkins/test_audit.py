@@ -128,6 +128,13 @@ def test_an_offset_that_is_not_the_zones_is_found(city: City) -> None:
     assert "8 local offsets are not those of the place's zone" in finding.finding
 
 
+def test_a_place_without_a_zone_fails_the_check_of_the_clock_alone(city: City) -> None:
+    unzoned = city.places.with_columns(pl.lit(None, dtype=pl.String).alias(record.ZONE))
+    failed = [each for each in audit(replace(city, places=unzoned)) if each.status == "failed"]
+    assert [each.check for each in failed] == ["local clock"]
+    assert failed[0].finding == "cannot be checked: the tables do not fit together"
+
+
 def test_a_move_faster_than_an_airliner_is_counted() -> None:
     visits = [(1, CAFE, "2024-01-01 13:00"), (1, THEATRE, "2024-01-01 13:00"), *VISITS[2:4]]
     city = small_city(visits, ["train", "train", "validation", "left out"])

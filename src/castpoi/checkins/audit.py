@@ -56,7 +56,7 @@ def _checked(city: City, check: str, test: Test) -> Outcome:
     """The outcome of a check; tables that were tampered with may not even fit together."""
     try:
         return Outcome(check, *test(city))
-    except (IndexError, ValueError, PolarsError):
+    except (IndexError, TypeError, ValueError, PolarsError):
         return Outcome(check, "failed", "cannot be checked: the tables do not fit together")
 
 
