@@ -157,6 +157,22 @@ def test_reloads_that_are_asked_for_during_one_share_the_next_and_hold_up_nobody
     assert loads == [0, 1, 2]
 
 
+def test_who_leaves_a_shared_reload_does_not_end_it_for_others(
+    recommender: Recommender, tmp_path: Path
+) -> None:
+    service = service_of(recommender, tmp_path)
+
+    async def ask() -> None:
+        await service.begin()
+        gone, stays = (asyncio.create_task(service.reload()) for _ in range(2))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await stays
+        await service.close()
+
+    asyncio.run(ask())
+
+
 def test_a_reload_that_fails_is_told_to_all_who_share_it_and_the_next_is_tried_anew(
     recommender: Recommender, tmp_path: Path
 ) -> None:
