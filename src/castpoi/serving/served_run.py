@@ -86,7 +86,9 @@ def _metrics_of(run: Run) -> dict[str, float | None] | None:
         # a demo keeps its run and the results of all methods in one folder
         is_demo = is_folder_of(home.parent, "demo") and metrics_file.is_relative_to(results)
         same = all(manifest.get(word) == run.manifest[word] for word in ("method", "fingerprint"))
-        is_of_run = manifest.get("run") == str(home) or is_demo
-        if same and is_of_run and manifest.get("part") == "test":
+        # another run may have been trained in the same folder since
+        began = (manifest.get("trained") or {}).get("started_utc")
+        is_of_run = manifest.get("run") == str(home) and began == run.manifest.get("started_utc")
+        if same and (is_of_run or is_demo) and manifest.get("part") == "test":
             return metrics
     return None
