@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fastapi import APIRouter, Response
-from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 
 from castpoi.serving import answer_schema as told
 from castpoi.serving.metrics import CONTENT_TYPE
@@ -45,11 +45,8 @@ async def metrics(service: Served) -> Response:
 
 @router.get("/", include_in_schema=False)
 def first_page(service: Served) -> Response:
-    """The map, or the documentation where there is no map."""
-    page = MAP / "index.html"
-    if not page.is_file():
-        return RedirectResponse("docs/")
-    text = page.read_text(encoding="utf-8")
+    """The map."""
+    text = (MAP / "index.html").read_text(encoding="utf-8")
     if service.settings.tiles is not None:
         text = text.replace(_NO_TILES, _NO_TILES.replace('""', f'"{service.settings.tiles}"'))
     return HTMLResponse(text)
