@@ -95,6 +95,14 @@ def test_a_target_at_a_place_that_train_does_not_know_is_found() -> None:
     assert "1 targets at places that train does not know" in finding.finding
 
 
+def test_a_stranger_at_the_same_place_and_instant_is_no_leak_but_unknown_to_train() -> None:
+    city = small_city([*VISITS[:2], (2, *VISITS[1][1:])], ["train", "train", "test"])
+    assert found(city, "target in its own past").status == "passed"
+    finding = found(city, "unseen users or places")
+    assert finding.status == "failed"
+    assert finding.finding.startswith("1 targets of users and 0 targets at places")
+
+
 def test_a_user_whose_test_comes_before_train_is_found() -> None:
     city = small_city(VISITS, ["test", "train", "train", "validation", *PARTS[4:]])
     finding = found(city, "split overlap")
@@ -116,9 +124,11 @@ def test_parts_of_a_chronological_split_follow_one_another_in_time(city: City) -
     chronological = {**city.manifest, "split": "chronological"}
     assert found(replace(city, manifest=chronological), "split overlap").status == "passed"
     early = small_city(VISITS, [*PARTS[:4], "test", *PARTS[5:7], "test"])
-    finding = found(replace(early, manifest=chronological), "split overlap")
-    assert finding.status == "failed"
-    assert "begins before the part before it has ended" in finding.finding
+    at_once = small_city([VISITS[0], (2, *VISITS[0][1:])], ["train", "test"])
+    for wrong in (early, at_once):
+        finding = found(replace(wrong, manifest=chronological), "split overlap")
+        assert finding.status == "failed"
+        assert "begins before the part before it has ended" in finding.finding
 
 
 def test_an_offset_that_is_not_the_zones_is_found(city: City) -> None:
@@ -128,12 +138,19 @@ def test_an_offset_that_is_not_the_zones_is_found(city: City) -> None:
     assert "8 local offsets are not those of the place's zone" in finding.finding
 
 
+def test_a_place_without_a_zone_fails_the_check_of_the_clock_alone(city: City) -> None:
+    unzoned = city.places.with_columns(pl.lit(None, dtype=pl.String).alias(record.ZONE))
+    failed = [each for each in audit(replace(city, places=unzoned)) if each.status == "failed"]
+    assert [each.check for each in failed] == ["local clock"]
+    assert failed[0].finding == "cannot be checked: the tables do not fit together"
+
+
 def test_a_move_faster_than_an_airliner_is_counted() -> None:
-    visits = [(1, CAFE, "2024-01-01 13:00"), (1, THEATRE, "2024-01-01 13:00"), *VISITS[2:4]]
-    city = small_city(visits, ["train", "train", "validation", "left out"])
+    at_once = [(1, place, "2024-01-01 13:00") for place in (CAFE, OFFICE, THEATRE)]  # 0.4, 12 km
+    city = small_city([*at_once, *VISITS[2:4]], ["train"] * 3 + ["validation", "left out"])
     finding = found(city, "teleports")
     assert finding.status == "warned"
-    assert finding.finding.startswith("1 of 2 moves")
+    assert finding.finding.startswith("1 of 3 moves")
 
 
 def test_a_place_with_most_check_ins_is_worth_a_warning() -> None:

@@ -60,6 +60,10 @@ def test_one_swapped_point_is_known_by_the_city_around_it() -> None:
     assert marks(points) == {(9, -74.0, 40.7): "swapped coordinates"}
 
 
+def test_a_city_that_also_lies_near_itself_when_exchanged_is_right_as_written() -> None:
+    assert marks([(place, 33.9 + place / 100, 35.5) for place in range(9)]) == {}  # Beirut
+
+
 def test_a_far_point_that_is_not_in_the_city_when_exchanged_is_a_journey() -> None:
     points = [(place, 40.70 + place / 100, -74.0) for place in range(9)] + [(9, 35.7, 139.7)]
     assert marks(points) == {}

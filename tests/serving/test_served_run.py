@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from castpoi.errors import BrokenFolder, ModelNotReady
-from castpoi.files import write_json
+from castpoi.files import read_json, write_json
 from castpoi.serving.city_import import CityImport
 from castpoi.serving.recommender import Recommender, load
 from castpoi.serving.served_run import ServedRun, model_card
@@ -30,6 +30,21 @@ def test_the_card_tells_the_metrics_of_a_result_of_this_very_run(folder: Path) -
     assert metrics is not None
     assert 0 < metrics["MRR"] <= 1
     assert model_card(load(folder / "other"))["metrics"] is None
+
+
+def test_the_card_tells_no_metrics_of_the_run_that_stood_in_the_folder_before(folder: Path) -> None:
+    told = folder / "run" / "manifest.json"
+    write_json(told, {**read_json(told), "started_utc": "2030-01-01T00:00:00+00:00"})
+    assert model_card(load(folder / "run"))["metrics"] is None
+
+
+def test_the_card_tells_no_metrics_of_the_validation_part(
+    castpoi: CommandLine, folder: Path
+) -> None:
+    run, part = folder / "early", ("--part", "validation")
+    castpoi("train", folder / "city", "--model", "revisit", *part, "--out", run)
+    assert castpoi("evaluate", run, *part, "--out", folder / "early result").code == 0
+    assert model_card(load(run))["metrics"] is None
 
 
 def test_in_a_demo_the_result_of_the_method_is_that_of_the_run(

@@ -157,6 +157,22 @@ def test_reloads_that_are_asked_for_during_one_share_the_next_and_hold_up_nobody
     assert loads == [0, 1, 2]
 
 
+def test_who_leaves_a_shared_reload_does_not_end_it_for_others(
+    recommender: Recommender, tmp_path: Path
+) -> None:
+    service = service_of(recommender, tmp_path)
+
+    async def ask() -> None:
+        await service.begin()
+        gone, stays = (asyncio.create_task(service.reload()) for _ in range(2))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await stays
+        await service.close()
+
+    asyncio.run(ask())
+
+
 def test_a_reload_that_fails_is_told_to_all_who_share_it_and_the_next_is_tried_anew(
     recommender: Recommender, tmp_path: Path
 ) -> None:
@@ -178,8 +194,8 @@ def test_a_reload_that_fails_is_told_to_all_who_share_it_and_the_next_is_tried_a
     assert [type(fate) for fate in fates] == [BrokenFolder] * 3
 
 
-def test_a_broken_store_fails_only_those_who_need_it(
-    recommender: Recommender, tmp_path: Path
+def test_a_broken_store_fails_only_those_who_need_it_and_is_logged(
+    recommender: Recommender, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     service = service_of(recommender, tmp_path)
     with living(service) as live:
@@ -189,6 +205,10 @@ def test_a_broken_store_fails_only_those_who_need_it(
         assert answer.status_code == 503
         assert "the visit store does not answer" in answer.json()["error"]
         assert live.recommend(history=MORNING)["recommendations"]
+        visit = {"user": "ann", "place": "cafe", "at": AT}
+        assert live.ask("POST", "/v1/visits", json=visit).status_code == 503
+    assert caplog.text.count("request failed kind=BrokenStore") == 2
+    assert "ann" not in caplog.text
 
 
 def test_answers_are_sent_at_once_since_the_protocol_of_the_socket_is_told() -> None:

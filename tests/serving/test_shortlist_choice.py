@@ -152,7 +152,7 @@ def test_a_measured_shortlist_serves_and_is_told_in_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     assert type(open_question._answerer.scorer) is PlaceScorer
-    monkeypatch.setattr("castpoi.serving.shortlist_choice.chosen.__kwdefaults__", {"least": 0.0})
+    monkeypatch.setattr("castpoi.serving.shortlist_choice.LEAST_AGREEMENT", 0.0)
     with caplog.at_level(logging.INFO, logger="castpoi.serving"):
         measured = measure(monkeypatch, open_question, store, 2, 4)
     assert (measured.shortlist.size, measured.shortlist.size_new) == (4, 4)  # four histories only

@@ -120,8 +120,8 @@ class Caser(SequenceModel):
         responses = functional.relu(strongest + self.horizontal_bias.flatten())
         of_empty = self.vertical(empty.unsqueeze(1).expand(-1, self.window)).mT  # [V, D]
         summed = (self._sums_of_prefixes(visits) + of_empty).flatten(2)  # [T, B, V D]
-        found = torch.cat([summed, responses], dim=2)
-        return self._conclusion(found).transpose(0, 1)
+        found = torch.cat([summed, responses], dim=2)  # [T, B, V D + L H]
+        return self._conclusion(found).transpose(0, 1)  # [B, T, D]
 
     def state(self, rows: Tensor, lengths: Tensor, user: Tensor | None = None) -> Tensor:
         """The state after the last visit, zero where there is none. [B, T], [B] -> [B, D]
@@ -131,7 +131,7 @@ class Caser(SequenceModel):
         rows = functional.pad(rows, (0, self.window - rows.shape[1]), value=PADDING)  # [B, L]
         picture = self.place(rows).mT  # [B, D, L]
         summed = self.vertical(picture).mT.flatten(1)  # [B, V D]
-        found = torch.cat([summed, self._strongest(picture)], dim=1)
+        found = torch.cat([summed, self._strongest(picture)], dim=1)  # [B, V D + L H]
         return zero_where_empty(self._conclusion(found, user), lengths)
 
     def penalty(self) -> Tensor | None:
@@ -158,7 +158,7 @@ class Caser(SequenceModel):
             outside = (ends > self.window).repeat_interleave(len(some[0]), dim=0)  # [F, n]
             best = response.masked_fill(outside, -torch.inf).amax(dim=2)  # [B, F]
             responses.append(functional.relu(best + self.horizontal_bias[low:tallest].flatten()))
-        return torch.cat(responses, dim=1)
+        return torch.cat(responses, dim=1)  # [B, H L]
 
     def _taps(self) -> Tensor:
         """Each tap of all filters, zero where a filter has none. -> [L, D, L H]"""

@@ -68,12 +68,13 @@ class VisitGraph:
     @classmethod
     def of(cls, rows: Tensor, lengths: Tensor) -> "VisitGraph":
         """The graphs of right-padded windows. [B, T], [B]"""
-        is_real = real_slots(rows, lengths)
+        is_real = real_slots(rows, lengths)  # [B, T]
         table = int(rows.max()) + 1
         owners = torch.arange(len(rows), device=rows.device).unsqueeze(1)  # [B, 1]
         keys = (owners * table + rows)[is_real]  # [V]
+        # [N], [V], [N]
         nodes, node, visits = torch.unique(keys, return_inverse=True, return_counts=True)
-        owner = nodes // table
+        owner = nodes // table  # [N]
         begin, end = node[:-1], node[1:]
         is_move = owner[begin] == owner[end]  # not from one history into the next
         begin, end = begin[is_move], end[is_move]

@@ -17,7 +17,7 @@ from castpoi.checkins import record
 from castpoi.checkins.city import REVISIT_WINDOW, City
 from castpoi.checkins.describe import top_share
 from castpoi.checkins.fingerprint import fingerprint_of
-from castpoi.checkins.local_time import offsets_minutes
+from castpoi.checkins.local_time import numbered_zones, offsets_minutes
 from castpoi.checkins.microseconds import HOUR_US, MINUTE_US
 from castpoi.checkins.rhythm import rhythm_of
 from castpoi.checkins.trajectory import Trajectories
@@ -56,7 +56,7 @@ def _checked(city: City, check: str, test: Test) -> Outcome:
     """The outcome of a check; tables that were tampered with may not even fit together."""
     try:
         return Outcome(check, *test(city))
-    except (IndexError, ValueError, PolarsError):
+    except (IndexError, TypeError, ValueError, PolarsError):
         return Outcome(check, "failed", "cannot be checked: the tables do not fit together")
 
 
@@ -169,8 +169,7 @@ def _local_clock(city: City) -> tuple[Status, str]:
     rule = str(city.manifest.get("zone_rule", ""))
     if rule.startswith("offset"):
         return "passed", "local time follows the offset column of the source"
-    zones = city.places[record.ZONE].unique().sort().to_list()
-    number = np.array([zones.index(zone) for zone in city.places[record.ZONE]])
+    number, zones = numbered_zones(city.places[record.ZONE])
     zone_of_row = number[city.checkins[record.PLACE].to_numpy()]
     at_us = city.checkins[record.AT_UTC].to_physical().to_numpy()
     wrong = offsets_minutes(at_us, zone_of_row, zones) != city.checkins[record.OFFSET].to_numpy()

@@ -183,8 +183,7 @@ def top_share(counts: NDArray[np.int64], fraction: float) -> float | None:
 
 def busiest(places: int, fraction: float) -> int:
     """How many places the busiest fraction of them is: rounded up, at least one."""
-    # 300 * 0.01 is a hair above 3 in binary, and must not become 4
-    return max(1, math.ceil(round(places * fraction, 9)))
+    return max(1, math.ceil(places * fraction))
 
 
 def _column(city: City, name: str) -> NDArray[np.int64]:

@@ -29,6 +29,12 @@ def check_zone(zone: str, *, where: str) -> None:
         ) from problem
 
 
+def numbered_zones(zones: pl.Series) -> tuple[NDArray[np.int64], list[str]]:
+    """(number of each zone among those there are, these by number)."""
+    known = zones.unique().sort()
+    return zones.cast(pl.Enum(known)).to_physical().to_numpy().astype(np.int64), known.to_list()
+
+
 def offsets_minutes(
     at_us: NDArray[np.int64], zone_of_row: NDArray[np.int64], zones: list[str]
 ) -> Minutes:

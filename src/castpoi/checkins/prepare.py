@@ -14,7 +14,7 @@ from castpoi.checkins import record
 from castpoi.checkins.canonical import in_canonical_order
 from castpoi.checkins.city import City
 from castpoi.checkins.cleaning import StepCount, count_step
-from castpoi.checkins.local_time import check_zone, offsets_minutes, to_utc_us
+from castpoi.checkins.local_time import check_zone, numbered_zones, offsets_minutes, to_utc_us
 from castpoi.checkins.manifest import counts_of, origin_of, provenance_of
 from castpoi.checkins.microseconds import HOUR_US, MINUTE_US
 from castpoi.checkins.places import (
@@ -241,11 +241,10 @@ def _instants(
 
 def _zone_of_rows(rows: pl.DataFrame, places: pl.DataFrame) -> tuple[NDArray[np.int64], list[str]]:
     """(number of the zone of every row, the zones by number)."""
-    zones = places[record.ZONE].unique().sort()
-    number = places[record.ZONE].cast(pl.Enum(zones)).to_physical().to_numpy()
+    number, zones = numbered_zones(places[record.ZONE])
     by_place = np.zeros(int(places[record.PLACE].to_numpy().max()) + 1, dtype=np.int64)
     by_place[places[record.PLACE].to_numpy()] = number
-    return by_place[rows[record.PLACE].to_numpy()], zones.to_list()
+    return by_place[rows[record.PLACE].to_numpy()], zones
 
 
 def _given_offsets(rows: pl.DataFrame) -> NDArray[np.int16]:

@@ -7,7 +7,7 @@ later rows with an unseen user or place are dropped.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -83,14 +83,7 @@ TKY: Final = Recipe(
     least_session=2,
     time_split=True,
 )
-CA: Final = Recipe(
-    name="ca",
-    drop_duplicates=False,
-    core="twice",
-    isolated_hours=24.0,
-    least_session=2,
-    time_split=True,
-)
+CA: Final = replace(TKY, name="ca", core="twice")
 RECIPES: Final = {recipe.name: recipe for recipe in (NYC, TKY, CA)}
 
 BAKED_IN: Final = Recipe(name="published", drop_duplicates=False, published_split=True)

@@ -57,8 +57,7 @@ def create_app(
     app.include_router(router)
     app.include_router(pages.router)
     app.mount("/docs", StaticFiles(directory=pages.DOCS, html=True), name="docs")
-    if pages.MAP.is_dir():
-        app.mount("/map", StaticFiles(directory=pages.MAP), name="map")
+    app.mount("/map", StaticFiles(directory=pages.MAP), name="map")
     tell_failures(app)
     _set_up_the_way_in(app, service)
     return app

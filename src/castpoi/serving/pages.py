@@ -2,15 +2,14 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from fastapi import APIRouter, Depends, Response
-from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
+from fastapi import APIRouter, Response
+from fastapi.responses import HTMLResponse, JSONResponse
 
 from castpoi.serving import answer_schema as told
 from castpoi.serving.metrics import CONTENT_TYPE
-from castpoi.serving.routes import service_of
-from castpoi.serving.service import Service
+from castpoi.serving.routes import Served
 
 DOCS: Final = Path(__file__).with_name("api_page")
 """A page that shows /openapi.json, with nothing from elsewhere."""
@@ -22,8 +21,6 @@ _NO_TILES: Final = '<meta name="castpoi-tiles" content="" />'
 _NOT_READY: Final[dict[int | str, dict[str, Any]]] = {503: {"model": told.ErrorAnswer}}
 
 router = APIRouter()
-
-Served = Annotated[Service, Depends(service_of)]
 
 
 @router.get("/healthz", response_model=told.Health)
@@ -48,11 +45,8 @@ async def metrics(service: Served) -> Response:
 
 @router.get("/", include_in_schema=False)
 def first_page(service: Served) -> Response:
-    """The map, or the documentation where there is no map."""
-    page = MAP / "index.html"
-    if not page.is_file():
-        return RedirectResponse("docs/")
-    text = page.read_text(encoding="utf-8")
+    """The map."""
+    text = (MAP / "index.html").read_text(encoding="utf-8")
     if service.settings.tiles is not None:
         text = text.replace(_NO_TILES, _NO_TILES.replace('""', f'"{service.settings.tiles}"'))
     return HTMLResponse(text)

@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins import record
+from castpoi.checkins.local_time import numbered_zones
 from castpoi.errors import BadInput
 from castpoi.geo.distance import haversine_km
 from castpoi.run import KNOWN_CHECKINS
@@ -48,19 +49,15 @@ class PlaceBook:
     @classmethod
     def of(cls, table: pl.DataFrame) -> "PlaceBook":
         """The book of a run's table of places."""
-        zones = table[record.ZONE].unique().sort()
+        zone_number, zones = numbered_zones(table[record.ZONE])
         return cls(
             ids=table[record.PLACE_ID].to_list(),
             names=table[record.NAME].to_list(),
             categories=table[record.CATEGORY].to_list(),
             lat=table[record.LAT].to_numpy(),
             lon=table[record.LON].to_numpy(),
-            zones=zones.to_list(),
-            zone_number=table[record.ZONE]
-            .cast(pl.Enum(zones))
-            .to_physical()
-            .to_numpy()
-            .astype(int),
+            zones=zones,
+            zone_number=zone_number,
             checkins=table[KNOWN_CHECKINS].to_numpy().astype(np.int64),
         )
 

@@ -51,14 +51,6 @@ class Reason:
     """Heaviest first."""
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """A history without one visit: whose, and which."""
-
-    history: int
-    visit: int
-
-
 class Reasoner:
     """Explains the scores of a CaST-POI model."""
 
@@ -158,14 +150,14 @@ class Reasoner:
         visits: Sequence[Iterable[int]],
     ) -> _Without:
         """The scores of all chosen places after every history without each of these visits."""
-        pairs = [_Pair(each, visit) for each, own in enumerate(visits) for visit in own]
+        pairs = [(each, visit) for each, own in enumerate(visits) for visit in own]
         found: _Without = [{} for _ in histories]
         for start in range(0, len(pairs), _AT_ONCE):
             part = pairs[start : start + _AT_ONCE]
-            fewer = [histories[pair.history].without(pair.visit) for pair in part]
-            places = [chosen[pair.history] for pair in part]
-            for pair, scores in zip(part, self._rescore(fewer, places), strict=True):
-                found[pair.history][pair.visit] = scores
+            fewer = [histories[each].without(visit) for each, visit in part]
+            places = [chosen[each] for each, _ in part]
+            for (each, visit), scores in zip(part, self._rescore(fewer, places), strict=True):
+                found[each][visit] = scores
         return found
 
     def _rescore(

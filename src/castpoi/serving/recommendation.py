@@ -58,19 +58,7 @@ class VisitReason:
 
     def to_dict(self) -> dict[str, Any]:
         """The visit in the words of the API."""
-        plain = {name: getattr(self, name) for name in _PLAIN_OF_VISIT}
-        return {**plain, "at": self.at.isoformat()}
-
-
-_PLAIN_OF_VISIT = (
-    "place",
-    "name",
-    "category",
-    "hours_ago",
-    "weight",
-    "distance_km",
-    "score_without",
-)
+        return {**vars(self), "at": self.at.isoformat()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,16 +88,10 @@ class Recommendation:
     def to_dict(self) -> dict[str, Any]:
         """The recommendation in the words of the API."""
         return {
-            **{name: getattr(self, name) for name in _PLAIN},
+            **vars(self),
             "terms": None if self.terms is None else self.terms.to_dict(),
             "visits": None if self.visits is None else [each.to_dict() for each in self.visits],
         }
-
-
-_PLAIN = (
-    *("place", "name", "category", "lat", "lon", "score", "probability"),
-    *("distance_km", "visited", "sentence"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)

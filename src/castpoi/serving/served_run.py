@@ -1,6 +1,5 @@
 """The run that answers now, and how another takes its place while requests go on."""
 
-import threading
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -18,7 +17,6 @@ class ServedRun:
 
     def __init__(self, load: Callable[[], Recommender]) -> None:
         self._load = load
-        self._loading = threading.Lock()
         self._current: tuple[Recommender, dict[str, Any]] | None = None
 
     @property
@@ -34,14 +32,13 @@ class ServedRun:
     def load(self, finish: Callable[[Recommender], Recommender] | None = None) -> Recommender:
         """Read the run anew and let it answer from now on; if that fails the former one stays.
 
-        What `finish` makes of the new recommender is what answers.
+        What `finish` makes of the new recommender is what answers. `Service` loads in turns.
         """
-        with self._loading:
-            recommender = self._load()
-            if finish is not None:
-                recommender = finish(recommender)
-            _ = recommender.places.number_of  # built before the first request, not within it
-            self._current = recommender, model_card(recommender)
+        recommender = self._load()
+        if finish is not None:
+            recommender = finish(recommender)
+        _ = recommender.places.number_of  # built before the first request, not within it
+        self._current = recommender, model_card(recommender)
         return recommender
 
     def _ready(self) -> tuple[Recommender, dict[str, Any]]:
@@ -86,7 +83,9 @@ def _metrics_of(run: Run) -> dict[str, float | None] | None:
         # a demo keeps its run and the results of all methods in one folder
         is_demo = is_folder_of(home.parent, "demo") and metrics_file.is_relative_to(results)
         same = all(manifest.get(word) == run.manifest[word] for word in ("method", "fingerprint"))
-        is_of_run = manifest.get("run") == str(home) or is_demo
-        if same and is_of_run and manifest.get("part") == "test":
+        # another run may have been trained in the same folder since
+        began = (manifest.get("trained") or {}).get("started_utc")
+        is_of_run = manifest.get("run") == str(home) and began == run.manifest.get("started_utc")
+        if same and (is_of_run or is_demo) and manifest.get("part") == "test":
             return metrics
     return None

@@ -93,22 +93,22 @@ def decided(setting: Setting, *, places: int, exact_up_to: int) -> Shortlist:
     return Shortlist(size=setting, size_new=setting, why="given")
 
 
-def chosen(agreement: Agreement, *, of: str, least: float = LEAST_AGREEMENT) -> Shortlist:
+def chosen(agreement: Agreement, *, of: str) -> Shortlist:
     """The smallest sizes that agree well enough with exact scores, or all places.
 
     A few histories may agree by luck: then it is one at least twice as large.
     """
     times = 2 if agreement.histories < FEW_HISTORIES else 1
     return Shortlist(
-        size=_smallest(agreement.anywhere, least, times),
-        size_new=_smallest(agreement.new, least, times),
+        size=_smallest(agreement.anywhere, times),
+        size_new=_smallest(agreement.new, times),
         why="measured",
         agreement=agreement,
         of=of,
     )
 
 
-def _smallest(agreement: Mapping[int, float], least: float, times: int) -> int | None:
+def _smallest(agreement: Mapping[int, float], times: int) -> int | None:
     """The smallest size that agrees, or the smallest so many times as large."""
-    good = sorted(size for size, share in agreement.items() if share >= least)
+    good = sorted(size for size, share in agreement.items() if share >= LEAST_AGREEMENT)
     return next((size for size in good if size >= times * good[0]), None)

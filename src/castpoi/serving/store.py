@@ -13,7 +13,7 @@ recommendation knows the visit that was posted before it.
 import hashlib
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -99,7 +99,9 @@ class VisitStore:
         self._engine = open_engine(url)
         self._is_sqlite = self._engine.dialect.name == "sqlite"
         # SQLite has one writer at a time: ours wait for one another instead of polling its lock.
-        self._writing = threading.Lock()
+        self._turn: AbstractContextManager[Any] = (
+            threading.Lock() if self._is_sqlite else nullcontext()
+        )
         try:
             self._set_up()
             self._finish_what_broke_off()
@@ -114,7 +116,7 @@ class VisitStore:
         """
         if not visits:
             return Receipt(stored=0, repeated=0)
-        with self._problems_told(), self._turn(), self._engine.begin() as connection:
+        with self._problems_told(), self._turn, self._engine.begin() as connection:
             self._insert_new(connection, _ABOUT, [_USED])
             stored = self._add(connection, visits)
         return Receipt(stored=stored, repeated=len(visits) - stored)
@@ -131,7 +133,7 @@ class VisitStore:
 
         A store that is not new is left as it is: what was erased stays so.
         """
-        with self._problems_told(), self._turn(), self._engine.begin() as connection:
+        with self._problems_told(), self._turn, self._engine.begin() as connection:
             # who erases somebody meanwhile waits for the mark of use, and so for the city
             marks = [_USED, {"name": _IMPORTED, "value": fingerprint}]
             is_new = self._insert_new(connection, _ABOUT, marks) == len(marks)
@@ -191,7 +193,7 @@ class VisitStore:
         vacuums; its write-ahead log and backups are for their keeper to rotate. Whatever breaks
         that off, the next erasure or the next start finishes it.
         """
-        with self._problems_told(), self._turn():
+        with self._problems_told(), self._turn:
             with self._engine.begin() as connection:
                 self._insert_new(connection, _ABOUT, [_USED])
                 gone = _delete(connection, user)
@@ -203,7 +205,7 @@ class VisitStore:
         self._engine.dispose()
 
     def _set_up(self) -> None:
-        with self._problems_told(), self._turn(), self._engine.begin() as connection:
+        with self._problems_told(), self._turn, self._engine.begin() as connection:
             _TABLES.create_all(connection)
             self._insert_new(connection, _ABOUT, [{"name": "version", "value": _VERSION}])
             version = _about(connection, "version")
@@ -216,7 +218,7 @@ class VisitStore:
     def _finish_what_broke_off(self) -> None:
         """Finish erasures of a former service; what holds them up does not hold up this one."""
         try:
-            with self._problems_told(), self._turn():
+            with self._problems_told(), self._turn:
                 self._finish_erasures()
         except BrokenStore as problem:  # they stay marked, and the next erasure tries again
             log_failure("erasure not finished", problem)
@@ -251,7 +253,7 @@ class VisitStore:
     def _add(self, connection: sa.Connection, visits: Sequence[StoredVisit]) -> int:
         numbers = self._numbers(connection, sorted({visit.user for visit in visits}))
         rows = {(numbers[visit.user], visit.digest): visit for visit in visits}
-        if any(_differ(rows[numbers[visit.user], visit.digest], visit) for visit in visits):
+        if any(rows[numbers[visit.user], visit.digest] != visit for visit in visits):
             raise _repeated_key()
         stored = self._insert_new(
             connection,
@@ -286,11 +288,6 @@ class VisitStore:
         identity = next(iter(table.primary_key.columns))
         statement = insert(table).on_conflict_do_nothing().returning(identity)
         return len(connection.execute(statement, rows).all())
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        with self._writing if self._is_sqlite else nullcontext():
-            yield
 
     @contextmanager
     def _problems_told(self) -> Iterator[None]:
@@ -356,10 +353,6 @@ def _check_repeats(connection: sa.Connection, rows: dict[tuple[int, bytes], Stor
             visit = rows[row.user, bytes(row.key)]
             if (row.place_id, row.at_us) != (visit.place, visit.at_us):
                 raise _repeated_key()
-
-
-def _differ(one: StoredVisit, other: StoredVisit) -> bool:
-    return (one.place, one.at_us) != (other.place, other.at_us)
 
 
 def _repeated_key() -> RepeatedKey:

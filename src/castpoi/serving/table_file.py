@@ -7,7 +7,7 @@ from typing import Final
 import polars as pl
 from polars.exceptions import PolarsError
 
-from castpoi.checkins.reading.words import USUAL_NAMES, Word, plain
+from castpoi.checkins.reading.words import Word, usual_columns
 from castpoi.errors import BadInput
 
 _SEPARATORS: Final = ("\t", ";", ",")
@@ -40,8 +40,7 @@ def table_of(text: str, path: Path, *, way_out: str) -> pl.DataFrame:
 
 def column_of(columns: Sequence[str], word: Word) -> str | None:
     """The column that means a word of a check-in, by its usual names; None if there is none."""
-    by_name = {plain(column): column for column in reversed(columns)}
-    return next((by_name[name] for name in USUAL_NAMES[word] if name in by_name), None)
+    return next(iter(usual_columns(columns, word)), None)
 
 
 def needed_column(columns: Sequence[str], word: Word, *, where: str, way_out: str) -> str:

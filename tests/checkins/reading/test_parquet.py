@@ -60,6 +60,8 @@ def frame(**changed: object) -> pl.DataFrame:
         pytest.param({"time": [int(v.at.timestamp()) * 1000 for v in VISITS]}, id="epoch ms"),
         pytest.param({"time": [int(v.at.timestamp()) * 10**6 for v in VISITS]}, id="epoch us"),
         pytest.param({"lat": [r[2] for r in ROWS]}, id="coordinates as text"),
+        pytest.param({"lat": [f" {r[2]}" for r in ROWS]}, id="coordinates as text after blanks"),
+        pytest.param({"time": [f"{r[4]} " for r in ROWS]}, id="times as text before blanks"),
         pytest.param({"notes": [["a", "b"]] * len(VISITS)}, id="a column of lists"),
     ],
 )

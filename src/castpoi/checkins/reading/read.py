@@ -164,7 +164,7 @@ class _Reading:
         doubtful = rows[BROKEN].is_in(
             [CODE["unreadable time"], CODE["unreadable coordinates"], CODE["too many columns"]]
         )
-        if doubtful.any() and not self.source.is_parquet:
+        if doubtful.any():
             rows = self._parse(list(times.ALL_FORMATS), means, lenient=True)
         rows = self._without_blank_lines(rows)
         if rows.is_empty():
@@ -246,9 +246,10 @@ class _Reading:
     ) -> pl.LazyFrame:
         """Every column of a raw check-in as an expression over the source's own columns."""
         frame = self._with_plain_ids(frame)
+        schema = frame.collect_schema()
         time = self.meaning["time"]
-        dtype = frame.collect_schema()[time]
-        texts = {word: self._text(word, lenient=lenient) for word in ("lat", "lon")}
+        dtype = schema[time]
+        texts = {word: self._text(word, schema, lenient=lenient) for word in ("lat", "lon")}
         if isinstance(dtype, pl.Datetime):
             clock, is_naive = times.clock_of_dates(time, dtype)
         else:
@@ -297,9 +298,9 @@ class _Reading:
                 frame = frame.with_columns(text.otherwise(pl.col(column).cast(pl.String)))
         return frame
 
-    def _text(self, word: Word, *, lenient: bool) -> pl.Expr:
+    def _text(self, word: Word, schema: pl.Schema, *, lenient: bool) -> pl.Expr:
         column = pl.col(self.meaning[word])
-        if not lenient or self.source.is_parquet:
+        if not lenient or schema[self.meaning[word]] != pl.String:
             return column
         text = column.str.strip_chars()
         return pl.when(text != "").then(text)

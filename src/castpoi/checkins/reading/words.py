@@ -40,6 +40,12 @@ def plain(column: str) -> str:
     return "".join(letter for letter in column.lower() if letter not in " ._-\t\ufeff")
 
 
+def usual_columns(columns: Sequence[str], word: Word) -> list[str]:
+    """The columns with one of the usual names of a word, best first."""
+    by_name = {plain(column): column for column in reversed(columns)}
+    return [by_name[name] for name in USUAL_NAMES[word] if name in by_name]
+
+
 def recognise(columns: Sequence[str], given: Mapping[str, str], *, where: str) -> dict[Word, str]:
     """Word -> column of the table; what is `given` by hand goes before usual names.
 
@@ -51,14 +57,13 @@ def recognise(columns: Sequence[str], given: Mapping[str, str], *, where: str) -
                 f"{where}, row 1: no column '{column}' for the {word}; "
                 f"its columns are {', '.join(columns)}"
             )
-    by_name = {plain(column): column for column in reversed(columns)}
     meaning: dict[Word, str] = {}
-    for word, names in USUAL_NAMES.items():
-        usual = next((by_name[name] for name in names if name in by_name), None)
+    for word in USUAL_NAMES:
+        usual = usual_columns(columns, word)
         if word in given:
             meaning[word] = given[word]
-        elif usual is not None and usual not in given.values():
-            meaning[word] = usual
+        elif usual and usual[0] not in given.values():
+            meaning[word] = usual[0]
     missing = [word for word in NEEDED if word not in meaning]
     if missing:
         raise BadInput(
@@ -76,10 +81,9 @@ def rivals(
 
     Only of words that a check-in needs, and whose column nobody has given by hand.
     """
-    by_name = {plain(column): column for column in reversed(columns)}
     found: dict[Word, list[str]] = {}
     for word in NEEDED:
-        usual = [by_name[name] for name in USUAL_NAMES[word] if name in by_name]
+        usual = usual_columns(columns, word)
         others = [column for column in usual if column not in meaning.values()]
         if word not in given and others:
             found[word] = others
