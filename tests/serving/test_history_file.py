@@ -55,6 +55,14 @@ def test_a_file_that_holds_no_history_is_refused(
         read_history(tmp_path / "visits")
 
 
+def test_the_visits_of_several_people_are_no_history(tmp_path: Path) -> None:
+    (tmp_path / "visits").write_text("user,place,time\nann,cafe,now\nbob,park,now\nann,cafe,now\n")
+    with pytest.raises(
+        BadInput, match="the column 'user' names 2 people; a history is that of one"
+    ):
+        read_history(tmp_path / "visits")
+
+
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="visits cannot be read: No such file"):
         read_history(tmp_path / "visits")

@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 from typing import Final
 
+import polars as pl
+
 from castpoi.errors import BadInput
 from castpoi.serving.request import Visit
-from castpoi.serving.table_file import needed_column, read_text, table_of
+from castpoi.serving.table_file import column_of, needed_column, read_text, table_of
 
 _WAY_OUT: Final = (
     'give a table with the columns place and at, or JSON: [{"place": "...", "at": "..."}]'
@@ -44,5 +46,17 @@ def _from_table(text: str, path: Path) -> tuple[Visit, ...]:
             f"{path}, row {(row or 0) + 2}: the place or the time is missing; fill it in, or leave "
             "the row out"
         )
+    _refuse_several_people(table, path)
     places = table[place].str.strip_chars()  # as `castpoi data prepare` reads ids
     return tuple(Visit(*pair) for pair in zip(places, table[at], strict=True))
+
+
+def _refuse_several_people(table: pl.DataFrame, path: Path) -> None:
+    """A table with users is mostly all check-ins there are: not the history of anybody."""
+    user = column_of(table.columns, "user")
+    people = 0 if user is None else table[user].drop_nulls().str.strip_chars().n_unique()
+    if people > 1:
+        raise BadInput(
+            f"{path}: the column '{user}' names {people:,} people; a history is that of one: leave "
+            "the rows of the others out"
+        )
