@@ -1,12 +1,15 @@
 """A history from a file: a table of places and times, or JSON in the words of the API."""
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 import polars as pl
 
+from castpoi.checkins.reading.layout import naive_times_by_column
 from castpoi.errors import BadInput
+from castpoi.serving.moments import local_datetime, moment_of
 from castpoi.serving.request import Visit
 from castpoi.serving.table_file import column_of, needed_column, read_text, table_of
 
@@ -48,7 +51,14 @@ def _from_table(text: str, path: Path) -> tuple[Visit, ...]:
         )
     _refuse_several_people(table, path)
     places = table[place].str.strip_chars()  # as `castpoi data prepare` reads ids
-    return tuple(Visit(*pair) for pair in zip(places, table[at], strict=True))
+    times = table[at].to_list()
+    if naive_times_by_column(at) == "utc":  # so does `castpoi data prepare`
+        times = [_in_utc(time, what=f"{path}, row {row}") for row, time in enumerate(times, 2)]
+    return tuple(Visit(*pair) for pair in zip(places, times, strict=True))
+
+
+def _in_utc(time: str, *, what: str) -> datetime:
+    return local_datetime(moment_of(time, what=what).clock_us, 0)
 
 
 def _refuse_several_people(table: pl.DataFrame, path: Path) -> None:
