@@ -117,3 +117,14 @@ def test_a_column_of_structs_is_no_id(castpoi: CommandLine, tmp_path: Path) -> N
     ended = castpoi("data", "prepare", source, "--out", tmp_path / "city")
     assert ended.code == 1
     assert "which is no id; name another with --columns" in ended.err
+
+
+def test_a_city_of_one_place_has_nothing_to_choose_from(
+    castpoi: CommandLine, tmp_path: Path
+) -> None:
+    source = as_parquet(tmp_path, place=pl.lit("cafe"), lat=pl.lit(40.7))
+    castpoi("data", "prepare", source, "--out", tmp_path / "city")
+    words = ("train", tmp_path / "city", "--model", "castpoi", "--out", tmp_path / "run")
+    ended = castpoi(*words)
+    assert ended.code == 1
+    assert "the city has a single place, so there is nothing to choose from" in ended.err
