@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from errno import EACCES, ENOSPC
 from pathlib import Path
 
 import click
@@ -128,6 +129,25 @@ def test_a_known_problem_has_a_traceback_only_on_request(
     words = ("data", "prepare", source, "--out", source.parent / "city")
     assert castpoi(*words).err == "castpoi: the city is closed; come back tomorrow\n"
     assert "Traceback" in castpoi(*words, "--debug").err
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (OSError(ENOSPC, "No space left on device"), "the output: No space left on device"),
+        (PermissionError(EACCES, "Permission denied", "a/b"), "a/b: Permission denied"),
+    ],
+)
+def test_a_refusal_of_the_machine_is_no_fault_of_ours(
+    castpoi: CommandLine,
+    source: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    problem: OSError,
+    words: str,
+) -> None:
+    monkeypatch.setattr("castpoi.cli.data_prepare.prepare_city", surprise(problem))
+    ended = castpoi("data", "prepare", source, "--out", source.parent / "city")
+    assert (ended.code, ended.err) == (1, f"castpoi: {words}; mend that, or name another\n")
 
 
 def test_an_interruption_ends_with_130(

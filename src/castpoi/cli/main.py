@@ -66,6 +66,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
+    except OSError as refusal:  # a full disk, a folder that may not be entered
+        what = "the output" if refusal.filename is None else refusal.filename
+        _fail(f"{what}: {refusal.strerror or refusal}; mend that, or name another", arguments)
+        sys.exit(1)
     except Exception as surprise:  # the last door: no traceback unless asked for
         _fail(
             f"unexpected {type(surprise).__name__}: {surprise}; this is a fault of castpoi, "
