@@ -1,5 +1,7 @@
 """Recipes: which steps run, in which order, and what they refuse."""
 
+import math
+
 import polars as pl
 import pytest
 
@@ -68,6 +70,7 @@ def test_later_rows_with_a_new_place_go_in_a_split_in_time() -> None:
         ({"repeat_minutes": 0.0}, "--repeat-minutes is 0; it must be above 0"),
         ({"isolated_hours": -1.0}, "--drop-isolated-hours is -1; it must be above 0"),
         ({"session_gap_hours": 0.0}, "--session-gap-hours is 0; it must be above 0"),
+        ({"repeat_minutes": math.nan}, "--repeat-minutes is nan; it must be above 0"),
     ],
 )
 def test_a_recipe_refuses_nonsense(options: dict[str, float], words: str) -> None:

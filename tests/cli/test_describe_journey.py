@@ -125,13 +125,24 @@ def test_the_page_is_written_whole_and_alone(
 
 def test_a_page_is_not_replaced_unasked(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:
     page = tmp_path / "city.html"
-    page.write_text("mine")
+    page.write_text("<!doctype html>mine")
     ended = castpoi("data", "describe", city, "--html", page)
     assert ended.code == 1
     assert f"{page} exists; choose another --html or replace it with --overwrite" in ended.err
-    assert page.read_text() == "mine"
+    assert page.read_text() == "<!doctype html>mine"
     assert castpoi("data", "describe", city, "--html", page, "--overwrite").code == 0
     assert page.read_text(encoding="utf-8").endswith("</html>\n")
+
+
+def test_what_is_not_a_page_is_never_replaced(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "visits.csv"
+    table.write_text("mine")
+    ended = castpoi("data", "describe", city, "--html", table, "--overwrite")
+    assert ended.code == 1
+    assert f"{table} exists and is not a page; choose another --html" in ended.err
+    assert table.read_text() == "mine"
 
 
 def test_a_page_that_cannot_be_written_is_one_sentence(

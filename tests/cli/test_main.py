@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from errno import EACCES, ENOSPC
 from pathlib import Path
 
 import click
@@ -121,19 +122,6 @@ def test_a_surprise_is_one_line_and_its_traceback_is_shown_only_on_request(
     assert "Traceback (most recent call last)" in debugged.err
 
 
-def test_a_full_disk_is_no_fault_of_castpoi(
-    castpoi: CommandLine, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    problem = ComputeError("underlying IO error: No space left on device (os error 28)")
-    monkeypatch.setattr("castpoi.cli.data_prepare.prepare_city", surprise(problem))
-    ended = castpoi("data", "prepare", source, "--out", source.parent / "city")
-    assert ended.code == 1
-    assert ended.err == (
-        "castpoi: the disk is full (underlying IO error: No space left on device (os error 28)); "
-        "make room and give the command again\n"
-    )
-
-
 def test_a_known_problem_has_a_traceback_only_on_request(
     castpoi: CommandLine, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +130,37 @@ def test_a_known_problem_has_a_traceback_only_on_request(
     words = ("data", "prepare", source, "--out", source.parent / "city")
     assert castpoi(*words).err == "castpoi: the city is closed; come back tomorrow\n"
     assert "Traceback" in castpoi(*words, "--debug").err
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (
+            ComputeError("IO error: No space left on device (os error 28)"),
+            "the disk is full (IO error: No space left on device (os error 28)); make room and "
+            "give the command again",
+        ),
+        (
+            OSError(ENOSPC, "No space left on device"),
+            "the disk is full ([Errno 28] No space left on device); make room and give the "
+            "command again",
+        ),
+        (
+            PermissionError(EACCES, "Permission denied", "a/b"),
+            "a/b: Permission denied; mend that, or name another",
+        ),
+    ],
+)
+def test_a_refusal_of_the_machine_is_no_fault_of_ours(
+    castpoi: CommandLine,
+    source: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    problem: Exception,
+    words: str,
+) -> None:
+    monkeypatch.setattr("castpoi.cli.data_prepare.prepare_city", surprise(problem))
+    ended = castpoi("data", "prepare", source, "--out", source.parent / "city")
+    assert (ended.code, ended.err) == (1, f"castpoi: {words}\n")
 
 
 def test_an_interruption_ends_with_130(

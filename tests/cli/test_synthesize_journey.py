@@ -82,7 +82,7 @@ def test_more_checkins_per_day_make_more_checkins(castpoi: CommandLine, tmp_path
     assert many > 5 * few
 
 
-@pytest.mark.parametrize("name", ["town", "town.csv"])
+@pytest.mark.parametrize("name", ["town", "town.csv", "town.tsv.gz", "town.parquet"])
 def test_a_former_city_is_replaced_only_when_asked(
     castpoi: CommandLine, tmp_path: Path, name: str
 ) -> None:
@@ -108,8 +108,16 @@ def test_what_is_not_a_synthetic_city_is_never_touched(
     (folder / "cat.jpg").write_text("meow")
     file.write_text("dear")
     table.mkdir()
+    own = tmp_path / "visits.csv"
+    own.write_text(
+        "user,place,lat,lon,time,category,name\nann,cafe,40.7,-74.0,1333476009,Cafe,Joe\n"
+    )
+    broken = tmp_path / "visits.parquet"
+    broken.write_text("mine")
     for out, words in (
         (folder, "holds something else than a synthetic city; choose another --out"),
+        (own, "holds something else than a synthetic city; choose another --out"),
+        (broken, "holds something else than a synthetic city; choose another --out"),
         (file, "is a file, and its name is not that of a table"),
         (table, "is a folder, but its name is that of a table; choose another --out"),
     ):
@@ -118,6 +126,8 @@ def test_what_is_not_a_synthetic_city_is_never_touched(
         assert f"{out} {words}" in ended.err
     assert (folder / "cat.jpg").read_text() == "meow"
     assert file.read_text() == "dear"
+    assert "Joe" in own.read_text()
+    assert broken.read_text() == "mine"
 
 
 @pytest.mark.parametrize("name", ["town.xlsx", "town.csv.zip", "town.json"])

@@ -117,3 +117,23 @@ def test_a_column_of_structs_is_no_id(castpoi: CommandLine, tmp_path: Path) -> N
     ended = castpoi("data", "prepare", source, "--out", tmp_path / "city")
     assert ended.code == 1
     assert "which is no id; name another with --columns" in ended.err
+
+
+def test_a_city_of_one_place_has_nothing_to_choose_from(
+    castpoi: CommandLine, tmp_path: Path
+) -> None:
+    source = as_parquet(tmp_path, place=pl.lit("cafe"), lat=pl.lit(40.7))
+    castpoi("data", "prepare", source, "--out", tmp_path / "city")
+    words = ("train", tmp_path / "city", "--model", "castpoi", "--out", tmp_path / "run")
+    ended = castpoi(*words)
+    assert ended.code == 1
+    assert "the city has a single place, so there is nothing to choose from" in ended.err
+
+
+def test_commands_to_copy_are_quoted(castpoi: CommandLine, tmp_path: Path) -> None:
+    city, run, result = (tmp_path / f"my {word}" for word in ("city", "run", "result"))
+    castpoi("data", "prepare", table(tmp_path), "--out", city)
+    trained = castpoi("train", city, "--model", "revisit", "--out", run)
+    assert f"Next: castpoi evaluate '{run}' --out RESULT" in trained.out
+    evaluated = castpoi("evaluate", run, "--out", result)
+    assert f"castpoi compare '{result}' RESULT..." in evaluated.out

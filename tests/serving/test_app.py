@@ -216,6 +216,24 @@ def test_what_cannot_be_read_is_told_in_a_sentence(
     assert words in answer.json()["error"]
 
 
+@pytest.mark.parametrize("path", ["/v1/recommend", "/v1/visits"])
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b'{"user": "a"}', "application/x-www-form-urlencoded"),  # curl -d without a header
+        (b"[1]", "application/json"),
+        (b"", "application/json"),
+    ],
+)
+def test_a_body_that_is_no_json_object_is_told_how_to_be_sent(
+    live: Live, path: str, body: bytes, kind: str
+) -> None:
+    answer = live.ask("POST", path, content=body, headers={"Content-Type": kind})
+    assert answer.status_code == 422
+    wanted = "body: send a JSON object, with the header Content-Type: application/json"
+    assert answer.json()["error"] == wanted
+
+
 def test_a_body_that_hides_its_size_is_refused_too(live: Live) -> None:
     def endless() -> Iterator[bytes]:
         for _ in range(40):

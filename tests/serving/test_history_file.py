@@ -1,3 +1,4 @@
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ TWO = (Visit("cafe", "2012-04-03T12:00:00-04:00"), Visit("park", "2012-04-03 19:
     "text",
     [
         "place,at\ncafe,2012-04-03T12:00:00-04:00\npark,2012-04-03 19:00\n",
-        "\ufeffVenue ID\tuser\tUTC time\n"
+        "\ufeffVenue ID\tuser\tCheck-in time\n"
         "cafe\tme\t2012-04-03T12:00:00-04:00\npark\tme\t2012-04-03 19:00\n",
         "at;place\n2012-04-03T12:00:00-04:00;cafe\n2012-04-03 19:00;park\n",
         '[{"place": "cafe", "at": "2012-04-03T12:00:00-04:00"}, ["park", "2012-04-03 19:00"]]',
@@ -23,6 +24,13 @@ TWO = (Visit("cafe", "2012-04-03T12:00:00-04:00"), Visit("park", "2012-04-03 19:
 def test_a_history_may_be_a_table_or_json(tmp_path: Path, text: str) -> None:
     (tmp_path / "visits").write_text(text, encoding="utf-8")
     assert read_history(tmp_path / "visits") == TWO
+
+
+def test_a_column_that_calls_itself_utc_tells_no_wall_clocks(tmp_path: Path) -> None:
+    text = "place,UTC_time\ncafe,2012-04-03 16:00:00\npark,2012-04-03T19:00:00-04:00\n"
+    (tmp_path / "visits").write_text(text)
+    hours = [datetime(2012, 4, 3, hour, tzinfo=UTC) for hour in (16, 23)]
+    assert [visit.at for visit in read_history(tmp_path / "visits")] == hours
 
 
 @pytest.mark.parametrize("text", ["[]", "place,at\n"])
@@ -52,6 +60,14 @@ def test_a_file_that_holds_no_history_is_refused(
 ) -> None:
     (tmp_path / "visits").write_bytes(content)
     with pytest.raises(BadInput, match=words):
+        read_history(tmp_path / "visits")
+
+
+def test_the_visits_of_several_people_are_no_history(tmp_path: Path) -> None:
+    (tmp_path / "visits").write_text("user,place,time\nann,cafe,now\nbob,park,now\nann,cafe,now\n")
+    with pytest.raises(
+        BadInput, match="the column 'user' names 2 people; a history is that of one"
+    ):
         read_history(tmp_path / "visits")
 
 

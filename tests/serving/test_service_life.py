@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from castpoi.errors import BrokenFolder
+from castpoi.serving.city_import import CityImport
 from castpoi.serving.listen import listening_socket
 from castpoi.serving.recommender import Recommender, load
 from castpoi.serving.served_run import ServedRun
@@ -47,6 +48,28 @@ def test_the_service_is_alive_but_not_ready_while_it_loads(
             assert "still loading its run" in answer.json()["error"]
         may_load.set()
         wait_until(lambda: live.ask("GET", "/readyz").status_code == 200)
+
+
+def test_an_erasure_that_comes_too_early_does_not_keep_the_city_away(
+    recommender: Recommender, tmp_path: Path
+) -> None:
+    may_load = threading.Event()
+
+    def slow() -> Recommender:
+        assert may_load.wait(PATIENCE_SECONDS)
+        return recommender
+
+    service = service_of(recommender, tmp_path)
+    service.run = ServedRun(slow)
+    service.city = CityImport(folder=recommender.run.city, say=lambda _: None)
+    with living(service, until_ready=False) as live:
+        for method, path in (("DELETE", "/v1/users/nobody"), ("GET", "/v1/users")):
+            answer = live.ask(method, path)
+            assert answer.status_code == 503
+            assert "still loading its run" in answer.json()["error"]
+        may_load.set()
+        wait_until(lambda: live.ask("GET", "/readyz").status_code == 200)
+        assert live.ask("GET", "/v1/users").json()["users"]
 
 
 def test_model_work_blocks_nobody_and_too_many_are_turned_away_and_shutdown_finishes(

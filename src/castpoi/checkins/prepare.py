@@ -81,7 +81,7 @@ def prepare(
             f"--clock-shift is {preparation.clock_shift_hours:+g} hours; no clock is wrong by more "
             f"than {_MOST_SHIFT_HOURS} hours"
         )
-    if preparation.max_place_spread_km <= 0:
+    if not preparation.max_place_spread_km > 0:  # nan is not
         raise BadInput(
             f"--max-place-spread-km is {preparation.max_place_spread_km:g}; it must be above 0"
         )

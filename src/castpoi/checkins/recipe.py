@@ -59,7 +59,7 @@ class Recipe:
             "--session-gap-hours": self.session_gap_hours,
         }
         for option, length in lengths.items():
-            if length is not None and length <= 0:
+            if length is not None and not length > 0:  # nan is not
                 raise BadInput(f"{option} is {length:g}; it must be above 0")
 
     @property

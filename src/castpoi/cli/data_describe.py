@@ -16,6 +16,7 @@ from castpoi.files import write_text, writing
 from castpoi.reports.city_page import city_page
 from castpoi.reports.quantities import day_words, distance_words, gap_words, share_words
 
+_PAGE: Final = b"<!doctype html>"
 _RISING: Final = " ▁▂▃▄▅▆▇█"
 _GROWING: Final = " ▏▎▍▌▋▊▉█"
 _INK: Final = "blue"
@@ -62,8 +63,13 @@ def describe(console: Console, city: Path, html: Path | None, overwrite: bool) -
 
 
 def _check_vacant(page: Path, *, overwrite: bool) -> None:
-    if page.exists() and not overwrite:
+    if not page.exists():
+        return
+    if not overwrite:
         raise BadInput(f"{page} exists; choose another --html or replace it with --overwrite")
+    with page.open("rb") as file:
+        if file.read(len(_PAGE)) != _PAGE:
+            raise BadInput(f"{page} exists and is not a page; choose another --html")
 
 
 def _report(console: Console, description: CityDescription, name: str) -> None:

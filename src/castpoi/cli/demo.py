@@ -1,5 +1,6 @@
 """`castpoi demo`: the whole road on a synthetic city, from check-ins to one honest table."""
 
+import shlex
 import shutil
 import time
 from pathlib import Path
@@ -200,6 +201,8 @@ def _brief_training(method: Method, epochs: int) -> TrainingOptions | None:
 
 
 def _say_what_next(console: Console, out: Path, method: str, seconds: float) -> None:
+    names = ("run", "city", "city.html", "results")
+    run, city, page, results = (shlex.quote(str(out / name)) for name in names)
     console.say(
         f"\nDone in {seconds:.1f} s. Everything is in {out}:\n"
         f"  checkins.csv.gz  the raw check-ins, as you might have them\n"
@@ -207,9 +210,9 @@ def _say_what_next(console: Console, out: Path, method: str, seconds: float) -> 
         f"  run/             {method}, trained\n"
         f"  results/         the rank of every target under every method\n"
         f"\nTry next:\n"
-        f"  castpoi serve {out}/run        (a map, in a browser)\n"
-        f"  castpoi data describe {out}/city --html {out}/city.html\n"
-        f"  castpoi data audit {out}/city\n"
-        f"  castpoi compare {out}/results\n"
+        f"  castpoi serve {run}        (a map, in a browser)\n"
+        f"  castpoi data describe {city} --html {page}\n"
+        f"  castpoi data audit {city}\n"
+        f"  castpoi compare {results}\n"
         f"  castpoi data prepare YOUR_TABLE.csv --out my-city"
     )

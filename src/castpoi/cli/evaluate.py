@@ -94,7 +94,8 @@ def evaluate(
 def _tell(console: Console, result: Result, out: Path) -> None:
     """Show a result that is written, and say what to do with it."""
     _show_table(console, result)
-    console.say(f"Written: {out}. Side by side with others: castpoi compare {out} RESULT...")
+    compare = f"castpoi compare {shlex.quote(str(out))} RESULT..."
+    console.say(f"Written: {out}. Side by side with others: {compare}")
     console.result(
         {
             **result.summary(),

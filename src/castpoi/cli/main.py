@@ -76,6 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _sentence_of(surprise: Exception) -> str:
     if os.strerror(errno.ENOSPC) in str(surprise):  # each library that writes has its own error
         return f"the disk is full ({surprise}); make room and give the command again"
+    if isinstance(surprise, OSError):  # a folder that may not be entered
+        what = "the output" if surprise.filename is None else surprise.filename
+        return f"{what}: {surprise.strerror or surprise}; mend that, or name another"
     return (
         f"unexpected {type(surprise).__name__}: {surprise}; this is a fault of castpoi, please "
         "report it with what '--debug' shows"

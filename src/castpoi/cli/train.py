@@ -1,5 +1,6 @@
 """`castpoi train`: from a city and the name of a method to a run."""
 
+import shlex
 from pathlib import Path
 
 import click
@@ -139,7 +140,7 @@ def _tell(console: Console, run: Run, city: Path) -> None:
     console.say(
         f"{run.method} is trained on {city} (seed {run.seed}, {seconds:.1f} s): {run.folder}"
     )
-    console.say(f"Next: castpoi evaluate {run.folder} --out RESULT")
+    console.say(f"Next: castpoi evaluate {shlex.quote(str(run.folder))} --out RESULT")
     console.result(
         {
             "method": run.method,

@@ -79,4 +79,6 @@ def _address(parts: Iterable[Any]) -> str:
 def _words(wrong: dict[str, Any]) -> str:
     if wrong["type"] == "json_invalid":
         return "the body is not valid JSON"
+    if _address(wrong["loc"]) == "body" and wrong["type"] != "value_error":
+        return "send a JSON object, with the header Content-Type: application/json"
     return str(wrong["msg"]).removeprefix("Value error, ")

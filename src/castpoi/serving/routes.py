@@ -95,6 +95,7 @@ def list_users(
     limit: Annotated[int, Query(ge=1, le=MOST_USERS)] = 100,
 ) -> JSONResponse:
     """Users that have visits, by id, with how many."""
+    _ = service.run.current  # before it is there, a new store still lacks its city
     found = service.store.users(begin=q, after=after, most=limit)
     return JSONResponse({"users": [{"user": user, "visits": count} for user, count in found]})
 
@@ -114,6 +115,7 @@ def user_visits(
 @router.delete("/users/{user:path}", response_model=told.Erased)
 def erase_user(user: User, service: Served) -> JSONResponse:
     """Erase a user and all their visits for good."""
+    _ = service.run.current  # a store in which somebody was erased takes no city
     return JSONResponse({"erased": service.store.erase(user)})
 
 

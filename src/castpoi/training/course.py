@@ -69,6 +69,11 @@ def follow(
     options: TrainingOptions,
 ) -> tuple[Model, dict[str, Any]]:
     """The model with the weights of its best epoch, on the CPU, and how they came about."""
+    if city.places.height == 1:
+        raise TooFewCheckins(
+            "the city has a single place, so there is nothing to choose from; prepare the city "
+            "again from more places"
+        )
     if not len(rows_with_history(train_trajectories(city))):
         raise TooFewCheckins(
             "no user has two check-ins in the train part, so there is nothing to learn from; "

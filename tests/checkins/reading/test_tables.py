@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+from dataclasses import replace
 from datetime import timedelta, timezone
 from pathlib import Path
 
@@ -148,6 +149,8 @@ def test_epochs_are_read_from_text_in_seconds_and_milliseconds(
         "%Y-%m-%d %H:%M:%S UTC",
         "%a %b %d %H:%M:%S +0000 %Y",
         "%Y-%m-%dT%H:%M:%S.000Z",
+        "%Y-%m-%d %H:%M:%S+00",  # as PostgreSQL writes it
+        "%Y-%m-%d %H:%M:%S.000000+00",
     ],
 )
 def test_times_that_say_their_offset_are_read(
@@ -158,6 +161,18 @@ def test_times_that_say_their_offset_are_read(
     source.write_text(table([[*r[:4], v.at.strftime(pattern)] for r, v in rows]))
     city, _ = prepared(source)
     assert told_in(city) == told(VISITS)
+
+
+@pytest.mark.parametrize("pattern", ["%Y-%m-%d %H:%M+00:00", "%Y-%m-%dT%H:%MZ"])
+def test_times_that_say_their_offset_need_no_seconds(
+    prepared: PrepareCity, tmp_path: Path, pattern: str
+) -> None:
+    source = tmp_path / "visits.csv"
+    visits = [replace(v, at=v.at.replace(second=0, microsecond=0)) for v in VISITS]
+    rows = [[*r[:4], v.at.strftime(pattern)] for r, v in zip(ROWS, visits, strict=True)]
+    source.write_text(table(rows))
+    city, _ = prepared(source)
+    assert told_in(city) == told(visits)
 
 
 def test_offsets_in_times_are_honoured(prepared: PrepareCity, tmp_path: Path) -> None:

@@ -15,6 +15,9 @@ AWARE_FORMATS: Final = (
     "%a %b %d %H:%M:%S %z %Y",
     "%+",  # ISO 8601 with an offset, T or space, fraction or none
     "%Y-%m-%d %H:%M:%S UTC",
+    "%Y-%m-%d %H:%M:%S%.f%#z",  # PostgreSQL writes +00
+    "%Y-%m-%d %H:%M%#z",
+    "%Y-%m-%dT%H:%M%#z",
 )
 NAIVE_FORMATS: Final = (
     "%Y-%m-%d %H:%M:%S",
@@ -76,7 +79,7 @@ def _read(column: str, name: str) -> pl.Expr:
     if name == EPOCH:
         return _read_epoch(column)
     read = pl.col(column).str.to_datetime(name, time_unit="us", strict=False)
-    if name == "%+" or "%z" in name:
+    if name == "%+" or "%z" in name or "%#z" in name:
         read = read.dt.replace_time_zone(None)  # polars has already moved it to UTC
     return read
 

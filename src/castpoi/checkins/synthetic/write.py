@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import polars as pl
+from polars.exceptions import PolarsError
 
 import castpoi
 from castpoi.checkins.synthetic.config import SynthesisConfig
@@ -20,6 +21,7 @@ TABLE: Final = "checkins.parquet"
 PARAMETERS: Final = "synthesis.json"
 ENDINGS: Final = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
 """What the name of a table may end in."""
+_COLUMNS: Final = ["user", "place", "lat", "lon", "time", "category", "name"]
 _TIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -50,10 +52,25 @@ def check_free(out: Path, *, overwrite: bool) -> None:
         )
     if out.is_dir() and not any(out.iterdir()):
         return
-    if out.is_dir() and not (out / PARAMETERS).is_file():
+    is_ours = _is_synthetic(out) if out.is_file() else (out / PARAMETERS).is_file()
+    if not is_ours:
         raise BadInput(f"{out} holds something else than a synthetic city; choose another --out")
     if not overwrite:
         raise BadInput(f"{out} already exists; choose another --out or replace it with --overwrite")
+
+
+def _is_synthetic(table: Path) -> bool:
+    """Whether a table begins as ours do."""
+    name = table.name.lower()
+    separator = "\t" if name.endswith((".tsv", ".tsv.gz")) else ","
+    try:
+        if name.endswith(".parquet"):
+            first = pl.read_parquet(table, n_rows=1)
+        else:
+            first = pl.read_csv(table, separator=separator, n_rows=1, infer_schema=False)
+    except (OSError, PolarsError):
+        return False
+    return first.columns == _COLUMNS and str(first["user"].first()).startswith("person-")
 
 
 def write_checkins(
