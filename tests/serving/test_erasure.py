@@ -4,11 +4,14 @@ import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 import sqlalchemy as sa
 
+from castpoi.checkins import record
 from castpoi.errors import BrokenStore
 from castpoi.serving.city_import import CityImport, visits_of_city
 from castpoi.serving.recommender import Recommender
@@ -93,6 +96,19 @@ def test_the_city_is_imported_once_and_what_was_erased_stays_so(
     city.fill(opening(), recommender.run)
     assert len(said) == 1
     assert store.counts() == (0, 0)
+
+
+def test_who_could_not_be_named_to_be_erased_does_not_come_with_the_city(
+    opening: Opening, recommender: Recommender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    city, said = odd_city(), list[str]()
+    ids = pl.Series(record.USER_ID, ["a\x00b", "x" * 257, "..", "user 3"])
+    odd = replace(city, users=city.users.with_columns(ids))
+    monkeypatch.setattr("castpoi.serving.city_import.city_of", lambda *_: odd)
+    store = opening()
+    CityImport(folder=None, say=said.append).fill(store, recommender.run)
+    assert [user for user, _ in store.users(most=9)] == ["user 3"]
+    assert said[1].startswith("Left out the visits of 3 users: no request can name them")
 
 
 def test_a_store_that_erasures_emptied_takes_no_city(store: VisitStore) -> None:
