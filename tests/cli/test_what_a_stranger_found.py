@@ -137,3 +137,12 @@ def test_commands_to_copy_are_quoted(castpoi: CommandLine, tmp_path: Path) -> No
     assert f"Next: castpoi evaluate '{run}' --out RESULT" in trained.out
     evaluated = castpoi("evaluate", run, "--out", result)
     assert f"castpoi compare '{result}' RESULT..." in evaluated.out
+
+
+def test_who_compares_a_suite_is_told_of_its_report(castpoi: CommandLine, tmp_path: Path) -> None:
+    castpoi("data", "prepare", table(tmp_path), "--out", tmp_path / "city")
+    castpoi("reproduce", tmp_path / "city", "--suite", "heuristics", "--out", tmp_path / "my suite")
+    ended = castpoi("compare", tmp_path / "my suite")
+    assert ended.code == 1
+    assert f"a page of all: castpoi report '{tmp_path}/my suite'" in ended.err
+    assert castpoi("compare", tmp_path / "my suite" / "city" / "revisit").code == 0

@@ -1,5 +1,6 @@
 """`castpoi compare`: results side by side, the best of every column marked."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Final
 import click
 
 from castpoi.cli.console import Console, speaks, width_of
+from castpoi.errors import BadInput
 from castpoi.evaluation.compare import (
     ComparedMethod,
     Comparison,
@@ -17,6 +19,7 @@ from castpoi.evaluation.compare import (
 from castpoi.evaluation.compare import compare as compare_results
 from castpoi.evaluation.metrics import METRICS
 from castpoi.evaluation.result import Result
+from castpoi.experiments.record import SUITE_FILE
 
 _BEST: Final = "*"
 _NARROW: Final = ("HR@1", "HR@10", "NDCG@10", "MRR")
@@ -45,10 +48,20 @@ def compare(console: Console, results: tuple[Path, ...], sort_by: str) -> None:
     and the same targets; methods that know the time of a target stand apart. Several seeds of one
     method become mean ± sample standard deviation.
     """
+    _refuse_suites(results)
     loaded = [Result.load(folder) for folder in find_results(results)]
     comparison = compare_results(loaded, sort_by=sort_by)
     show_comparison(console, comparison)
     console.result(as_json(comparison))
+
+
+def _refuse_suites(folders: Sequence[Path]) -> None:
+    for folder in folders:
+        if (folder / SUITE_FILE).is_file():
+            raise BadInput(
+                f"{folder} is the folder of a suite; name results in it, CITY/ROW/SEED, or ask for "
+                f"a page of all: castpoi report {shlex.quote(str(folder))}"
+            )
 
 
 def as_json(comparison: Comparison) -> dict[str, object]:

@@ -19,7 +19,7 @@ from castpoi.outline import TableOutline
 
 State = Literal["done", "failed", "under way", "waiting"]
 
-_FILE: Final = "suite.json"
+SUITE_FILE: Final = "suite.json"
 _UNDER_WAY: Final[State] = "under way"
 
 
@@ -40,7 +40,7 @@ def check_rows(folder: SuiteFolder, suite: Suite) -> None:
     """
     recipes = {row.name: row.recipe for row in suite.rows}
     own = {table.name for table in suite.tables}
-    for table in _tables_of(read_or_nothing(folder.root / _FILE)):
+    for table in _tables_of(read_or_nothing(folder.root / SUITE_FILE)):
         for row in () if table.name in own else table.rows:
             if recipes.get(row.name, row.recipe) != row.recipe:
                 raise BadInput(
@@ -55,7 +55,7 @@ class SuiteRecord:
 
     def __init__(self, folder: SuiteFolder, suite: Suite, plan: Sequence[Planned]) -> None:
         check_rows(folder, suite)  # again, now that nobody else can write
-        self._path = folder.root / _FILE
+        self._path = folder.root / SUITE_FILE
         self._folder = folder
         former = read_or_nothing(self._path)
         tables = (*_tables_of(former), *suite.tables)
