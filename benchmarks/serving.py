@@ -1,8 +1,9 @@
 """How fast `castpoi serve` answers, against a route that does nothing and the bare model call.
 
-Speed needs no knowledge: the runs are untrained models over made-up places. What the shortlist
-loses needs some, and is measured on the run that CASTPOI_RUN names (its city must be where it was
-trained), or else on a synthetic city of New York's size learned for one epoch.
+The service is timed with untrained models over made-up places. How short a shortlist may be depends
+on what was learned: its size, what it loses and what it saves are measured on the run that
+CASTPOI_RUN names (its city must be where it was trained), or else on a synthetic city of New York's
+size learned for one epoch.
 """
 
 import json
@@ -81,13 +82,13 @@ def service_for_long(folder: Path, checkins: int) -> dict[str, Any]:
 
 
 def measure_service(folder: Path, size: Size) -> dict[str, Any]:
-    """All numbers of the service: a group a run, and the agreement of the shortlist."""
+    """All numbers of the service: a group a run, and the shortlist of a trained one."""
     rows: dict[str, Any] = {}
     for method, places in size.runs:
         run = untrained_run(folder / f"untrained-{method}-{places}", method, places)
         for name, row in _of_run(run, places, size).items():
             rows[f"{method}_{places}_{name}"] = row
-    return {**rows, "agreement": shortlist_agreement(_trained_run(folder), people=size.people)}
+    return {**rows, "shortlist": shortlist_of(_trained_run(folder), size)}
 
 
 def _of_run(run: Path, places: int, size: Size) -> dict[str, dict[str, float]]:
@@ -280,7 +281,7 @@ def _trained_run(folder: Path) -> Path:
     named = os.environ.get("CASTPOI_RUN")
     if named is not None:
         return Path(named)
-    print("  CASTPOI_RUN names no run: agreement is that of one epoch on a synthetic city")
+    print("  CASTPOI_RUN names no run: the shortlist is that of one epoch on a synthetic city")
     learned = folder / "learned"
     if not learned.exists():
         city_of_new_yorks_size(folder)
@@ -289,13 +290,15 @@ def _trained_run(folder: Path) -> Path:
     return learned
 
 
-def shortlist_agreement(run: Path, *, people: int) -> dict[str, float]:
-    """How much of the exact top ten the shortlist of a service finds, for people of the city.
+def shortlist_of(run: Path, size: Size) -> dict[str, float]:
+    """The shortlist of a service: how much of the exact top ten it finds for people of the city.
 
-    It is chosen on some of them, as a service does, and judged on all.
+    It is chosen on some of them, as a service does, and judged on all. Milliseconds are those of
+    the bare call.
     """
     users = city_of(load_run(run)).users[record.USER_ID].to_list()
-    asked = users[:: max(1, len(users) // people)][:people]
+    asked = users[:: max(1, len(users) // size.people)][: size.people]
+    bodies = [{"user": user, "k": TOP} for user in asked]
     exact = load(run, shortlist=ALL)
     with TemporaryDirectory() as folder:
         store = VisitStore(f"sqlite:///{folder}/empty.sqlite")
@@ -307,7 +310,9 @@ def shortlist_agreement(run: Path, *, people: int) -> dict[str, float]:
     }
     return {
         "places": len(exact.places),
-        "shortlist": short.shortlist.size or len(exact.places),
+        "size": short.shortlist.size or len(exact.places),
+        "as_served_ms": _milliseconds(short, bodies, size.seconds),
+        "exact_ms": _milliseconds(exact, bodies, size.seconds),
         "people": len(asked),
         **{f"{name}_{what}": share for name, row in found.items() for what, share in row.items()},
     }
