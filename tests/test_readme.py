@@ -117,3 +117,23 @@ def test_the_speed_told_in_the_readme_is_the_measured_one() -> None:
         f"{largest['our_peak_gb']:.1f} GB"
     )
     assert sentence in " ".join(told.split())
+
+
+def test_the_speed_of_answers_told_in_the_readme_is_the_measured_one() -> None:
+    told = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    path = ROOT / "results" / "bench-serving.json"
+    serve = json.loads(path.read_text(encoding="utf-8"))["serve"]
+    small, large = (serve[f"castpoi-next_{places}_1_client"] for places in (5_000, 100_000))
+    around = serve["castpoi-next_5000_framework"]["overhead_ms"]
+    assert (
+        f"in {small['p50_ms']:.1f} ms by `castpoi-next` (of 100,000: {large['p50_ms']:.1f} ms"
+        in told
+    )
+    assert f"{around:.1f} ms of it around the model" in told
+    short = serve["shortlist"]
+    sentence = (
+        f"takes {short['as_served_ms']:.1f} ms and as much around it: trained on New York, its "
+        f"shortlist of {short['size']} places finds {100 * short['anywhere_found']:.1f} % of the "
+        f"ten best; to score all exactly takes {short['exact_ms']:.0f} ms"
+    )
+    assert sentence in told

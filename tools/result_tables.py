@@ -19,14 +19,17 @@ from castpoi.evaluation.significance import PairedTest, Verdict, judge, paired_t
 from castpoi.experiments.suite_file import read_suite
 from castpoi.methods import METHODS
 from castpoi.outline import ABLATION, Row, TableOutline
-from castpoi.reports.evidence import CityEvidence, Evidence, read_evidence
+from castpoi.reports.evidence import CityEvidence, Evidence, change_between, read_evidence
 from castpoi.reports.metric_table import p_words
-from castpoi.reports.outline import STRONGER
+from castpoi.reports.outline import PAPERS_METHOD, PAPERS_VARIANTS, STRONGER
 from castpoi.reports.paper_values import paper_city, paper_value
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 _FIRST: Final = "nyc"
 _ONE_SEED_CITY: Final = "gowalla-nyc"
+_CALIFORNIA: Final = "gowalla-ca"
+_PAPERS_CALIFORNIA: Final = paper_city("ca", targets=3956)
+_BESIDE_CALIFORNIA: Final = ("MRR", "HR@10")
 _SEVEN: Final = ("core", "sasrec", "narm", "bert4rec", "caser", "srgnn", "stamp")
 _UNTUNED: Final = "target-attention"  # it has CaST-POI's preset, found as that was
 _METRICS: Final = ("HR@1", "HR@5", "HR@10", "NDCG@10", "MRR")
@@ -91,7 +94,7 @@ def baselines_table(evidence: Evidence) -> str:
         lines.append(
             [
                 f"`{name}`",
-                ", ".join(str(finding.seed) for finding in city.of(name)),
+                _seeds(city, name),
                 _slashed(means),
                 ", ".join(f"{hits:.2f} / {mrr:.2f}" for hits, mrr in zip(*by_metric, strict=True)),
                 " / ".join(told),
@@ -119,7 +122,7 @@ def tuned_table(evidence: Evidence) -> str:
                 f"`{name}`",
                 found,
                 reached,
-                ", ".join(str(finding.seed) for finding in city.of(tuned)),
+                _seeds(city, tuned),
                 _slashed(told[0]),
                 _slashed(both[1]) if both else "–",
                 _signed(gains) or "–",
@@ -211,6 +214,56 @@ def settings_table(evidence: Evidence) -> str:
     return _piped([heads, ["---"] * len(heads), *lines])
 
 
+def california_table(evidence: Evidence) -> str:
+    """The paper's methods on our California beside its own, the best of ours by MRR first."""
+    city = next(each for each in evidence.cities if each.name == _CALIFORNIA)
+    told = {
+        row.name: theirs
+        for row in evidence.tables[0].rows
+        if row.name in city.contenders
+        and (theirs := _of_papers_california(evidence.tables[0], row.name))
+    }
+    heads = ["method", "seeds", f"`{_CALIFORNIA}`", "the paper's CA"]
+    lines = [
+        [
+            f"`{name}`",
+            _seeds(city, name),
+            _slashed([fmean(_values(city, name, metric)) for metric in _BESIDE_CALIFORNIA]),
+            _slashed(told[name]),
+        ]
+        for name in sorted(told, key=lambda name: -fmean(_values(city, name, "MRR")))
+    ]
+    return _piped([heads, ["---"] * len(heads), *lines])
+
+
+def california_parts_table(evidence: Evidence) -> str:
+    """What the paper's variants lose on our California beside what they lose on its own."""
+    city = next(each for each in evidence.cities if each.name == _CALIFORNIA)
+    table = next(each for each in evidence.tables if each.name == f"ablation-{PAPERS_METHOD}")
+    full = _of_papers_california(table, PAPERS_METHOD)
+    heads = ["without", "seeds", f"`{_CALIFORNIA}`", "the paper's CA"]
+    lines = []
+    for name in (each for each in PAPERS_VARIANTS if each in city.contenders):
+        ours = [change_between(city, PAPERS_METHOD, name, each) for each in _BESIDE_CALIFORNIA]
+        without = _of_papers_california(table, name)
+        theirs = [one - other for one, other in zip(without, full, strict=True)]
+        part = name.removeprefix("no-").replace("-", " ")
+        seeds = _seeds(city, name)
+        lines.append([part, seeds, _signed([100 * each for each in ours]), _signed(theirs)])
+    return _piped([heads, ["---"] * len(heads), *lines])
+
+
+def _of_papers_california(table: TableOutline, row: str) -> list[float]:
+    """MRR and HR@10 that the paper reports of a row on its California; nothing if it does not."""
+    told = [paper_value(table, _PAPERS_CALIFORNIA, row, each) for each in _BESIDE_CALIFORNIA]
+    return [value.mean for value in told if value is not None]
+
+
+def _seeds(city: CityEvidence, row: str) -> str:
+    seeds = [str(finding.seed) for finding in city.of(row) if finding.row.is_learned]
+    return ", ".join(seeds) or "–"
+
+
 def _mean(results: list[Result], metric: str) -> float:
     return 100 * fmean(_metric(result, metric, of_new=False) for result in results)
 
@@ -243,6 +296,7 @@ PAGES: Final[dict[str, Mapping[str, Callable[[Evidence], str]]]] = {
         "tuned": tuned_table,
         "settings": settings_table,
     },
+    "docs/paper.md": {"california": california_table, "california parts": california_parts_table},
     "docs/decisions/0007-the-fast-preset.md": {"differences": differences_table},
 }
 """The tables of each page."""
@@ -252,7 +306,7 @@ def with_tables(page: str, evidence: Evidence) -> str:
     """The text of a page with its tables written anew."""
     text = (ROOT / page).read_text(encoding="utf-8")
     for name, table in PAGES[page].items():
-        marks = rf"(?<=<!-- results: {name} -->\n).*?(?=<!-- end -->)"
+        marks = rf"(?<=<!-- results: {name} -->\n)(?:(?!<!-- end -->).)*(?=<!-- end -->)"
         places = list(re.finditer(marks, text, re.DOTALL))
         if len(places) != 1:
             raise SystemExit(f"{page} has {len(places)} places for the table '{name}', not one")
