@@ -109,6 +109,7 @@ def test_the_time_left_is_shared_among_jobs_but_never_below_the_longest() -> Non
 def test_what_is_not_known_makes_it_at_least() -> None:
     assert remaining([Estimate(90.0, "")], [], jobs=1).words == "about 2 min"
     assert remaining([Estimate(90.0, ""), NOT_KNOWN], [], jobs=1).words == "at least 2 min"
+    assert remaining([NOT_KNOWN], [], jobs=1).words == "an unknown time"
 
 
 @pytest.mark.parametrize(

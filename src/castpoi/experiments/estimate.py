@@ -128,6 +128,8 @@ class Remaining:
     @property
     def words(self) -> str:
         """As `about 2 h 5 min`, or `at least ...` where something is not known."""
+        if not self.seconds and not self.is_whole:
+            return "an unknown time"
         return f"{'about' if self.is_whole else 'at least'} {duration_words(self.seconds)}"
 
 
