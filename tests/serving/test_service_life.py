@@ -28,17 +28,22 @@ from tests.serving.small_run import small_run
 AT = "2012-04-09T08:00:00-04:00"
 
 
-def test_the_service_is_alive_but_not_ready_while_it_loads(
-    recommender: Recommender, tmp_path: Path
-) -> None:
+def held_up(recommender: Recommender) -> tuple[ServedRun, threading.Event]:
+    """A run whose loading waits for the event."""
     may_load = threading.Event()
 
     def slow() -> Recommender:
         assert may_load.wait(PATIENCE_SECONDS)
         return recommender
 
+    return ServedRun(slow), may_load
+
+
+def test_the_service_is_alive_but_not_ready_while_it_loads(
+    recommender: Recommender, tmp_path: Path
+) -> None:
     service = service_of(recommender, tmp_path)
-    service.run = ServedRun(slow)
+    service.run, may_load = held_up(recommender)
     with living(service, until_ready=False) as live:
         assert live.ask("GET", "/healthz").json() == {"status": "alive"}
         for method, path in (("GET", "/readyz"), ("POST", "/v1/recommend")):
@@ -53,14 +58,8 @@ def test_the_service_is_alive_but_not_ready_while_it_loads(
 def test_an_erasure_that_comes_too_early_does_not_keep_the_city_away(
     recommender: Recommender, tmp_path: Path
 ) -> None:
-    may_load = threading.Event()
-
-    def slow() -> Recommender:
-        assert may_load.wait(PATIENCE_SECONDS)
-        return recommender
-
     service = service_of(recommender, tmp_path)
-    service.run = ServedRun(slow)
+    service.run, may_load = held_up(recommender)
     service.city = CityImport(folder=recommender.run.city, say=lambda _: None)
     with living(service, until_ready=False) as live:
         for method, path in (("DELETE", "/v1/users/nobody"), ("GET", "/v1/users")):
