@@ -23,8 +23,8 @@ from castpoi.baselines.revisit import Revisit
 from castpoi.checkins.city import City
 from castpoi.checkins.fingerprint import fingerprint_of
 from castpoi.checkins.trajectory import Trajectories
+from castpoi.core.provenance import commit, versions
 from castpoi.evaluation.ranking import rank_targets
-from castpoi.provenance import commit, versions
 
 RECIPE = ("--core", "iterate", "--drop-isolated-hours", "24", "--min-session", "2")
 SAME = ("checkins", "users", "places", "train", "validation", "test", "revisit_share")

@@ -25,17 +25,17 @@ import polars as pl
 from benchmarks.clients import Order, Told, ask
 from benchmarks.learning import city_of_new_yorks_size
 from castpoi.checkins import record
-from castpoi.methods import METHODS
+from castpoi.core.provenance import Stopwatch
+from castpoi.methods.registry import METHODS
+from castpoi.methods.run import KNOWN_CHECKINS, PLACE_SCHEMA, city_of, load_run, write_run
 from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import new_model
 from castpoi.model.config import ModelConfig
 from castpoi.model.ranker import CastPoiRanker
-from castpoi.provenance import Stopwatch
-from castpoi.run import KNOWN_CHECKINS, PLACE_SCHEMA, city_of, load_run, write_run
+from castpoi.recommend.recommender import Recommender, load
+from castpoi.recommend.request import Request
+from castpoi.recommend.shortlist_choice import ALL, AUTO
 from castpoi.serving.measured_shortlist import with_measured_shortlist
-from castpoi.serving.recommender import Recommender, load
-from castpoi.serving.request import Request
-from castpoi.serving.shortlist_choice import ALL, AUTO
 from castpoi.serving.store import VisitStore
 from castpoi.training.train import train
 from castpoi.training.trainer import TrainingOptions

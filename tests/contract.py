@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.checkins.trajectory import Histories
-from castpoi.methods import Method
-from castpoi.ranker import SavableRanker
+from castpoi.methods.ranker import SavableRanker
+from castpoi.methods.registry import Method
 from castpoi.training.train import fit as fit_fully
 from castpoi.training.trainer import TrainingOptions
 from tests.cities import CAFE, OFFICE, PARK, STATION, small_city

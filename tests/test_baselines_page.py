@@ -8,7 +8,7 @@ from statistics import mean
 
 import pytest
 
-from castpoi.methods import METHODS
+from castpoi.methods.registry import METHODS
 from castpoi.training.sequence_trainer import configs_of_sequence
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -25,9 +25,9 @@ from castpoi.baselines.caser import Caser, CaserConfig
 from castpoi.baselines.sequence_ranker import SequenceRanker
 from castpoi.checkins.city import City
 from castpoi.checkins.trajectory import Histories
+from castpoi.core.files import write_json
+from castpoi.core.progress import Silence
 from castpoi.evaluation.evaluate import evaluate
-from castpoi.files import write_json
-from castpoi.progress import Silence
 from castpoi.training.course import Course, follow
 from castpoi.training.sequence_config import SequenceTrainingConfig
 from castpoi.training.sequence_objective import Numbers, WindowObjective

@@ -17,8 +17,8 @@ from castpoi.evaluation.contender import Contender
 from castpoi.evaluation.result import Result
 from castpoi.evaluation.significance import PairedTest, Verdict, judge, paired_test
 from castpoi.experiments.suite_file import read_suite
-from castpoi.methods import METHODS
-from castpoi.outline import ABLATION, Row, TableOutline
+from castpoi.methods.outline import ABLATION, Row, TableOutline
+from castpoi.methods.registry import METHODS
 from castpoi.reports.evidence import CityEvidence, Evidence, change_between, read_evidence
 from castpoi.reports.metric_table import p_words
 from castpoi.reports.outline import PAPERS_METHOD, PAPERS_VARIANTS, STRONGER

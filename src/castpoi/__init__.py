@@ -8,11 +8,11 @@ __all__ = ["__version__", "load"]
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from castpoi.serving.recommender import load
+    from castpoi.recommend.recommender import load
 else:
 
     def __getattr__(name: str) -> object:
         """`load`, imported when asked for: all modules import this one, which must stay quick."""
         if name == "load":
-            return import_module("castpoi.serving.recommender").load
+            return import_module("castpoi.recommend.recommender").load
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 from castpoi.baselines.caser import Caser, CaserConfig
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.training.sequence_loss import next_place_loss
 from tests.baselines.oracle import TOLERANCE, load_oracle
 from tests.baselines.prefixes import check_every_prefix

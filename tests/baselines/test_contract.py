@@ -1,7 +1,7 @@
 import pytest
 
 from castpoi.baselines.sequence_models import MODELS
-from castpoi.methods import METHODS, Method
+from castpoi.methods.registry import METHODS, Method
 from tests.contract import check_contract
 
 LEARNED = [method for method in METHODS if method.needs_training]

@@ -13,7 +13,7 @@ from castpoi.baselines.recent import Recent
 from castpoi.baselines.revisit import Revisit
 from castpoi.checkins import record
 from castpoi.checkins.trajectory import Histories
-from castpoi.errors import BadInput, TooFewCheckins
+from castpoi.core.errors import BadInput, TooFewCheckins
 from tests.cities import CAFE, OFFICE, PARK, STATION, THEATRE, small_city
 from tests.contract import odd_city
 

@@ -9,7 +9,7 @@ from castpoi.baselines.sequence import SequenceModel, last_of, real_slots, zero_
 from castpoi.baselines.sequence_models import MODELS, model_class, new_model
 from castpoi.baselines.sequence_ranker import SequenceRanker, last_rows
 from castpoi.checkins.trajectory import Histories
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 
 TRANSFORMER = {"layers": 2, "heads": 2, "feed_forward_width": 256}
 RECBOLE: dict[str, dict[str, Any]] = {

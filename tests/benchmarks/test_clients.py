@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from benchmarks.clients import Crowd, Order
 
-from castpoi.serving.recommender import load
+from castpoi.recommend.recommender import load
 from tests.serving.live import MORNING, Live, living, service_of
 from tests.serving.small_run import small_run
 

@@ -10,7 +10,7 @@ import pytest
 from castpoi.checkins.fetch import Fetched
 from castpoi.checkins.fetch_download import Patience
 from castpoi.checkins.fetch_sources import SOURCES, Source
-from castpoi.progress import Task
+from castpoi.core.progress import Task
 from tests.checkins.file_server import FileServer
 from tests.checkins.small_sources import GOWALLA, TSMC2014, small
 

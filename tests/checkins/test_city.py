@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.errors import BadInput, BrokenFolder
+from castpoi.core.errors import BadInput, BrokenFolder
 from tests.cities import CAFE, OFFICE, PARK, small_city
 
 CITY = small_city(

@@ -12,7 +12,7 @@ import pytest
 from castpoi.checkins import fetch_check
 from castpoi.checkins.fetch import fetch, record_of
 from castpoi.checkins.fetch_sources import SOURCES
-from castpoi.errors import BadInput, DownloadFailed
+from castpoi.core.errors import BadInput, DownloadFailed
 from tests.checkins.fetching import GZ, HALF, NYC, ZIP, Publish, Waits, is_whole, leftovers
 from tests.checkins.file_server import Answer, FileServer
 from tests.checkins.small_sources import (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from castpoi.checkins.fetch import fetch
-from castpoi.errors import BadInput, DownloadFailed
+from castpoi.core.errors import BadInput, DownloadFailed
 from tests.checkins.fetching import GZ, HALF, Publish, Waits, is_whole
 from tests.checkins.file_server import Answer, FileServer
 from tests.checkins.small_sources import GOWALLA, small

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from castpoi.checkins.fetch import fetch
 from castpoi.checkins.fetch_download import Patience, download
-from castpoi.errors import DownloadFailed
-from castpoi.progress import Silence
+from castpoi.core.errors import DownloadFailed
+from castpoi.core.progress import Silence
 from tests.checkins.fetching import GZ, HALF, Heard, Publish, Waits, is_whole, leftovers
 from tests.checkins.file_server import Answer, FileServer, serving
 from tests.checkins.small_sources import (

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from castpoi.checkins.local_time import check_zone, offsets_minutes, to_utc_us
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 
 NEW_YORK = "America/New_York"
 ZONES = [

@@ -11,7 +11,7 @@ from castpoi.checkins.city import City
 from castpoi.checkins.preparation import Preparation
 from castpoi.checkins.prepare import Prepared, prepare
 from castpoi.checkins.recipe import Recipe
-from castpoi.errors import BadInput, BadRows, TooFewCheckins
+from castpoi.core.errors import BadInput, BadRows, TooFewCheckins
 from tests.sources import NEW_YORK, parts_in, table, table_rows, told_in, visits_in
 
 ROWS = table_rows(visits_in(NEW_YORK))

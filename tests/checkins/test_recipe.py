@@ -7,7 +7,7 @@ import pytest
 
 from castpoi.checkins import record
 from castpoi.checkins.recipe import BAKED_IN, CA, NYC, RECIPES, TKY, Recipe, clean
-from castpoi.errors import BadInput, TooFewCheckins
+from castpoi.core.errors import BadInput, TooFewCheckins
 from tests.checkins.test_cleaning import checkins
 
 

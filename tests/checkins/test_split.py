@@ -16,7 +16,7 @@ from castpoi.checkins.split import (
     split_table,
     time_cuts,
 )
-from castpoi.errors import TooFewCheckins
+from castpoi.core.errors import TooFewCheckins
 
 TRAIN, VALIDATION, TEST, LEFT_OUT = range(4)
 City = list[tuple[int, int, int]]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize
 from castpoi.checkins.synthetic.categories import CATEGORIES
 from castpoi.checkins.synthetic.config import ZONE
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 
 SMALL = SynthesisConfig(users=40, places=200, days=20)
 

@@ -6,7 +6,7 @@ import pytest
 
 from castpoi.baselines.sequence_models import model_class
 from castpoi.cli.demo import _brief_training
-from castpoi.methods import METHODS
+from castpoi.methods.registry import METHODS
 from castpoi.training.sequence_config import SequenceTrainingConfig
 from castpoi.training.settings import changed, configs_of
 from tests.conftest import CommandLine

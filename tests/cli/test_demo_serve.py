@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from castpoi.methods import METHODS
+from castpoi.methods.registry import METHODS
 from castpoi.serving.service import Service
 from tests.conftest import CommandLine
 

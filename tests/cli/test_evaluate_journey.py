@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from castpoi.checkins.city import City
+from castpoi.core.files import read_manifest
 from castpoi.evaluation.metrics import METRICS
-from castpoi.files import read_manifest
-from castpoi.methods import METHODS
+from castpoi.methods.registry import METHODS
 from tests.cities import small_city
 from tests.conftest import CommandLine
 from tests.contract import odd_city

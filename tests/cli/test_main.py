@@ -12,7 +12,7 @@ from polars.exceptions import ComputeError
 from castpoi import __version__
 from castpoi.cli import data, main
 from castpoi.cli.data_prepare import prepare
-from castpoi.errors import CastPoiError
+from castpoi.core.errors import CastPoiError
 from tests.conftest import CommandLine
 from tests.sources import NEW_YORK, table, table_rows, visits_in
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from castpoi.cli.reproduce import reproduce
+from castpoi.core.files import read_json, write_json
 from castpoi.evaluation.result import Result
-from castpoi.files import read_json, write_json
 from tests.cli.killed import killed_in_training
 from tests.conftest import CommandLine
 from tests.contract import odd_city

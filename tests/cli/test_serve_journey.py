@@ -16,9 +16,9 @@ from typing import Any
 import httpx
 import pytest
 
-from castpoi.serving.scores import PlaceScorer
+from castpoi.recommend.scores import PlaceScorer
+from castpoi.recommend.shortlist import ShortlistScorer
 from castpoi.serving.service import Service
-from castpoi.serving.shortlist import ShortlistScorer
 from castpoi.serving.store import VisitStore
 from tests.conftest import CommandLine
 from tests.contract import odd_city

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from castpoi.cli.tune import tune
+from castpoi.core.files import read_json
 from castpoi.experiments import job
-from castpoi.files import read_json
 from tests.cities import CAFE
 from tests.cli.killed import killed_in_training
 from tests.conftest import CommandLine

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from castpoi.errors import BrokenFolder
+from castpoi.core.errors import BrokenFolder
 from castpoi.evaluation.beyond_accuracy import beyond_accuracy, with_top_places
 from castpoi.evaluation.evaluate import evaluate
 from castpoi.evaluation.result import Result

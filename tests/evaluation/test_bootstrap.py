@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.evaluation.bootstrap import DRAWS, Bootstrap, paired_bootstrap
 
 

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.evaluation.calibration import calibration, reliability
 from castpoi.evaluation.evaluate import evaluate
 from tests.cities import small_city

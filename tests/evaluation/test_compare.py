@@ -5,7 +5,7 @@ from statistics import stdev
 import polars as pl
 import pytest
 
-from castpoi.errors import BadInput, BrokenFolder
+from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.evaluation.compare import compare, find_results, join_ranks
 from castpoi.evaluation.contender import Contender, ranks_side_by_side
 from castpoi.evaluation.evaluate import evaluate

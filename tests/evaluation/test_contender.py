@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from castpoi.errors import BadInput, BrokenFolder
+from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.evaluation.contender import Contender, ranks_side_by_side, with_equal_seeds
 from tests.evaluation.results import contenders_of, result_of
 

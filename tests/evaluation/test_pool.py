@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
-from castpoi.errors import BadInput, BrokenFolder
+from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.evaluation.contender import Contender
 from castpoi.evaluation.metrics import per_target
 from castpoi.evaluation.pool import POOLS, in_pool, pool_curve

@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 
 from castpoi.baselines.revisit import Revisit
 from castpoi.checkins.trajectory import Histories
-from castpoi.errors import BadScores
+from castpoi.core.errors import BadScores
 from castpoi.evaluation.ranking import mid_ranks, rank_targets
 from tests.cities import CAFE, PARK
 from tests.contract import odd_city

@@ -5,11 +5,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from castpoi.errors import BadInput, BrokenFolder, TooFewCheckins
+from castpoi.core.errors import BadInput, BrokenFolder, TooFewCheckins
+from castpoi.core.files import read_json, write_json
 from castpoi.evaluation.evaluate import evaluate
 from castpoi.evaluation.rank_table import RANK_SCHEMA
 from castpoi.evaluation.result import Result
-from castpoi.files import read_json, write_json
 from tests.cities import CAFE, small_city
 from tests.contract import odd_city
 from tests.evaluation.rankers import fixed

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.evaluation.contender import Contender
 from castpoi.evaluation.significance import PairedTest, judge, paired_test
 from tests.evaluation.results import result_of

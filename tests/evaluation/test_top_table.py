@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from castpoi.errors import BrokenFolder
+from castpoi.core.errors import BrokenFolder
 from castpoi.evaluation.evaluate import evaluate
 from castpoi.evaluation.result import Result
 from castpoi.evaluation.top_table import TOP_SCHEMA

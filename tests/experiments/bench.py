@@ -5,15 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from castpoi.core.files import read_json
+from castpoi.core.progress import SILENCE, Progress
 from castpoi.experiments.experiment import CityFolder, experiments_of
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.plan import plan_of
 from castpoi.experiments.record import SuiteRecord
 from castpoi.experiments.runner import Failure, Pace, run_plan
 from castpoi.experiments.suite import Suite
-from castpoi.files import read_json
-from castpoi.outline import Row, TableOutline
-from castpoi.progress import SILENCE, Progress
+from castpoi.methods.outline import Row, TableOutline
 
 GOOD = Row(name="good", label="Good", method="castpoi", role="ours", preset="fast")
 COUNTED = Row(name="counted", label="Counted", method="revisit", role="heuristic")

@@ -6,13 +6,13 @@ import pytest
 
 from castpoi.experiments import code_version as module
 from castpoi.experiments.code_version import code_version, modules_of
-from castpoi.methods import METHODS, Method
+from castpoi.methods.registry import METHODS, Method
 
 TOY = Method(name="toy", line="a toy", ranker="castpoi.model.toy_ranker:Toy")
 
 SOURCES = {
     "evaluation/evaluate.py": "from castpoi.evaluation.ranks import ranks\n",
-    "evaluation/ranks.py": '"""Ranks."""\nfrom castpoi.errors import Wrong\nranks = 1\n',
+    "evaluation/ranks.py": '"""Ranks."""\nfrom castpoi.core.errors import Wrong\nranks = 1\n',
     "training/train.py": "from castpoi import geo\n",
     "geo/__init__.py": "",
     "errors.py": "class Wrong: pass\n",
@@ -69,7 +69,7 @@ def test_a_learned_method_depends_on_its_model_its_training_and_the_evaluation()
         "castpoi.model.reader", "castpoi.training.loop", "castpoi.training.fused_loss",
         "castpoi.evaluation.ranking", "castpoi.checkins.trajectory",
     } <= of_castpoi  # fmt: skip
-    assert not {"castpoi.methods", "castpoi.errors", "castpoi.baselines.sasrec"} & of_castpoi
+    assert not {"castpoi.methods", "castpoi.core.errors", "castpoi.baselines.sasrec"} & of_castpoi
     assert "castpoi.baselines.sasrec" in modules_of(METHODS.named("sasrec"))
     assert "castpoi.model.reader" not in modules_of(METHODS.named("revisit"))
 

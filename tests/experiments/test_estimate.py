@@ -15,7 +15,7 @@ from castpoi.experiments.estimate import (
     remaining,
 )
 from castpoi.experiments.experiment import CityFolder, Experiment
-from castpoi.outline import Row
+from castpoi.methods.outline import Row
 
 RESULTS = Path(__file__).parents[2] / "results" / "nyc"
 ROW = Row(name="mine", label="Mine", method="castpoi", role="ours", preset="fast")

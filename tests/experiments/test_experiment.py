@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from castpoi.errors import BadInput, BrokenFolder
+from castpoi.core.errors import BadInput, BrokenFolder
+from castpoi.core.files import write_json
 from castpoi.experiments.experiment import CityFolder, experiments_of
 from castpoi.experiments.suite_file import read_suite
-from castpoi.files import write_json
 
 
 def test_the_first_seed_of_all_rows_comes_first_and_counting_needs_one(village: CityFolder) -> None:

@@ -7,8 +7,8 @@ import pytest
 from castpoi.experiments import key as module
 from castpoi.experiments.experiment import CityFolder, Experiment
 from castpoi.experiments.key import key_of, keys_of
-from castpoi.methods import Method
-from castpoi.outline import Row
+from castpoi.methods.outline import Row
+from castpoi.methods.registry import Method
 
 ROW = Row(name="mine", label="Mine", method="castpoi", role="ours", preset="fast",
           settings={"width": "64", "heads": "2"})  # fmt: skip

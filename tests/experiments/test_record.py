@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
+from castpoi.core.files import read_json
 from castpoi.experiments.experiment import CityFolder
 from castpoi.experiments.record import check_rows
-from castpoi.files import read_json
 from tests.experiments.bench import COUNTED, GOOD, Bench, row
 
 pytestmark = pytest.mark.usefixtures("quick")

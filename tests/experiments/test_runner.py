@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
+from castpoi.core.files import read_json
+from castpoi.core.lock import alone_in
+from castpoi.core.progress import Task
 from castpoi.experiments import job, key
 from castpoi.experiments.experiment import CityFolder, experiments_of
 from castpoi.experiments.runner import Pace
-from castpoi.files import read_json
-from castpoi.lock import alone_in
-from castpoi.progress import Task
 from castpoi.training.train import workshop_of
 from tests.experiments.bench import COUNTED, GOOD, Bench, row
 

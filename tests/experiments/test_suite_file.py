@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from castpoi.errors import BadInput, UnknownMethod
+from castpoi.core.errors import BadInput, UnknownMethod
 from castpoi.experiments.suite import Suite
 from castpoi.experiments.suite_file import read_suite, suite_names
-from castpoi.methods import METHODS, Method
+from castpoi.methods.registry import METHODS, Method
 
 ROW = """
 [rows.mine]

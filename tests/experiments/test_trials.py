@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.experiments.trials import trial_name, trials_of, tried_of
 
 TRIED = {"dropout": ["0.2", "0.5"], "width": ["64", "128", "256"]}

@@ -10,7 +10,9 @@ import pytest
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.errors import BadInput, TooFewCheckins, UnknownMethod
+from castpoi.core.errors import BadInput, TooFewCheckins, UnknownMethod
+from castpoi.core.files import read_json
+from castpoi.core.progress import SILENCE
 from castpoi.experiments import key, tune_record
 from castpoi.experiments.experiment import CityFolder
 from castpoi.experiments.folder import SuiteFolder
@@ -19,8 +21,6 @@ from castpoi.experiments.plan import plan_of
 from castpoi.experiments.runner import Failure, Pace, run_plan
 from castpoi.experiments.tune import Tune, tune_of
 from castpoi.experiments.tune_record import Setup, TuneRecord, check_setup, read_tune
-from castpoi.files import read_json
-from castpoi.progress import SILENCE
 from castpoi.training.train import workshop_of
 from tests.cities import CAFE, OFFICE, small_city
 from tests.conftest import CommandLine

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from castpoi.core.files import read_json, write_json
 from castpoi.evaluation.result import Result
 from castpoi.experiments import key
 from castpoi.experiments.experiment import CityFolder, experiments_of
 from castpoi.experiments.wholeness import make_room
-from castpoi.files import read_json, write_json
 from castpoi.training.train import workshop_of
 from tests.experiments.bench import COUNTED, GOOD, Bench
 

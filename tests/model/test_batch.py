@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.model.batch import HistoryBatch
 from castpoi.model.known_pairs import known_pairs
 from castpoi.model.revisits import revisits_of

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.model.batch import HistoryBatch, Windows, last_visits, windows_of
 from castpoi.model.castpoi import CastPoi, Terms, new_model
 from castpoi.model.config import ModelConfig

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.geo.buckets import (
     DISPLACEMENT_EDGES_KM,
     SPATIAL_BIAS_EDGES_KM,

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from castpoi.checkins.trajectory import Histories, Trajectories
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
+from castpoi.methods.ranker import knows_time
 from castpoi.model.castpoi import new_model
 from castpoi.model.config import PRESETS, ModelConfig
 from castpoi.model.next_time import next_times
 from castpoi.model.ranker import CastPoiRanker
-from castpoi.ranker import knows_time
 from tests.model.small import (
     LAT,
     LON,

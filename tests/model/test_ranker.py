@@ -3,11 +3,11 @@ import json
 import numpy as np
 import pytest
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
+from castpoi.methods.ranker import Ranker
 from castpoi.model.castpoi import Encoded
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.model.scoring import CHUNK
-from castpoi.ranker import Ranker
 from tests.model.small import PLACES, builder, histories, small_config, trained_model, walk
 
 HISTORIES = histories(walk(14, seed=1), [], walk(1, seed=2))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from castpoi.evaluation.evaluate import evaluate
-from castpoi.outline import Row
+from castpoi.methods.outline import Row
 from castpoi.reports.beyond_table import beyond_table
 from castpoi.reports.city_table import city_table
 from castpoi.reports.evidence import Evidence, read_evidence

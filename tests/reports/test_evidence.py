@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from castpoi.errors import BadInput, BrokenFolder
+from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.reports.evidence import read_evidence
 from castpoi.reports.finding import find
 from castpoi.reports.missing import what_is_missing

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from castpoi.errors import BrokenFolder
+from castpoi.core.errors import BrokenFolder
 from castpoi.reports.evidence import read_evidence
 from castpoi.reports.finding import Finding
 from castpoi.reports.learned_biases import LearnedBias, biases_of, read_biases, row_with_biases

@@ -2,8 +2,8 @@
 
 import pytest
 
-from castpoi.errors import BrokenFolder
-from castpoi.outline import STRONGEST, Row
+from castpoi.core.errors import BrokenFolder
+from castpoi.methods.outline import STRONGEST, Row
 from castpoi.reports.outline import (
     HEADLINE,
     letter_words,

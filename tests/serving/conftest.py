@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from castpoi.serving.recommender import Recommender, load
+from castpoi.recommend.recommender import Recommender, load
 from castpoi.serving.store import VisitStore
 from tests.one_thread import one_thread  # noqa: F401  a fixture for all of them
 from tests.serving.postgres import postgres_server

@@ -10,13 +10,13 @@ from typing import Any
 import httpx
 import uvicorn
 
-from castpoi.errors import ModelNotReady
-from castpoi.provenance import Stopwatch
+from castpoi.core.errors import ModelNotReady
+from castpoi.core.provenance import Stopwatch
+from castpoi.recommend.question import Question
+from castpoi.recommend.recommendation import Recommendations
+from castpoi.recommend.recommender import Recommender
 from castpoi.serving.app import create_app
 from castpoi.serving.listen import address_of, listening_socket
-from castpoi.serving.question import Question
-from castpoi.serving.recommendation import Recommendations
-from castpoi.serving.recommender import Recommender
 from castpoi.serving.served_run import ServedRun
 from castpoi.serving.service import Service
 from castpoi.serving.settings import ServiceSettings

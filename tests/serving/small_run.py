@@ -9,13 +9,13 @@ import torch
 from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.checkins.trajectory import Histories
+from castpoi.core.provenance import Stopwatch
+from castpoi.methods.run import places_of, write_run
 from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import new_model
 from castpoi.model.ranker import CastPoiRanker
-from castpoi.provenance import Stopwatch
-from castpoi.run import places_of, write_run
-from castpoi.serving.place_book import PlaceBook
-from castpoi.serving.request import Visit
+from castpoi.recommend.place_book import PlaceBook
+from castpoi.recommend.request import Visit
 from castpoi.training.castpoi_trainer import traits_of
 from tests.contract import odd_city
 from tests.model.small import small_config

@@ -9,8 +9,8 @@ import pytest
 
 from castpoi.checkins.reading.times import LATEST_US
 from castpoi.model.config import PAPER_TERMS
+from castpoi.recommend.recommender import Recommender
 from castpoi.serving.answer_schema import RecommendAnswer
-from castpoi.serving.recommender import Recommender
 from castpoi.serving.settings import ServiceSettings
 from castpoi.serving.store import StoredVisit
 from tests.serving.live import (

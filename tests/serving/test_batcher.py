@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from castpoi.errors import BadInput, Overloaded
+from castpoi.core.errors import BadInput, Overloaded
 from castpoi.serving.batcher import Batcher
 
 

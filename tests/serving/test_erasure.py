@@ -12,9 +12,9 @@ import pytest
 import sqlalchemy as sa
 
 from castpoi.checkins import record
-from castpoi.errors import BrokenStore
+from castpoi.core.errors import BrokenStore
+from castpoi.recommend.recommender import Recommender
 from castpoi.serving.city_import import CityImport, visits_of_city
-from castpoi.serving.recommender import Recommender
 from castpoi.serving.store import Receipt, StoredVisit, VisitStore
 from tests.contract import odd_city
 from tests.serving.stores import Opening, places_of, visit

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from castpoi.serving.recommender import Recommender
+from castpoi.recommend.recommender import Recommender
 from castpoi.serving.settings import ServiceSettings
 from tests.serving.live import Live, living, service_of
 

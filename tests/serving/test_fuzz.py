@@ -13,8 +13,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from castpoi.recommend.recommender import Recommender
 from castpoi.serving.app import create_app
-from castpoi.serving.recommender import Recommender
 from tests.serving.live import Live, living, service_of
 
 OPERATIONS = [

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
+from castpoi.recommend.moments import moment_of
 from castpoi.serving import logs
-from castpoi.serving.moments import moment_of
 
 
 def test_a_failure_tells_the_lines_of_the_package_and_not_those_of_libraries_beside_it(

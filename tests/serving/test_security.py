@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.serving.security import KeyRing, read_api_keys
 from castpoi.serving.settings import Limits, ServiceSettings, is_loopback
 

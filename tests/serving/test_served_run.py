@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from castpoi.errors import BrokenFolder, ModelNotReady
-from castpoi.files import read_json, write_json
+from castpoi.core.errors import BrokenFolder, ModelNotReady
+from castpoi.core.files import read_json, write_json
+from castpoi.recommend.recommender import Recommender, load
 from castpoi.serving.city_import import CityImport
-from castpoi.serving.recommender import Recommender, load
 from castpoi.serving.served_run import ServedRun, model_card
 from castpoi.serving.store import VisitStore
 from tests.conftest import CommandLine

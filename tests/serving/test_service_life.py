@@ -9,10 +9,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from castpoi.errors import BrokenFolder
+from castpoi.core.errors import BrokenFolder
+from castpoi.recommend.recommender import Recommender, load
 from castpoi.serving.city_import import CityImport
 from castpoi.serving.listen import listening_socket
-from castpoi.serving.recommender import Recommender, load
 from castpoi.serving.served_run import ServedRun
 from castpoi.serving.settings import Limits, ServiceSettings
 from tests.serving.live import (

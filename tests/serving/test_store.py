@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from castpoi.errors import BadInput, BrokenStore, RepeatedKey
+from castpoi.core.errors import BadInput, BrokenStore, RepeatedKey
 from castpoi.serving.store import Receipt, VisitStore
 from tests.serving.stores import Opening, places_of, visit
 

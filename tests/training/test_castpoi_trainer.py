@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from castpoi.checkins.city import City
-from castpoi.errors import BadInput, BrokenFolder, TooFewCheckins
-from castpoi.files import read_json, write_json
-from castpoi.methods import METHODS
+from castpoi.core.errors import BadInput, BrokenFolder, TooFewCheckins
+from castpoi.core.files import read_json, write_json
+from castpoi.methods.ranker import knows_time
+from castpoi.methods.registry import METHODS
+from castpoi.methods.run import RunLog, load_run
 from castpoi.model.ranker import CastPoiRanker
-from castpoi.ranker import knows_time
-from castpoi.run import RunLog, load_run
 from castpoi.training.config import TrainingConfig
 from castpoi.training.loop import _optimizer
 from castpoi.training.train import fit, train, workshop_of

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from castpoi.errors import BrokenFolder
-from castpoi.files import read_json, write_json
+from castpoi.core.errors import BrokenFolder
+from castpoi.core.files import read_json, write_json
 from castpoi.training.checkpoint import STATE, Checkpoint, Workshop, differences
 from tests import trapped_files
 from tests.training.test_selection import epoch

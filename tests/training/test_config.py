@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.model.config import ModelConfig
 from castpoi.training.config import PRESETS, TrainingConfig
 

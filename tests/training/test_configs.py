@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from castpoi.errors import BadInput
-from castpoi.methods import METHODS, Method
+from castpoi.core.errors import BadInput
+from castpoi.core.progress import SILENCE
+from castpoi.methods.registry import METHODS, Method
 from castpoi.model.ranker import CastPoiRanker
-from castpoi.progress import SILENCE
 from castpoi.training import castpoi_trainer, sequence_trainer
 from castpoi.training.configs import configs_for
 from castpoi.training.course import Course

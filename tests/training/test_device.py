@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from castpoi.baselines.sequence_models import MODELS, model_class, new_model
 from castpoi.checkins.city import City
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.training import castpoi_trainer
 from castpoi.training.config import ObjectiveName, TrainingConfig
 from castpoi.training.device import device_named, mixed_precision, orderly, seed_epoch

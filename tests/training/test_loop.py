@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from castpoi.checkins.city import City
-from castpoi.errors import TrainingDiverged
+from castpoi.core.errors import TrainingDiverged
+from castpoi.core.progress import Task
 from castpoi.evaluation.metrics import Metrics
 from castpoi.model.castpoi import CastPoi
-from castpoi.progress import Task
 from castpoi.training.checkpoint import Workshop
 from castpoi.training.config import TrainingConfig
 from castpoi.training.distributed import Team

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from castpoi.checkins.city import City
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.evaluation.metrics import Metrics
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.training.config import TrainingConfig

@@ -9,9 +9,9 @@ import torch
 from castpoi.baselines.sequence_models import MODELS, model_class
 from castpoi.baselines.sequence_ranker import SequenceRanker
 from castpoi.checkins.city import City
-from castpoi.errors import BadInput, TooFewCheckins
-from castpoi.methods import METHODS
-from castpoi.run import RunLog, load_run
+from castpoi.core.errors import BadInput, TooFewCheckins
+from castpoi.methods.registry import METHODS
+from castpoi.methods.run import RunLog, load_run
 from castpoi.training import course, sequence_trainer
 from castpoi.training.cloze_objective import ClozeBatch, ClozeObjective
 from castpoi.training.sequence_config import SequenceTrainingConfig

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.model.config import ModelConfig
 from castpoi.training.config import TrainingConfig
 from castpoi.training.settings import configs_of, pairs_of

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.training.tensorboard import TensorBoardLog
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from castpoi.baselines.popularity import Popularity
 from castpoi.checkins.city import City
-from castpoi.errors import BadInput, BrokenFolder, UnknownMethod
-from castpoi.files import read_json, write_json
-from castpoi.lock import alone_in
-from castpoi.methods import METHODS, Method
-from castpoi.progress import Progress
-from castpoi.run import RunLog, load_run
+from castpoi.core.errors import BadInput, BrokenFolder, UnknownMethod
+from castpoi.core.files import read_json, write_json
+from castpoi.core.lock import alone_in
+from castpoi.core.progress import Progress
+from castpoi.methods.registry import METHODS, Method
+from castpoi.methods.run import RunLog, load_run
 from castpoi.training.train import fit, known_parts, seconds_before, train, workshop_of
 from castpoi.training.trainer import Log, TrainingOptions
 from tests.contract import odd_city

@@ -15,8 +15,8 @@ import pytest
 from numpy.typing import NDArray
 
 from castpoi.checkins.city import City
+from castpoi.methods.run import load_run
 from castpoi.model.ranker import CastPoiRanker
-from castpoi.run import load_run
 from castpoi.training.settings import configs_of
 from castpoi.training.train import workshop_of
 from tests.conftest import CommandLine

@@ -31,7 +31,7 @@ from castpoi.baselines.transformer import (
     TransformerConfig,
     init_normal,
 )
-from castpoi.dropout import Dropout
+from castpoi.model.dropout import Dropout
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,8 +27,8 @@ from torch.nn import functional
 from castpoi.baselines.prefix_responses import LONGEST_WINDOW, prefix_responses
 from castpoi.baselines.sequence import PADDING, SequenceModel, zero_where_empty
 from castpoi.baselines.sequence_config import SequenceConfig
-from castpoi.dropout import Dropout
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
+from castpoi.model.dropout import Dropout
 
 _HEIGHTS_AT_ONCE: Final = 10
 """More heights waste more on zeros, fewer make small convolutions; 8 to 13 are equally quick."""

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from castpoi.baselines.sequence import SequenceModel
 from castpoi.baselines.transformer import GatedPreNormBlock, TransformerConfig, init_normal
-from castpoi.dropout import Dropout
+from castpoi.model.dropout import Dropout
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.errors import BadInput, TooFewCheckins
+from castpoi.core.errors import BadInput, TooFewCheckins
 
 _KNOWN_BEFORE: Final = {
     record.TEST: (record.TRAIN, record.VALIDATION),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
-from castpoi.setting_check import (
+from castpoi.core.setting_check import (
     ABOVE_ZERO,
     NOT_NEGATIVE,
     SHARE,

@@ -17,8 +17,8 @@ from torch import Tensor
 from castpoi.baselines.sequence import PADDING, SequenceModel, padded_rows
 from castpoi.baselines.sequence_models import model_class, new_model
 from castpoi.checkins.trajectory import Histories
-from castpoi.errors import BadInput
-from castpoi.weights import fill
+from castpoi.core.errors import BadInput
+from castpoi.model.weights import fill
 
 _TABLE: Final = "place.weight"
 

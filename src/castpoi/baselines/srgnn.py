@@ -29,7 +29,7 @@ from castpoi.baselines.sequence import (
     zero_where_empty,
 )
 from castpoi.baselines.sequence_config import SequenceConfig
-from castpoi.dropout import Dropout
+from castpoi.model.dropout import Dropout
 
 
 @dataclass(frozen=True, kw_only=True)

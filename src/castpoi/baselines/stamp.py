@@ -35,7 +35,7 @@ from castpoi.baselines.sequence import (
     zero_where_empty,
 )
 from castpoi.baselines.sequence_config import SequenceConfig
-from castpoi.dropout import Dropout
+from castpoi.model.dropout import Dropout
 
 _PLACE_SPREAD, _LAYER_SPREAD = 0.002, 0.05
 """Standard deviations of the first place vectors and of the first weights of layers."""

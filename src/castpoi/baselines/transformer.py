@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from castpoi.baselines.sequence_config import SequenceConfig
-from castpoi.dropout import Dropout
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
+from castpoi.model.dropout import Dropout
 
 NORM_EPSILON: Final = 1e-12
 """RecBole's; far below what float32 can tell from 0."""

@@ -20,9 +20,9 @@ import polars as pl
 from castpoi.checkins import record
 from castpoi.checkins.fingerprint import fingerprint_of
 from castpoi.checkins.trajectory import Trajectories
-from castpoi.errors import BrokenFolder
-from castpoi.files import new_folder, read_manifest, write_json
-from castpoi.parquet import read_table
+from castpoi.core.errors import BrokenFolder
+from castpoi.core.files import new_folder, read_manifest, write_json
+from castpoi.core.parquet import read_table
 
 REVISIT_WINDOW: Final = 512
 """A target is a revisit if its place stands among this many visits before it."""

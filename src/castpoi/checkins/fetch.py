@@ -24,10 +24,10 @@ from castpoi.checkins.fetch_check import (
 )
 from castpoi.checkins.fetch_download import Patience, check_address, discard, download, on_disk
 from castpoi.checkins.fetch_sources import Source, source_of
-from castpoi.errors import DownloadFailed
-from castpoi.files import read_or_nothing, write_json
-from castpoi.progress import SILENCE, Progress
-from castpoi.provenance import now_utc
+from castpoi.core.errors import DownloadFailed
+from castpoi.core.files import read_or_nothing, write_json
+from castpoi.core.progress import SILENCE, Progress
+from castpoi.core.provenance import now_utc
 
 _PATIENCE: Final = Patience()
 

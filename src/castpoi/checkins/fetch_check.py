@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from castpoi.checkins.fetch_sources import Source
-from castpoi.errors import DownloadFailed
+from castpoi.core.errors import DownloadFailed
 
 _CHUNK: Final = 1 << 20
 _LONGEST_TEXT: Final = 8 << 30

@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from castpoi import __version__
-from castpoi.errors import BadInput, BrokenFolder, DownloadFailed
-from castpoi.files import read_json, write_json
-from castpoi.progress import Progress, Task
+from castpoi.core.errors import BadInput, BrokenFolder, DownloadFailed
+from castpoi.core.files import read_json, write_json
+from castpoi.core.progress import Progress, Task
 
 CHUNK: Final = 1 << 17
 LARGEST: Final = 2 << 30

@@ -8,7 +8,7 @@ gzip) and by its number of rows.
 from dataclasses import dataclass
 from typing import Final
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 from polars.exceptions import PolarsError
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 
 _QUARTER_US: Final = 900_000_000
 _QUARTERS_SINCE_US: Final = 94_694_400_000_000  # 1973-01-01, the year after Liberia's last oddity

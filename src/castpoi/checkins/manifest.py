@@ -16,8 +16,8 @@ from castpoi.checkins.preparation import Preparation
 from castpoi.checkins.reading.read import RawCheckins
 from castpoi.checkins.reading.source import Source
 from castpoi.checkins.rhythm import Rhythm
+from castpoi.core.provenance import now_utc
 from castpoi.geo.zones import boundaries_version
-from castpoi.provenance import now_utc
 
 
 def counts_of(city: City, rhythm: Rhythm) -> dict[str, Any]:

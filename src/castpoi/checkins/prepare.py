@@ -40,10 +40,10 @@ from castpoi.checkins.reading.source import Source, open_sources
 from castpoi.checkins.recipe import BAKED_IN, RECIPES, Recipe, clean
 from castpoi.checkins.rhythm import Rhythm, rhythm_of
 from castpoi.checkins.split import split_checkins, split_table
-from castpoi.errors import BadInput, BadRows, WrongClock
-from castpoi.files import check_vacant, new_folder
+from castpoi.core.errors import BadInput, BadRows, WrongClock
+from castpoi.core.files import check_vacant, new_folder
+from castpoi.core.progress import SILENCE, Progress
 from castpoi.geo.zones import zones_of
-from castpoi.progress import SILENCE, Progress
 
 _MOST_SHIFT_HOURS = 48
 

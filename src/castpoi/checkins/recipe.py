@@ -16,7 +16,7 @@ import polars as pl
 from castpoi.checkins import cleaning, record
 from castpoi.checkins.cleaning import CoreRounds, Mask, StepCount
 from castpoi.checkins.split import time_cuts
-from castpoi.errors import BadInput, TooFewCheckins
+from castpoi.core.errors import BadInput, TooFewCheckins
 
 
 @dataclass(frozen=True, kw_only=True)

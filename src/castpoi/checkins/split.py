@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins import record
-from castpoi.errors import TooFewCheckins
+from castpoi.core.errors import TooFewCheckins
 
 SplitKind = Literal["leave-one-out", "chronological"]
 LEAST_CHECKINS_OF_USER: Final = 3

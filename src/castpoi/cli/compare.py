@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from castpoi.cli.console import Console, speaks, width_of
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.evaluation.compare import (
     ComparedMethod,
     Comparison,

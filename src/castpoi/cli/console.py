@@ -27,7 +27,7 @@ from rich.progress import Progress as RichProgress
 from rich.table import Table
 from rich.text import Text
 
-from castpoi.progress import Silence, Task
+from castpoi.core.progress import Silence, Task
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from rich.text import Text
 from castpoi.checkins.city import City
 from castpoi.checkins.describe import Bucket, CityDescription, Quartiles, describe_city
 from castpoi.cli.console import Console, speaks
-from castpoi.errors import BadInput
-from castpoi.files import write_text, writing
+from castpoi.core.errors import BadInput
+from castpoi.core.files import write_text, writing
 from castpoi.reports.city_page import city_page
 from castpoi.reports.quantities import day_words, distance_words, gap_words, share_words
 

@@ -16,13 +16,13 @@ from castpoi.cli.compare import as_json, show_comparison
 from castpoi.cli.console import Console, speaks
 from castpoi.cli.seeds import SEED
 from castpoi.cli.serve import serve
+from castpoi.core.files import check_vacant, is_folder_of, write_json
+from castpoi.core.progress import Progress
 from castpoi.evaluation.compare import Comparison, compare
 from castpoi.evaluation.evaluate import evaluate
 from castpoi.evaluation.result import Result
-from castpoi.files import check_vacant, is_folder_of, write_json
-from castpoi.methods import METHODS, Method
-from castpoi.progress import Progress
-from castpoi.run import Run
+from castpoi.methods.registry import METHODS, Method
+from castpoi.methods.run import Run
 from castpoi.serving.settings import ServiceSettings
 from castpoi.training.train import fit, train
 from castpoi.training.trainer import TrainingOptions

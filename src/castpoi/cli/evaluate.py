@@ -10,16 +10,16 @@ import click
 from castpoi.checkins.city import City
 from castpoi.cli.console import Console, speaks
 from castpoi.cli.method_list import method_list
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
+from castpoi.core.files import check_vacant
+from castpoi.core.progress import Progress
 from castpoi.evaluation.evaluate import evaluate as evaluate_ranker
 from castpoi.evaluation.metrics import METRICS, STRATA
 from castpoi.evaluation.result import Result
-from castpoi.files import check_vacant
-from castpoi.methods import METHODS
-from castpoi.progress import Progress
-from castpoi.ranker import SavableRanker
+from castpoi.methods.ranker import SavableRanker
+from castpoi.methods.registry import METHODS
+from castpoi.methods.run import Run, city_of, load_run
 from castpoi.reports.learned_biases import read_biases
-from castpoi.run import Run, city_of, load_run
 from castpoi.training.train import fit
 
 

@@ -15,7 +15,7 @@ import click
 from castpoi import __version__
 from castpoi.cli.console import wants
 from castpoi.cli.lazy import LazyGroup
-from castpoi.errors import CastPoiError
+from castpoi.core.errors import CastPoiError
 
 # Threads that wait for one another soon sleep instead of spinning, so that a busy machine is not
 # slowed down by our waiting; see docs/decisions/0008-threads-that-sleep.md. Torch reads it once.

@@ -5,7 +5,7 @@ In brackets the presets of a method that is learned, its default first.
 
 from collections.abc import Iterable
 
-from castpoi.methods import Method
+from castpoi.methods.registry import Method
 
 
 def method_list(title: str, methods: Iterable[Method]) -> str:

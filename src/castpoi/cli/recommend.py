@@ -11,7 +11,7 @@ from castpoi.cli.console import Console, speaks
 from castpoi.cli.private_places import keeps_private_places
 
 if TYPE_CHECKING:  # imported when the verb runs, so that --help stays quick
-    from castpoi.serving.recommendation import Recommendation, Recommendations, VisitReason
+    from castpoi.recommend.recommendation import Recommendation, Recommendations, VisitReason
 
 
 class Point(click.ParamType[tuple[float, float]]):
@@ -86,8 +86,8 @@ def recommend(
     For a user of the run's city, or for anybody by a file of visits; a time without an offset
     from UTC is the wall clock of the visited place. Filters apply before the best are taken.
     """
-    from castpoi.serving.history_file import read_history
-    from castpoi.serving.request import Request
+    from castpoi.recommend.history_file import read_history
+    from castpoi.recommend.request import Request
 
     if (user is None) == (history_file is None):
         raise click.UsageError("Give either --user or --history.")
@@ -112,7 +112,7 @@ def recommend(
 
 def show(console: Console, answer: "Recommendations") -> None:
     """Print recommendations as a table, and below it the reason for each."""
-    from castpoi.serving.missed_visits import LEFT_OUT
+    from castpoi.recommend.missed_visits import LEFT_OUT
 
     console.table(
         ["", "place", "category", "km", "%", "score"],
@@ -138,7 +138,7 @@ def _row(rank: int, each: "Recommendation") -> list[str]:
 
 
 def _show_reasons(console: Console, each: "Recommendation", weighed: str) -> None:
-    from castpoi.serving.sentence import ago_words, distance_words
+    from castpoi.recommend.sentence import ago_words, distance_words
 
     if each.terms is None:
         return

@@ -12,10 +12,10 @@ import click
 from castpoi.cli.cold_places import ranks_cold_places
 from castpoi.cli.console import Console, speaks
 from castpoi.cli.private_places import keeps_private_places
-from castpoi.errors import BadInput
-from castpoi.files import read_manifest
+from castpoi.core.errors import BadInput
+from castpoi.core.files import read_manifest
+from castpoi.recommend.shortlist_choice import ALL, AUTO, Setting
 from castpoi.serving.settings import SERVED_EXACTLY_UP_TO, Limits, ServiceSettings
-from castpoi.serving.shortlist_choice import ALL, AUTO, Setting
 
 if TYPE_CHECKING:  # it needs an extra
     from castpoi.serving.service import Service
@@ -174,8 +174,8 @@ def _service(
     import_city: bool,
 ) -> "Service":
     """The service of a run, which it has yet to read, and of a store, which is open."""
+    from castpoi.recommend.recommender import load
     from castpoi.serving.city_import import CityImport
-    from castpoi.serving.recommender import load
     from castpoi.serving.served_run import ServedRun
     from castpoi.serving.service import Service
     from castpoi.serving.store import VisitStore

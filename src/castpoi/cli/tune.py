@@ -18,7 +18,7 @@ from castpoi.experiments.runner import Pace
 from castpoi.experiments.suite import DEFAULT_SEEDS
 from castpoi.experiments.trials import tried_of
 from castpoi.experiments.tune_record import TuneRecord, check_setup
-from castpoi.methods import METHODS
+from castpoi.methods.registry import METHODS
 from castpoi.training.settings import pairs_of
 
 _LEARNED = [method for method in METHODS if method.needs_training]

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins import record
-from castpoi.errors import BrokenFolder
+from castpoi.core.errors import BrokenFolder
 from castpoi.evaluation.rank_table import PLACE_COUNT_IN_TRAIN
 from castpoi.evaluation.result import Result
 from castpoi.evaluation.top_table import FIRST_KM_FROM_TARGET, TOP_COUNTS_IN_TRAIN, TOP_PLACES

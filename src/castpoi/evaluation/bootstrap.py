@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 
 DRAWS: Final = 20_000
 """The paper's number of draws."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castpoi.checkins import record
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.evaluation.beyond_accuracy import with_top_places
 from castpoi.evaluation.result import Result
 from castpoi.evaluation.top_table import TARGET_SOFTMAX, TOP_PLACES, TOP_SOFTMAX

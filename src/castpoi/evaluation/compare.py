@@ -13,11 +13,11 @@ from typing import Any, Final
 import polars as pl
 
 from castpoi.checkins import record
-from castpoi.errors import BadInput, BrokenFolder
+from castpoi.core.errors import BadInput, BrokenFolder
+from castpoi.core.files import is_folder_of
 from castpoi.evaluation.metrics import METRICS, STRATA, Metrics, metrics_of, strata_of
 from castpoi.evaluation.rank_table import IS_REVISIT, RANK
 from castpoi.evaluation.result import Result
-from castpoi.files import is_folder_of
 
 _SHOWN: Final = 12  # characters of a fingerprint in a sentence
 

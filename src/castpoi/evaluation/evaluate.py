@@ -7,15 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castpoi.checkins.city import City
-from castpoi.errors import BrokenFolder, TooFewCheckins
+from castpoi.core.errors import BrokenFolder, TooFewCheckins
+from castpoi.core.progress import Progress
+from castpoi.core.provenance import Stopwatch
 from castpoi.evaluation.rank_table import rank_table
 from castpoi.evaluation.ranking import mid_ranks, scored_blocks
 from castpoi.evaluation.result import Result
 from castpoi.evaluation.top_places import TopPlaces, top_places
 from castpoi.evaluation.top_table import top_table
-from castpoi.progress import Progress
-from castpoi.provenance import Stopwatch
-from castpoi.ranker import Ranker, knows_time
+from castpoi.methods.ranker import Ranker, knows_time
 
 
 def evaluate(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 
 METRICS: Final = ("HR@1", "HR@5", "HR@10", "HR@20", "NDCG@5", "NDCG@10", "NDCG@20", "MRR")
 STRATA: Final = ("revisit", "new")

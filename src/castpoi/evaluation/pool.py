@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from castpoi.errors import BadInput, BrokenFolder
+from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.evaluation.contender import Contender, ranks_side_by_side
 
 POOLS: Final = (100, 200, 500, 1000, 2000, 5000)

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castpoi.checkins.trajectory import Trajectories
-from castpoi.errors import BadScores
-from castpoi.progress import Progress, Silence
-from castpoi.ranker import Ranker, knows_time
+from castpoi.core.errors import BadScores
+from castpoi.core.progress import Progress, Silence
+from castpoi.methods.ranker import Ranker, knows_time
 
 BLOCK_BYTES: Final = 16 * 2**20
 """Scores held at a time. Blocks that stay near the processor's cache are also the quickest."""

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import polars as pl
 
-from castpoi.errors import BrokenFolder
+from castpoi.core.errors import BrokenFolder
+from castpoi.core.files import new_folder, read_manifest, read_or_nothing, write_json
+from castpoi.core.parquet import read_table
 from castpoi.evaluation.metrics import Metrics, metrics_of, strata_of
 from castpoi.evaluation.rank_table import IS_REVISIT, RANK, RANK_SCHEMA, fault_of
 from castpoi.evaluation.top_table import TOP_SCHEMA
-from castpoi.files import new_folder, read_manifest, read_or_nothing, write_json
-from castpoi.parquet import read_table
 
 RANKS: Final = "ranks.parquet"
 _TOP: Final = "top.parquet"

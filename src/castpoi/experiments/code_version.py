@@ -16,7 +16,7 @@ from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Final
 
-from castpoi.methods import Method
+from castpoi.methods.registry import Method
 
 _SOURCES: Final = Path(__file__).parents[1]
 _PACKAGE: Final = _SOURCES.name

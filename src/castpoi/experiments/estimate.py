@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any, Final
 
 from castpoi.experiments.experiment import Experiment
-from castpoi.outline import row_from_dict
+from castpoi.methods.outline import row_from_dict
 
 _RATES: Final = Path(__file__).with_name("rates.toml")
 _COUNTING_SECONDS: Final = 3.0

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from castpoi.checkins import record
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
+from castpoi.core.files import read_manifest
 from castpoi.experiments.suite import Suite
-from castpoi.files import read_manifest
-from castpoi.methods import METHODS
-from castpoi.outline import Row
+from castpoi.methods.outline import Row
+from castpoi.methods.registry import METHODS
 
 COUNTED_SEED: Final = 0
 """The one seed of a method that only counts; another would give the same ranks."""

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
+from castpoi.core.files import is_folder_of, read_manifest, read_or_nothing, write_json
 from castpoi.experiments.experiment import LOGS, RUNS, CityFolder, Experiment
 from castpoi.experiments.key import CODE, Key
 from castpoi.experiments.wholeness import (
@@ -31,7 +32,6 @@ from castpoi.experiments.wholeness import (
     make_room,
     read_proof,
 )
-from castpoi.files import is_folder_of, read_manifest, read_or_nothing, write_json
 from castpoi.training.train import workshop_of
 
 

@@ -14,13 +14,13 @@ from textwrap import shorten
 from time import perf_counter
 from typing import Any, Final
 
-from castpoi.errors import BrokenFolder
+from castpoi.core.errors import BrokenFolder
+from castpoi.core.files import read_manifest
+from castpoi.core.provenance import now_utc
 from castpoi.experiments.experiment import Experiment
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.key import key_of
-from castpoi.files import read_manifest
-from castpoi.provenance import now_utc
-from castpoi.run import LOG
+from castpoi.methods.run import LOG
 from castpoi.training.train import seconds_before
 
 _TETHERED: Final = (sys.executable, "-m", "castpoi.cli.tethered")

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from castpoi.experiments.code_version import code_version
 from castpoi.experiments.experiment import Experiment
-from castpoi.methods import METHODS
+from castpoi.methods.registry import METHODS
 
 CODE: Final = "code"
 

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Literal, Protocol
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
+from castpoi.core.files import read_or_nothing, write_json, writing
 from castpoi.experiments.experiment import Experiment
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.job import commands_of
 from castpoi.experiments.plan import Planned
 from castpoi.experiments.suite import Suite
-from castpoi.files import read_or_nothing, write_json, writing
-from castpoi.outline import TableOutline
+from castpoi.methods.outline import TableOutline
 
 State = Literal["done", "failed", "under way", "waiting"]
 

@@ -7,16 +7,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
-from castpoi.errors import CastPoiError
+from castpoi.core.errors import CastPoiError
+from castpoi.core.files import writing
+from castpoi.core.lock import alone_in
+from castpoi.core.progress import Progress, Task, describe
 from castpoi.experiments.estimate import Estimator, Former, duration_words, remaining
 from castpoi.experiments.experiment import RUNS, Experiment
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.job import Job
 from castpoi.experiments.plan import Planned
 from castpoi.experiments.record import Record
-from castpoi.files import writing
-from castpoi.lock import alone_in
-from castpoi.progress import Progress, Task, describe
 
 _LOOK_EVERY_SECONDS: Final = 0.1
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 
 _WORDS: Final = {
     str: "a text",

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
-from castpoi.errors import BadInput
-from castpoi.outline import Row, TableOutline
+from castpoi.core.errors import BadInput
+from castpoi.methods.outline import Row, TableOutline
 
 DEFAULT_SEEDS: Final = (42, 43, 44)
 """The seeds of the paper."""

@@ -9,12 +9,11 @@ import tomllib
 from pathlib import Path
 from typing import Any, Final, cast, get_args
 
-from castpoi.errors import BadInput, UnknownMethod
+from castpoi.core.errors import BadInput, UnknownMethod
 from castpoi.evaluation.metrics import METRICS
 from castpoi.experiments.section import Section
 from castpoi.experiments.suite import DEFAULT_SEEDS, LARGEST_SEED, Suite
-from castpoi.methods import METHODS, Method
-from castpoi.outline import (
+from castpoi.methods.outline import (
     ORACLE,
     RIVALS,
     STRONGEST,
@@ -25,6 +24,7 @@ from castpoi.outline import (
     TableOutline,
     Together,
 )
+from castpoi.methods.registry import METHODS, Method
 
 _PACKAGE: Final = "castpoi"
 _BUILT_IN: Final = Path(__file__).with_name("suites")

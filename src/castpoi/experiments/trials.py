@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.training.settings import pairs_of
 
 Tried = Mapping[str, Sequence[str]]

@@ -10,12 +10,12 @@ from typing import Final
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.errors import BadInput, TooFewCheckins
+from castpoi.core.errors import BadInput, TooFewCheckins
 from castpoi.experiments.experiment import CityFolder, Experiment
 from castpoi.experiments.trials import Tried, trial_name, trials_of
 from castpoi.experiments.tune_record import Setup
-from castpoi.methods import METHODS, Method
-from castpoi.outline import ABLATION, Row
+from castpoi.methods.outline import ABLATION, Row
+from castpoi.methods.registry import METHODS, Method
 from castpoi.training.configs import configs_for
 
 _SELECT_BY: Final = "select_by"

@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
+from castpoi.core.files import read_json, read_or_nothing, write_json, writing
 from castpoi.experiments.code_version import code_version
 from castpoi.experiments.experiment import CityFolder, Experiment
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.plan import Planned
 from castpoi.experiments.record import State
 from castpoi.experiments.wholeness import TOLD_OF_TRIAL
-from castpoi.files import read_json, read_or_nothing, write_json, writing
-from castpoi.methods import METHODS
-from castpoi.run import CONFIG
+from castpoi.methods.registry import METHODS
+from castpoi.methods.run import CONFIG
 
 _FILE: Final = "tune.json"
 _RULE: Final = (

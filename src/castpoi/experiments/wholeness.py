@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from castpoi.errors import BadInput, CastPoiError
+from castpoi.core.errors import BadInput, CastPoiError
+from castpoi.core.files import is_folder_of, read_json, read_manifest, read_or_nothing
 from castpoi.evaluation.result import Result
 from castpoi.experiments.estimate import Former
 from castpoi.experiments.experiment import Experiment
-from castpoi.files import is_folder_of, read_json, read_manifest, read_or_nothing
-from castpoi.run import CONFIG, LOG, MODEL
+from castpoi.methods.run import CONFIG, LOG, MODEL
 
 PROOF: Final = "experiment.json"
 PAPERS: Final = "run"

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from castpoi.checkins.trajectory import Histories
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.geo.buckets import bucket_of
 from castpoi.geo.distance import haversine_km
 from castpoi.model.anchors import anchors_of

@@ -27,7 +27,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Literal, get_args, get_origin
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
+from castpoi.core.setting_check import (
+    SHARE,
+    check_known,
+    check_setting,
+    preset_named,
+    refuse_unless,
+)
 from castpoi.geo.buckets import (
     DISPLACEMENT_EDGES_KM,
     DISTANCE_GATE_EDGES_KM,
@@ -35,7 +42,6 @@ from castpoi.geo.buckets import (
     TEMPORAL_BIAS_EDGES_HOURS,
 )
 from castpoi.geo.distance import EARTH_RADIUS_KM
-from castpoi.setting_check import SHARE, check_known, check_setting, preset_named, refuse_unless
 
 Positions = Literal["absolute", "relative"]
 GammaStart = Literal["zero", "one"]

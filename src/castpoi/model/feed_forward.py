@@ -5,7 +5,7 @@ Shapes: ... any, D width, F inner width.
 
 from torch import Tensor, nn
 
-from castpoi.dropout import Dropout
+from castpoi.model.dropout import Dropout
 
 
 class FeedForward(nn.Module):

@@ -8,7 +8,7 @@ Shapes: B histories, C candidates, D width.
 import torch
 from torch import Tensor, nn
 
-from castpoi.dropout import Dropout
+from castpoi.model.dropout import Dropout
 
 
 class RefinementHead(nn.Module):

@@ -14,14 +14,14 @@ import torch
 from numpy.typing import NDArray
 
 from castpoi.checkins.trajectory import Histories
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import CastPoi, Encoded, new_model
 from castpoi.model.config import ModelConfig
 from castpoi.model.scoring import CHUNK, ExactScorer
 from castpoi.model.traits import PlaceTraits, Traits
+from castpoi.model.weights import fill
 from castpoi.model.workers import cores_for
-from castpoi.weights import fill
 
 _LAT: Final = "places.lat"
 _LON: Final = "places.lon"

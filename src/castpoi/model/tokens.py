@@ -14,10 +14,10 @@ from typing import Final
 import torch
 from torch import Tensor, nn
 
-from castpoi.dropout import Dropout
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.model.batch import Windows
 from castpoi.model.config import ModelConfig
+from castpoi.model.dropout import Dropout
 from castpoi.model.next_time import NextTime
 
 SMALL_TABLE_STD: Final = 0.02

@@ -7,8 +7,8 @@ from typing import Final
 
 from matplotlib.axes import Axes
 
-from castpoi.outline import OURS as OUR_ROLE
-from castpoi.outline import Row, TableOutline
+from castpoi.methods.outline import OURS as OUR_ROLE
+from castpoi.methods.outline import Row, TableOutline
 from castpoi.reports.evidence import CityEvidence, change_between, mean_of
 from castpoi.reports.outline import without_name
 from castpoi.reports.picture import INK, LINE, OURS, RIVAL, SOFT, Picture, look, new_figure, only

@@ -9,7 +9,7 @@ from statistics import fmean
 from castpoi.evaluation.beyond_accuracy import BeyondAccuracy, beyond_accuracy
 from castpoi.evaluation.calibration import calibration
 from castpoi.evaluation.result import Result
-from castpoi.outline import OURS, Row
+from castpoi.methods.outline import OURS, Row
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.table import NOTHING, Cell, Group, Table, number, percent
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Final
 
-from castpoi.outline import Row
+from castpoi.methods.outline import Row
 from castpoi.reports.evidence import CityEvidence
 from castpoi.reports.learned_biases import LearnedBias, biases_of
 from castpoi.reports.picture import INK, OURS, RIVAL, SOFT, Picture, look, new_figure, only

@@ -14,11 +14,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
-from castpoi.errors import BadInput, BrokenFolder
+from castpoi.core.errors import BadInput, BrokenFolder
+from castpoi.core.files import is_folder_of, read_json
 from castpoi.evaluation.contender import Contender, with_equal_seeds
 from castpoi.evaluation.result import RANKS
-from castpoi.files import is_folder_of, read_json
-from castpoi.outline import (
+from castpoi.methods.outline import (
     ABLATION,
     ORACLE,
     OURS,

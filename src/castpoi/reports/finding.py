@@ -12,13 +12,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from castpoi.errors import BrokenFolder
+from castpoi.core.errors import BrokenFolder
+from castpoi.core.files import is_folder_of, read_json
 from castpoi.evaluation.result import Result
-from castpoi.files import is_folder_of, read_json
-from castpoi.outline import KNOWN_TIME, Row, row_from_dict
+from castpoi.methods.outline import KNOWN_TIME, Row, row_from_dict
+from castpoi.methods.run import MODEL
 from castpoi.reports.outline import OUR_METHODS, row_of_oracle, row_of_run
 from castpoi.reports.variants import changes_of, preset_of
-from castpoi.run import MODEL
 
 _ORACLE_KEY: Final = "oracle"  # in the manifest of a result that tools/recbole_oracle.py made
 _PLAIN_NAMES: Final = ("results", "res")

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from safetensors import SafetensorError, safe_open
 
-from castpoi.errors import BrokenFolder
-from castpoi.files import read_json
-from castpoi.outline import OURS, Row
+from castpoi.core.errors import BrokenFolder
+from castpoi.core.files import read_json
+from castpoi.methods.outline import OURS, Row
+from castpoi.methods.run import CONFIG, MODEL
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.finding import Finding
-from castpoi.run import CONFIG, MODEL
 
 _WEIGHTS: Final = {
     "spatial": "refinement.spatial_bias.weight",

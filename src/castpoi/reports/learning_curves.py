@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullLocator
 
-from castpoi.outline import OURS, Row
+from castpoi.methods.outline import OURS, Row
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.finding import Finding
 from castpoi.reports.learning_log import epochs_of, kept_epoch

@@ -1,6 +1,6 @@
 """In which order rows are drawn: ours, the strongest other, the rest from best to worst."""
 
-from castpoi.outline import Row
+from castpoi.methods.outline import Row
 from castpoi.reports.evidence import CityEvidence, Evidence, mean_of
 
 

@@ -1,8 +1,8 @@
 """The table of methods: what every row of a report is, in a sentence."""
 
-from castpoi.errors import UnknownMethod
-from castpoi.methods import METHODS
-from castpoi.outline import ORACLE, Row
+from castpoi.core.errors import UnknownMethod
+from castpoi.methods.outline import ORACLE, Row
+from castpoi.methods.registry import METHODS
 from castpoi.reports.evidence import Evidence
 from castpoi.reports.learning_log import parameters_of
 from castpoi.reports.model_card import card_file

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from statistics import stdev
 
 from castpoi.evaluation.significance import PairedTest, Verdict
-from castpoi.outline import ABLATION, ORACLE, OURS, STRONGEST, Row, TableOutline
+from castpoi.methods.outline import ABLATION, ORACLE, OURS, STRONGEST, Row, TableOutline
 from castpoi.reports.evidence import (
     CityEvidence,
     Evidence,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from castpoi.outline import ORACLE, OURS, RIVALS, Row
+from castpoi.methods.outline import ORACLE, OURS, RIVALS, Row
 from castpoi.reports.beyond_table import results_with_top
 from castpoi.reports.evidence import OUTDATED, CityEvidence, Evidence
 from castpoi.reports.learned_biases import row_with_biases

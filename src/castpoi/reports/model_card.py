@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from statistics import fmean
 
 from castpoi.checkins.city import REVISIT_WINDOW
-from castpoi.errors import UnknownMethod
+from castpoi.core.errors import UnknownMethod
 from castpoi.evaluation.calibration import calibration
 from castpoi.evaluation.compare import compare
 from castpoi.evaluation.metrics import METRICS
-from castpoi.methods import METHODS
-from castpoi.outline import ORACLE, Row
+from castpoi.methods.outline import ORACLE, Row
+from castpoi.methods.registry import METHODS
 from castpoi.reports.beyond_table import results_with_top
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.finding import Finding

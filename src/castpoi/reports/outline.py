@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, get_args
 
-from castpoi.errors import BrokenFolder
+from castpoi.core.errors import BrokenFolder
 from castpoi.evaluation.metrics import METRICS
-from castpoi.outline import (
+from castpoi.methods.outline import (
     ABLATION,
     KNOWN_TIME,
     ORACLE,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from castpoi.outline import ORACLE, OURS, TableOutline
+from castpoi.methods.outline import ORACLE, OURS, TableOutline
 from castpoi.reports.evidence import CityEvidence, Evidence, change_between, mean_of
 from castpoi.reports.outline import HEADLINE, letter_words
 from castpoi.reports.paper_values import PaperCity, paper_city, paper_value

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from castpoi.outline import RIVALS, TableOutline
+from castpoi.methods.outline import RIVALS, TableOutline
 from castpoi.reports.outline import PAPERS_METHOD, PAPERS_VARIANTS
 
 _FOLDER: Final = "paper"

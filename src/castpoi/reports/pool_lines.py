@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from castpoi.evaluation.pool import PoolCurve
-from castpoi.outline import OURS, Row
+from castpoi.methods.outline import OURS, Row
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.line_order import first_ours_then_strongest
 from castpoi.reports.picture import (

@@ -3,7 +3,7 @@
 from typing import Final
 
 from castpoi.evaluation.pool import PoolCurve, pool_curve
-from castpoi.outline import OURS
+from castpoi.methods.outline import OURS
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.table import Cell, Group, Table
 

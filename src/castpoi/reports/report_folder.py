@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from castpoi.core.files import check_vacant, new_folder, write_json
+from castpoi.core.progress import SILENCE, Progress
+from castpoi.core.provenance import Stopwatch
 from castpoi.evaluation.bootstrap import DRAWS
-from castpoi.files import check_vacant, new_folder, write_json
-from castpoi.progress import SILENCE, Progress
-from castpoi.provenance import Stopwatch
 from castpoi.reports.evidence import read_evidence
 from castpoi.reports.model_card import card_file, model_card
 from castpoi.reports.report import Report, make_report

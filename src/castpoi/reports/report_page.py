@@ -14,7 +14,7 @@ from castpoi import __version__
 from castpoi.checkins.city import REVISIT_WINDOW
 from castpoi.evaluation.significance import Verdict
 from castpoi.evaluation.strata import TOO_SMALL
-from castpoi.outline import ORACLE, OURS, Row
+from castpoi.methods.outline import ORACLE, OURS, Row
 from castpoi.reports.evidence import CityEvidence, Evidence, lacks_rivals, mean_of, rivals_on
 from castpoi.reports.html_table import html_table
 from castpoi.reports.metric_table import p_words

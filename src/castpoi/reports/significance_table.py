@@ -1,7 +1,7 @@
 """The table of tests: both p-values, the interval, the effect, and where the tests disagree."""
 
 from castpoi.evaluation.significance import Verdict
-from castpoi.outline import TableOutline
+from castpoi.methods.outline import TableOutline
 from castpoi.reports.evidence import Evidence
 from castpoi.reports.metric_table import p_words, seed_words
 from castpoi.reports.outline import WHAT_TESTS_TELL, without_name

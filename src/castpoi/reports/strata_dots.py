@@ -6,7 +6,7 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from castpoi.evaluation.strata import Stratum
-from castpoi.outline import Row
+from castpoi.methods.outline import Row
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.line_order import first_ours_then_strongest
 from castpoi.reports.picture import SOFT, Picture, legend_below, line_styles, look, new_figure, only

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from castpoi.evaluation.strata import TOO_SMALL, Stratum, strata
-from castpoi.outline import Row
+from castpoi.methods.outline import Row
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.table import NOTHING, Cell, Group, Table, count, word
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from castpoi.methods import METHODS
+from castpoi.methods.registry import METHODS
 from castpoi.model import config as model
 from castpoi.training import config as training
 from castpoi.training.sequence_config import SequenceTrainingConfig

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from castpoi.core.progress import SILENCE, Progress
 from castpoi.evaluation.bootstrap import DRAWS
 from castpoi.evaluation.significance import PairedTest, Verdict, judge, paired_test
-from castpoi.outline import STRONGEST, Family, TableOutline
-from castpoi.progress import SILENCE, Progress
+from castpoi.methods.outline import STRONGEST, Family, TableOutline
 from castpoi.reports.evidence import CityEvidence, Evidence, strongest_rival
 
 BOOTSTRAP_SEED: Final = 42

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from castpoi.serving.recommendation import VisitsBy
+from castpoi.recommend.recommendation import VisitsBy
 
 
 class _Answer(BaseModel):

@@ -12,7 +12,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.staticfiles import StaticFiles
 
 from castpoi import __version__
-from castpoi.errors import CastPoiError
+from castpoi.core.errors import CastPoiError
 from castpoi.serving import pages
 from castpoi.serving.failures import tell_failures
 from castpoi.serving.middleware import BodyLimit, Watch

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Generic, TypeVar
 
-from castpoi.errors import Overloaded
+from castpoi.core.errors import Overloaded
 
 Question = TypeVar("Question")
 Answer = TypeVar("Answer")

@@ -9,8 +9,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.errors import BrokenFolder
-from castpoi.run import Run, city_of
+from castpoi.core.errors import BrokenFolder
+from castpoi.methods.run import Run, city_of
 from castpoi.serving.schema import Id
 from castpoi.serving.store import StoredVisit, VisitStore
 

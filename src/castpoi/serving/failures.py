@@ -8,7 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from castpoi.errors import (
+from castpoi.core.errors import (
     BadInput,
     BrokenFolder,
     BrokenStore,

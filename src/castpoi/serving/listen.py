@@ -8,7 +8,7 @@ from typing import Any
 
 import uvicorn
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.serving.app import create_app
 from castpoi.serving.service import Service
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from castpoi.provenance import Stopwatch
+from castpoi.core.provenance import Stopwatch
+from castpoi.recommend.recommender import Recommender
+from castpoi.recommend.shortlist_choice import chosen
 from castpoi.serving.logs import log_event
-from castpoi.serving.recommender import Recommender
-from castpoi.serving.shortlist_choice import chosen
 from castpoi.serving.store import VisitStore
 from castpoi.serving.tried_histories import histories_to_try
 
@@ -15,7 +15,7 @@ def with_measured_shortlist(recommender: Recommender, store: VisitStore) -> Reco
     if recommender.shortlist.why != "to measure":
         return recommender
     from castpoi.model.ranker import CastPoiRanker  # it needs torch, as the next one does
-    from castpoi.serving.agreement import MOST_HISTORIES, agreement_of
+    from castpoi.recommend.agreement import MOST_HISTORIES, agreement_of
 
     ranker = recommender.run.ranker
     assert isinstance(ranker, CastPoiRanker)  # only its scores have a shortlist

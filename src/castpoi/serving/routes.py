@@ -6,7 +6,7 @@ from fastapi import APIRouter, Body, Depends, Path, Query, Request
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.serving import answer_schema as told
 from castpoi.serving.schema import Id, PostedVisits, RecommendBody, Text, VisitsBody
 from castpoi.serving.service import Service

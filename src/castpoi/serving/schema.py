@@ -20,10 +20,10 @@ from pydantic import (
 )
 
 from castpoi.checkins.city import REVISIT_WINDOW
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.geo.distance import EARTH_RADIUS_KM
-from castpoi.serving.moments import moment_of
-from castpoi.serving.request import DEFAULT_K, Request, Visit
+from castpoi.recommend.moments import moment_of
+from castpoi.recommend.request import DEFAULT_K, Request, Visit
 from castpoi.serving.settings import (
     MOST_CANDIDATES,
     MOST_CATEGORIES,

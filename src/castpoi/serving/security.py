@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.serving.answers import error_answer
 from castpoi.serving.settings import is_loopback
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from castpoi.errors import BrokenFolder, ModelNotReady
-from castpoi.files import is_folder_of, read_json, read_manifest
-from castpoi.run import Run
-from castpoi.serving.recommender import Recommender
+from castpoi.core.errors import BrokenFolder, ModelNotReady
+from castpoi.core.files import is_folder_of, read_json, read_manifest
+from castpoi.methods.run import Run
+from castpoi.recommend.recommender import Recommender
 
 _RESULTS: Final = "results"
 _METRICS: Final = "*/metrics.json"

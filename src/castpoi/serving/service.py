@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
-from castpoi.errors import BrokenStore, CastPoiError
+from castpoi.core.errors import BrokenStore, CastPoiError
+from castpoi.recommend.recommendation import Recommendations
+from castpoi.recommend.recommender import Recommender
+from castpoi.recommend.request import Request, Visit
 from castpoi.serving.batcher import Batcher
 from castpoi.serving.city_import import CityImport
 from castpoi.serving.logs import log_event, log_failure
 from castpoi.serving.measured_shortlist import with_measured_shortlist
 from castpoi.serving.metrics import Metrics
-from castpoi.serving.recommendation import Recommendations
-from castpoi.serving.recommender import Recommender
-from castpoi.serving.request import Request, Visit
 from castpoi.serving.served_run import ServedRun
 from castpoi.serving.settings import MOST_HISTORY, ServiceSettings
 from castpoi.serving.store import VisitStore

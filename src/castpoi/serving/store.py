@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
-from castpoi.errors import BrokenStore, CastPoiError, RepeatedKey
+from castpoi.core.errors import BrokenStore, CastPoiError, RepeatedKey
 from castpoi.serving.logs import log_failure
 from castpoi.serving.store_engine import open_engine
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 
 _PATIENCE_SECONDS: Final = 10
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from castpoi.checkins.local_time import offsets_minutes
 from castpoi.checkins.microseconds import HOUR_US
-from castpoi.errors import BrokenFolder, BrokenStore
-from castpoi.serving.history import History, history_of
-from castpoi.serving.place_book import PlaceBook
+from castpoi.core.errors import BrokenFolder, BrokenStore
+from castpoi.recommend.history import History, history_of
+from castpoi.recommend.place_book import PlaceBook
+from castpoi.recommend.user_visits import UserVisits
 from castpoi.serving.settings import MOST_HISTORY
 from castpoi.serving.store import VisitStore
-from castpoi.serving.user_visits import UserVisits
 from castpoi.serving.visit_desk import history_visits
 
 _VISITS: Final = 50  # of a made-up history

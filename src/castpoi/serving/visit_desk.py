@@ -6,10 +6,10 @@ from typing import Any, Final
 import numpy as np
 
 from castpoi.checkins.local_time import offsets_minutes, to_utc_us
-from castpoi.errors import BadInput
-from castpoi.serving.moments import check_in_range, is_in_range, local_datetime, moment_of
-from castpoi.serving.place_book import PlaceBook
-from castpoi.serving.request import Visit
+from castpoi.core.errors import BadInput
+from castpoi.recommend.moments import check_in_range, is_in_range, local_datetime, moment_of
+from castpoi.recommend.place_book import PlaceBook
+from castpoi.recommend.request import Visit
 from castpoi.serving.schema import PostedVisit
 from castpoi.serving.store import StoredVisit
 

@@ -5,12 +5,12 @@ from typing import Any
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
+from castpoi.core.progress import Progress
 from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import CastPoi, new_model
 from castpoi.model.config import ModelConfig
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.model.traits import PlaceTraits
-from castpoi.progress import Progress
 from castpoi.training.config import TrainingConfig
 from castpoi.training.course import Course, follow
 from castpoi.training.device import device_named

@@ -19,8 +19,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from castpoi.errors import BrokenFolder
-from castpoi.files import read_json, write_json
+from castpoi.core.errors import BrokenFolder
+from castpoi.core.files import read_json, write_json
 from castpoi.training.selection import EpochRecord
 
 STATE: Final = "checkpoint.json"

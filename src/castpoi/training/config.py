@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Literal
 
-from castpoi.errors import BadInput
-from castpoi.setting_check import (
+from castpoi.core.errors import BadInput
+from castpoi.core.setting_check import (
     ABOVE_ZERO,
     NOT_NEGATIVE,
     SHARE,

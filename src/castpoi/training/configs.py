@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from castpoi.baselines.sequence_models import MODELS
-from castpoi.errors import BadInput
-from castpoi.methods import METHODS, Method
+from castpoi.core.errors import BadInput
+from castpoi.methods.registry import METHODS, Method
 from castpoi.training.plan import Plan
 from castpoi.training.sequence_trainer import configs_of_sequence
 from castpoi.training.settings import configs_of

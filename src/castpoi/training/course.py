@@ -15,11 +15,11 @@ from torch import nn
 from castpoi import __version__
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.errors import BrokenFolder, TooFewCheckins
+from castpoi.core.errors import BrokenFolder, TooFewCheckins
+from castpoi.core.progress import Progress
 from castpoi.evaluation.metrics import Metrics, metrics_of
 from castpoi.evaluation.ranking import rank_targets
-from castpoi.progress import Progress
-from castpoi.ranker import Ranker
+from castpoi.methods.ranker import Ranker
 from castpoi.training.checkpoint import Checkpoint, Workshop
 from castpoi.training.device import device_named, orderly
 from castpoi.training.distributed import Team, team

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import numpy as np
 import torch
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.training.world import World
 
 

@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from castpoi.errors import TrainingDiverged
+from castpoi.core.errors import TrainingDiverged
+from castpoi.core.progress import SILENCE, Progress, Task, describe
+from castpoi.core.provenance import now_utc
 from castpoi.evaluation.metrics import Metrics
-from castpoi.progress import SILENCE, Progress, Task, describe
-from castpoi.provenance import now_utc
 from castpoi.training.averaging import WeightAverage, set_weights
 from castpoi.training.checkpoint import Checkpoint, Workshop
 from castpoi.training.device import mixed_precision, seed_epoch

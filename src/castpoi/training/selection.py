@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from castpoi.checkins.trajectory import Histories
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.evaluation.metrics import Metrics
 from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import CastPoi, Encoded

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Self
 
 from castpoi.baselines.sequence_config import allowed_range
-from castpoi.errors import BadInput
-from castpoi.setting_check import check_setting, preset_named
+from castpoi.core.errors import BadInput
+from castpoi.core.setting_check import check_setting, preset_named
 from castpoi.training.config import ScheduleUnit, SelectBy
 
 

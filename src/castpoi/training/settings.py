@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.model.config import ModelConfig
 from castpoi.training.config import TrainingConfig
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from castpoi.training.trainer import Log
 
 

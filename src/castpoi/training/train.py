@@ -17,14 +17,14 @@ from typing import Any
 from castpoi.baselines.known import parts_before
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.errors import BadInput
-from castpoi.files import check_vacant, new_folder, write_json, writing
-from castpoi.lock import LOCK, alone_in
-from castpoi.methods import METHODS, Method
-from castpoi.progress import Progress, Silence
-from castpoi.provenance import Stopwatch, commit
-from castpoi.ranker import SavableRanker
-from castpoi.run import LOG, Run, RunLog, load_run, places_of, write_run
+from castpoi.core.errors import BadInput
+from castpoi.core.files import check_vacant, new_folder, write_json, writing
+from castpoi.core.lock import LOCK, alone_in
+from castpoi.core.progress import Progress, Silence
+from castpoi.core.provenance import Stopwatch, commit
+from castpoi.methods.ranker import SavableRanker
+from castpoi.methods.registry import METHODS, Method
+from castpoi.methods.run import LOG, Run, RunLog, load_run, places_of, write_run
 from castpoi.training.tensorboard import TensorBoardLog
 from castpoi.training.trainer import Log, NoLog, Trainer, TrainingOptions
 from castpoi.training.world import World

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from castpoi.checkins.city import City
-from castpoi.progress import Progress
-from castpoi.ranker import SavableRanker
+from castpoi.core.progress import Progress
+from castpoi.methods.ranker import SavableRanker
 
 
 class Log(Protocol):

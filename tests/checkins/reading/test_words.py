@@ -6,7 +6,7 @@ import pytest
 
 from castpoi.checkins import record
 from castpoi.checkins.reading.words import USUAL_NAMES, parse_columns, recognise
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 from tests.checkins.reading.conftest import PrepareCity
 from tests.sources import (
     CALIFORNIA,

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from castpoi.serving.recommender import Recommender
+from castpoi.recommend.recommender import Recommender
 from tests.serving.live import Live, living, service_of
 from tests.serving.map.page import PATIENCE_MS, new_page, remember
 

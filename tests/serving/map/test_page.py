@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, Request, ViewportSize, expect
 
-from castpoi.serving.recommender import Recommender
+from castpoi.recommend.recommender import Recommender
 from tests.serving.live import Live, living, service_of
 from tests.serving.map.page import (
     DESKTOP,

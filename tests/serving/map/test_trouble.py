@@ -7,7 +7,7 @@ from typing import Final
 
 from playwright.sync_api import Page, Route, expect
 
-from castpoi.serving.recommender import Recommender
+from castpoi.recommend.recommender import Recommender
 from castpoi.serving.settings import ServiceSettings
 from tests.serving.live import Live, living, service_of
 from tests.serving.map.page import PATIENCE_MS, choose, until

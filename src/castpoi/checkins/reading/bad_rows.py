@@ -11,7 +11,7 @@ from castpoi.checkins.reading.read import BROKEN, RawCheckins
 from castpoi.checkins.reading.rules import OK, RULES
 from castpoi.checkins.reading.source import Source
 from castpoi.checkins.reading.words import Word
-from castpoi.errors import BadRows
+from castpoi.core.errors import BadRows
 
 
 def refuse_bad_rows(raw: RawCheckins, limit_km: float) -> None:

@@ -15,8 +15,8 @@ from castpoi.checkins.reading.layout import NaiveTimes, naive_times_by_column
 from castpoi.checkins.reading.rules import CODE, OK, broken_rule
 from castpoi.checkins.reading.source import Source, explained
 from castpoi.checkins.reading.words import Word, recognise, rivals
-from castpoi.errors import BadInput
-from castpoi.progress import SILENCE, Progress
+from castpoi.core.errors import BadInput
+from castpoi.core.progress import SILENCE, Progress
 
 CLOCK: Final = "clock"
 IS_NAIVE: Final = "is_naive"

@@ -24,7 +24,7 @@ from castpoi.checkins.reading.layout import (
     part_by_name,
     recognise_layout,
 )
-from castpoi.errors import BadInput, UnknownLayout
+from castpoi.core.errors import BadInput, UnknownLayout
 
 _DELIMITERS: Final = {",": "a comma", "\t": "a tab", ";": "a semicolon", "|": "a bar"}
 _NOT_TEXT: Final = "\ufffd"  # what stands in for bytes that an encoding does not know

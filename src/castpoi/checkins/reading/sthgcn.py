@@ -9,7 +9,7 @@ from typing import Final
 import polars as pl
 
 from castpoi.checkins.reading.layout import NaiveTimes
-from castpoi.errors import UnknownLayout
+from castpoi.core.errors import UnknownLayout
 
 _BOXES: Final = {  # lat from, lat to, lon from, lon to
     "NYC": (40.0, 41.5, -75.0, -73.0),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 
 Word = Literal[
     "user", "place", "lat", "lon", "time", "zone", "offset", "category", "name", "part", "session"

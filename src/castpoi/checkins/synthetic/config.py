@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any, Final
 
-from castpoi.errors import BadInput
+from castpoi.core.errors import BadInput
 
 ZONE: Final = "America/New_York"
 """The clock of the city; it has daylight-saving time, so that no test can forget it."""

@@ -14,8 +14,8 @@ from castpoi.checkins.synthetic.config import SynthesisConfig
 from castpoi.checkins.synthetic.people import settle_people
 from castpoi.checkins.synthetic.rhythm import Calendar, draw_instants
 from castpoi.checkins.synthetic.wandering import Wanderers
-from castpoi.errors import BadInput
-from castpoi.progress import SILENCE, Progress
+from castpoi.core.errors import BadInput
+from castpoi.core.progress import SILENCE, Progress
 
 TIME: Final = "time"
 """The one column of the raw table that a prepared city names differently."""

@@ -22,7 +22,7 @@ from castpoi.checkins.synthetic.config import SynthesisConfig
 from castpoi.checkins.synthetic.jumps import JumpLaw
 from castpoi.checkins.synthetic.memory import KnownPlaces
 from castpoi.checkins.synthetic.people import People
-from castpoi.progress import Task
+from castpoi.core.progress import Task
 
 ANCHORS: Final = 2
 """Every diary opens with home and work, which are known before the first check-in."""

@@ -14,8 +14,8 @@ from polars.exceptions import PolarsError
 
 import castpoi
 from castpoi.checkins.synthetic.config import SynthesisConfig
-from castpoi.errors import BadInput
-from castpoi.files import write_json, writing
+from castpoi.core.errors import BadInput
+from castpoi.core.files import write_json, writing
 
 TABLE: Final = "checkins.parquet"
 PARAMETERS: Final = "synthesis.json"

@@ -1,0 +1,31 @@
+"""A table of a city, run or result: read with the types it should have, or refused in words."""
+
+from io import BytesIO
+from pathlib import Path
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from castpoi.core.errors import BrokenFolder
+
+
+def read_table(
+    path: Path, schema: pl.Schema, *, way_out: str, content: bytes | None = None
+) -> pl.DataFrame:
+    """The columns of a schema, in its order and types; `way_out` says how to make the file again.
+
+    `content` are the bytes of the file, where somebody has read them before.
+    """
+    try:
+        frame = pl.read_parquet(path if content is None else BytesIO(content), glob=False)
+        return frame.select(schema.names()).cast(schema)
+    except FileNotFoundError as problem:
+        raise BrokenFolder(f"{path} is missing; {way_out}") from problem
+    except OSError as problem:
+        raise BrokenFolder(f"{path} cannot be read: {_brief(problem)}; {way_out}") from problem
+    except PolarsError as problem:
+        raise BrokenFolder(f"{path} is damaged ({_brief(problem)}); {way_out}") from problem
+
+
+def _brief(problem: Exception) -> str:
+    return str(problem).strip().splitlines()[0][:160]

@@ -1,0 +1,213 @@
+"""A run on disk: a method that has been trained or counted on a city, ready to rank.
+
+    RUN/model.safetensors   what it has counted or learned
+    RUN/config.json         its settings
+    RUN/places.parquet      the places it ranks, as in its city, and their known check-ins
+    RUN/log.jsonl           what happened, one event a line
+    RUN/manifest.json       method, seed, city and fingerprint, versions, commit, wall time
+
+Loading reads numbers and words only; it never runs code from the folder.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from castpoi.checkins import record
+from castpoi.checkins.city import City
+from castpoi.core.errors import BadInput, BrokenFolder
+from castpoi.core.files import read_json, read_manifest, write_json
+from castpoi.core.parquet import read_table
+from castpoi.core.provenance import Stopwatch, now_utc
+from castpoi.methods.ranker import SavableRanker
+from castpoi.methods.registry import METHODS
+
+MODEL: Final = "model.safetensors"
+CONFIG: Final = "config.json"
+PLACES: Final = "places.parquet"
+LOG: Final = "log.jsonl"
+
+KNOWN_CHECKINS: Final = "checkins"
+"""Column of the run's places that the city's do not have: check-ins the run may know of."""
+
+PLACE_SCHEMA: Final = pl.Schema([*record.PLACE_SCHEMA.items(), (KNOWN_CHECKINS, pl.UInt32())])
+
+_TRAIN_AGAIN: Final = "train again with 'castpoi train'"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A ranker and where it comes from."""
+
+    ranker: SavableRanker[Any]
+    manifest: dict[str, Any]
+    folder: Path
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return str(self.manifest["method"])
+
+    @property
+    def seed(self) -> int:
+        """Seed of its training."""
+        return int(self.manifest["seed"])
+
+    @property
+    def city(self) -> Path:
+        """Where the city stood when the run was made."""
+        return Path(self.manifest["city"])
+
+    @property
+    def fingerprint(self) -> str:
+        """Fingerprint of the city it was made on."""
+        return str(self.manifest["fingerprint"])
+
+    def check_may_foretell(self, part: str) -> None:
+        """Refuse a part that the run has already seen."""
+        if part in self.manifest["knows"]:
+            raise BadInput(
+                f"{self.folder} has seen the {part} part, so it cannot be evaluated on it; train "
+                f"it with 'castpoi train --part {part}'"
+            )
+
+
+class RunLog:
+    """The events of a run, one JSON object a line; never a user id, never a coordinate.
+
+    Kept in memory until the run is written; with a path also on disk from the first event on, so
+    that a person can watch a long training.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path
+        self.lines: list[str] = []
+        if path is not None:
+            path.write_text("", encoding="utf-8")
+
+    def event(self, event: str, **fields: object) -> None:
+        """Note what has just happened."""
+        line = json.dumps({"at_utc": now_utc(), "event": event, **fields}, ensure_ascii=False)
+        self.lines.append(line + "\n")
+        if self.path is not None:
+            with self.path.open("a", encoding="utf-8") as log:
+                log.write(line + "\n")
+
+    def save(self, path: Path) -> None:
+        """Write all events to a file."""
+        path.write_text("".join(self.lines), encoding="utf-8")
+
+
+def write_run(
+    folder: Path,
+    ranker: SavableRanker[Any],
+    *,
+    method: str,
+    seed: int,
+    part: str,
+    knows: Sequence[str],
+    city: Path,
+    fingerprint: str,
+    places: pl.DataFrame,
+    work: Stopwatch,
+) -> dict[str, Any]:
+    """Write the files of a run into an existing folder, and return its manifest."""
+    model = save({name: np.asarray(array, order="C") for name, array in ranker.arrays.items()})
+    (folder / MODEL).write_bytes(model)
+    write_json(folder / CONFIG, ranker.config)
+    places.write_parquet(folder / PLACES, compression="zstd")
+    manifest = {
+        "kind": "run",
+        "method": method,
+        "seed": seed,
+        "part": part,
+        "knows": list(knows),
+        "city": str(city.resolve()),
+        "fingerprint": fingerprint,
+        "model_sha256": hashlib.sha256(model).hexdigest(),
+        "places_sha256": hashlib.sha256((folder / PLACES).read_bytes()).hexdigest(),
+        **work.provenance(),
+    }
+    write_json(folder / "manifest.json", manifest)
+    return manifest
+
+
+def load_run(folder: Path) -> Run:
+    """Read a run and check that its model is the one its manifest speaks of."""
+    needs = {"method", "seed", "knows", "city", "fingerprint", "model_sha256"}
+    manifest = read_manifest(folder, kind="run", needs=needs)
+    method = METHODS.named(manifest["method"])
+    arrays = _read_model(_read_bytes(folder / MODEL, manifest["model_sha256"]), folder / MODEL)
+    config = read_json(folder / CONFIG)
+    try:
+        ranker = method.ranker_class().restore(config, arrays)
+    except (BadInput, KeyError, TypeError, ValueError) as problem:  # of an earlier castpoi, perhaps
+        raise BrokenFolder(
+            f"{folder} does not fit the method {method.name} ({problem}); {_TRAIN_AGAIN}"
+        ) from problem
+    return Run(ranker=ranker, manifest=manifest, folder=folder)
+
+
+def places_of(city: City, knows: Sequence[str]) -> pl.DataFrame:
+    """The places of a city, with the check-ins of each in the parts that a run knows."""
+    trajectories = city.trajectories
+    known = np.isin(trajectories.part, [record.PARTS.index(part) for part in knows])
+    counts = np.bincount(trajectories.place[known], minlength=city.places.height)
+    return city.places.with_columns(pl.Series(KNOWN_CHECKINS, counts)).cast(PLACE_SCHEMA)
+
+
+def read_places(run: Run, city: Path | None = None) -> pl.DataFrame:
+    """The places a run ranks, by number: its own file, or for older runs those of its city.
+
+    `city` is where the city is now; where it was when the run was made unless told otherwise.
+    """
+    if "places_sha256" not in run.manifest:
+        return places_of(city_of(run, city), run.manifest["knows"])
+    path = run.folder / PLACES
+    content = _read_bytes(path, run.manifest["places_sha256"])
+    return read_table(path, PLACE_SCHEMA, way_out=_TRAIN_AGAIN, content=content)
+
+
+def city_of(run: Run, city: Path | None = None) -> City:
+    """The city a run was made on, there or where it is now; refuses another split."""
+    folder = run.city if city is None else city
+    if not folder.is_dir():
+        raise BrokenFolder(
+            f"{run.folder} was trained on a city that is not at {folder}; say where the city is "
+            f"now (--city), or {_TRAIN_AGAIN}"
+        )
+    found = City.load(folder)
+    if found.fingerprint != run.fingerprint:
+        raise BrokenFolder(
+            f"{run.folder} was trained on a city with fingerprint {run.fingerprint[:12]}, but "
+            f"{folder} has {found.fingerprint[:12]}; say where its own city is (--city), or "
+            f"{_TRAIN_AGAIN}"
+        )
+    return found
+
+
+def _read_bytes(path: Path, sha256: str) -> bytes:
+    try:
+        content = path.read_bytes()
+    except OSError as problem:
+        raise BrokenFolder(
+            f"{path} cannot be read: {problem.strerror}; {_TRAIN_AGAIN}"
+        ) from problem
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise BrokenFolder(f"{path} has changed since it was trained; {_TRAIN_AGAIN}")
+    return content
+
+
+def _read_model(model: bytes, path: Path) -> dict[str, Any]:
+    try:
+        return dict(load(model))
+    except SafetensorError as problem:
+        raise BrokenFolder(f"{path} is damaged ({problem}); {_TRAIN_AGAIN}") from problem

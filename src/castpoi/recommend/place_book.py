@@ -1,0 +1,139 @@
+"""The place book: the places a run ranks, by number and by id, as people know them.
+
+Shapes: P places.
+"""
+
+import difflib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from castpoi.checkins import record
+from castpoi.checkins.local_time import numbered_zones
+from castpoi.core.errors import BadInput
+from castpoi.geo.distance import haversine_km
+from castpoi.methods.run import KNOWN_CHECKINS
+
+Point = tuple[float, float]
+"""Latitude and longitude in degrees."""
+Box = tuple[float, float, float, float]
+"""South, west, north, east in degrees; west is above east where the box crosses the date line."""
+
+_NO_CATEGORY: Final = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceBook:
+    """Ids, names, categories, points and zones of all places of a vocabulary."""
+
+    ids: list[str]
+    names: list[str | None]
+    categories: list[str | None]
+    lat: NDArray[np.float64]
+    """[P]"""
+    lon: NDArray[np.float64]
+    """[P]"""
+    zones: list[str]
+    """The IANA zones there are."""
+    zone_number: NDArray[np.int64]
+    """Which of them each place has. [P]"""
+    checkins: NDArray[np.int64]
+    """Check-ins of everybody that the run may know of. [P]"""
+
+    @classmethod
+    def of(cls, table: pl.DataFrame) -> "PlaceBook":
+        """The book of a run's table of places."""
+        zone_number, zones = numbered_zones(table[record.ZONE])
+        return cls(
+            ids=table[record.PLACE_ID].to_list(),
+            names=table[record.NAME].to_list(),
+            categories=table[record.CATEGORY].to_list(),
+            lat=table[record.LAT].to_numpy(),
+            lon=table[record.LON].to_numpy(),
+            zones=zones,
+            zone_number=zone_number,
+            checkins=table[KNOWN_CHECKINS].to_numpy().astype(np.int64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def number_of(self) -> dict[str, int]:
+        """The number of every place, by id."""
+        return {place_id: number for number, place_id in enumerate(self.ids)}
+
+    @cached_property
+    def log_popularity(self) -> NDArray[np.float32]:
+        """log(1 + known check-ins): its softmax is the share of check-ins, none at zero. [P]"""
+        return np.log1p(self.checkins).astype(np.float32)
+
+    def point(self, place: int) -> Point:
+        """Where a place is."""
+        return float(self.lat[place]), float(self.lon[place])
+
+    def km_from(self, point: Point, places: NDArray[np.int64] | slice) -> NDArray[np.float64]:
+        """Distance of some places from a point."""
+        return haversine_km(*point, self.lat[places], self.lon[places])
+
+    def is_of_category(self, wanted: Sequence[str]) -> NDArray[np.bool_]:
+        """Whether each place has one of the categories; letters' case does not matter. [P]"""
+        known, _ = self._folded_categories
+        unknown = [name for name in wanted if name.casefold() not in known]
+        if unknown:
+            raise BadInput(
+                f"no place has the category '{unknown[0]}'; {self._other_categories(unknown[0])}"
+            )
+        return self.is_of_any(wanted)
+
+    def is_of_any(self, categories: Sequence[str]) -> NDArray[np.bool_]:
+        """The same, where it is no matter that no place has a category. [P]"""
+        known, number = self._folded_categories
+        wanted = {name.casefold() for name in categories}
+        return np.isin(number, [each for each, name in enumerate(known) if name in wanted])
+
+    def find(self, *, text: str = "", box: Box | None = None, limit: int = 100) -> list[int]:
+        """Places in a box whose name, category or id holds a text; most check-ins first."""
+        found = np.ones(len(self), dtype=np.bool_)
+        if box is not None:
+            south, west, north, east = box
+            inside = (self.lon >= west) & (self.lon <= east)
+            if west > east:
+                inside = (self.lon >= west) | (self.lon <= east)
+            found = inside & (self.lat >= south) & (self.lat <= north)
+        numbers = np.flatnonzero(found)
+        if text:
+            wanted = text.casefold()
+            numbers = np.array([n for n in numbers if wanted in self._words[n]], dtype=np.int64)
+        order = np.lexsort((numbers, -self.checkins[numbers]))
+        return [int(number) for number in numbers[order[:limit]]]
+
+    def _other_categories(self, wanted: str) -> str:
+        """What a person may have meant."""
+        known = Counter(filter(None, self.categories))
+        by_folded = {category.casefold(): category for category in known}
+        close = difflib.get_close_matches(wanted.casefold(), by_folded, n=1)
+        if close:
+            return f"did you mean '{by_folded[close[0]]}'?"
+        if not known:
+            return "the places of this run have no categories"
+        return f"the most frequent are {', '.join(name for name, _ in known.most_common(5))}"
+
+    @cached_property
+    def _words(self) -> list[str]:
+        """All that a search looks at, one text a place."""
+        texts = zip(self.names, self.categories, self.ids, strict=True)
+        return ["\n".join(text or "" for text in each).casefold() for each in texts]
+
+    @cached_property
+    def _folded_categories(self) -> tuple[list[str], NDArray[np.int64]]:
+        """Category names in small letters, and the number of that of each place. [P]"""
+        folded = [(category or _NO_CATEGORY).casefold() for category in self.categories]
+        known, number = np.unique(np.array(folded), return_inverse=True)
+        return known.tolist(), number

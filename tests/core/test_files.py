@@ -1,0 +1,208 @@
+"""Folders appear whole or not at all; JSON is read or refused in words."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from castpoi.core.errors import BadInput, BrokenFolder
+from castpoi.core.files import (
+    check_vacant,
+    is_folder_of,
+    new_folder,
+    read_json,
+    read_manifest,
+    read_or_nothing,
+    write_json,
+)
+
+
+def make_city(folder: Path, word: str = "old") -> None:
+    folder.mkdir()
+    write_json(folder / "manifest.json", {"kind": "city", "word": word})
+
+
+def test_a_folder_appears_only_when_it_is_finished(tmp_path: Path) -> None:
+    target = tmp_path / "deep" / "city"
+    with new_folder(target, kind="city") as staging:
+        (staging / "part").write_text("half")
+        assert not target.exists()
+        assert staging.parent == target.parent
+    assert (target / "part").read_text() == "half"
+    assert list(target.parent.iterdir()) == [target]
+
+
+def _fail_halfway(staging: Path) -> None:
+    (staging / "part").write_text("half")
+    raise ZeroDivisionError
+
+
+def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
+    with (
+        pytest.raises(ZeroDivisionError),
+        new_folder(tmp_path / "city", kind="city") as staging,
+    ):
+        _fail_halfway(staging)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_former_folder_is_replaced_whole_when_asked(tmp_path: Path) -> None:
+    make_city(tmp_path / "city")
+    (tmp_path / "city" / "extra").touch()
+    with new_folder(tmp_path / "city", kind="city", overwrite=True) as staging:
+        write_json(staging / "manifest.json", {"kind": "city", "word": "new"})
+    assert read_manifest(tmp_path / "city", kind="city")["word"] == "new"
+    assert [path.name for path in (tmp_path / "city").iterdir()] == ["manifest.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["city"]
+
+
+def test_a_failed_replacement_leaves_the_former_folder(tmp_path: Path) -> None:
+    make_city(tmp_path / "city")
+    with (
+        pytest.raises(KeyboardInterrupt),
+        new_folder(tmp_path / "city", kind="city", overwrite=True),
+    ):
+        raise KeyboardInterrupt
+    assert read_manifest(tmp_path / "city", kind="city")["word"] == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["city"]
+
+
+def test_a_former_folder_comes_back_if_the_new_one_cannot_be_moved(tmp_path: Path) -> None:
+    make_city(tmp_path / "city")
+    with (
+        pytest.raises(FileNotFoundError),
+        new_folder(tmp_path / "city", kind="city", overwrite=True) as staging,
+    ):
+        staging.rmdir()
+    assert read_manifest(tmp_path / "city", kind="city")["word"] == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["city"]
+
+
+def test_a_link_stays_and_the_folder_it_leads_to_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    make_city(tmp_path / "disk" / "city")
+    (tmp_path / "link").symlink_to(tmp_path / "disk" / "city")
+    with new_folder(tmp_path / "link", kind="city", overwrite=True) as staging:
+        write_json(staging / "manifest.json", {"kind": "city", "word": "new"})
+    assert (tmp_path / "link").is_symlink()
+    assert read_manifest(tmp_path / "disk" / "city", kind="city")["word"] == "new"
+    assert [path.name for path in (tmp_path / "disk").iterdir()] == ["city"]
+
+
+def test_an_empty_folder_is_vacant(tmp_path: Path) -> None:
+    (tmp_path / "city").mkdir()
+    check_vacant(tmp_path / "city", kind="city", overwrite=False)
+    with new_folder(tmp_path / "city", kind="city") as staging:
+        (staging / "part").touch()
+    assert (tmp_path / "city" / "part").exists()
+
+
+def test_a_folder_of_its_kind_is_taken_unless_it_may_be_replaced(tmp_path: Path) -> None:
+    make_city(tmp_path / "city")
+    words = r"already holds a city; choose another --out or replace it with --overwrite"
+    with pytest.raises(BadInput, match=words):
+        check_vacant(tmp_path / "city", kind="city", overwrite=False)
+    check_vacant(tmp_path / "city", kind="city", overwrite=True)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_what_is_of_another_kind_is_never_replaced(tmp_path: Path, overwrite: bool) -> None:
+    make_city(tmp_path / "city")
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "manifest.json").write_text("not json")
+    for name in ("city", "file", "folder"):
+        with pytest.raises(BadInput, match=r"exists and is not a run; choose another --out"):
+            check_vacant(tmp_path / name, kind="run", overwrite=overwrite)
+
+
+def test_a_target_inside_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(BadInput, match=r"cannot be written: .*file is a file; choose another"):
+        check_vacant(tmp_path / "file" / "deep" / "city", kind="city", overwrite=False)
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o755), (0o077, 0o700)])
+def test_a_folder_is_as_open_to_others_as_its_person_wants(
+    tmp_path: Path, mask: int, mode: int
+) -> None:
+    before = os.umask(mask)
+    try:
+        with new_folder(tmp_path / "city", kind="city"):
+            pass
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "city").stat().st_mode) == mode
+
+
+def test_a_target_that_the_disk_refuses_is_told(tmp_path: Path) -> None:
+    with (
+        pytest.raises(BadInput, match=r"cannot be written: File name too long; choose another"),
+        new_folder(tmp_path / ("c" * 250), kind="city"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"kind": "run"}', "{"])
+def test_a_folder_is_of_a_kind_only_by_its_manifest(tmp_path: Path, content: str) -> None:
+    (tmp_path / "manifest.json").write_text(content)
+    assert not is_folder_of(tmp_path, "city")
+    (tmp_path / "manifest.json").write_text('{"kind": "city"}')
+    assert is_folder_of(tmp_path, "city")
+
+
+def test_a_manifest_is_refused_in_words(tmp_path: Path) -> None:
+    with pytest.raises(BrokenFolder, match=r"gone is not a folder; a city is expected there: name"):
+        read_manifest(tmp_path / "gone", kind="city")
+    with pytest.raises(BrokenFolder, match=r"no manifest.json, so it is not a city; name another"):
+        read_manifest(tmp_path, kind="city")
+    write_json(tmp_path / "manifest.json", {"kind": "run"})
+    with pytest.raises(BrokenFolder, match=r"holds a run, but a city is expected there: name"):
+        read_manifest(tmp_path, kind="city")
+    write_json(tmp_path / "manifest.json", {})
+    with pytest.raises(BrokenFolder, match=r"holds something else, but a city is expected there"):
+        read_manifest(tmp_path, kind="city")
+
+
+@pytest.mark.parametrize(
+    ("kind", "command"),
+    [("city", "data prepare"), ("run", "train"), ("result", "evaluate")],
+)
+def test_whoever_names_a_wrong_folder_is_told_what_makes_a_right_one(
+    tmp_path: Path, kind: str, command: str
+) -> None:
+    with pytest.raises(BrokenFolder, match=f"or make a {kind} with 'castpoi {command}'"):
+        read_manifest(tmp_path, kind=kind)
+
+
+def test_json_is_refused_in_words(tmp_path: Path) -> None:
+    with pytest.raises(BrokenFolder, match=r"gone.json cannot be read: No such file or directory"):
+        read_json(tmp_path / "gone.json")
+    (tmp_path / "a.json").write_text("{")
+    with pytest.raises(BrokenFolder, match=r"a.json is not valid JSON: "):
+        read_json(tmp_path / "a.json")
+    (tmp_path / "a.json").write_text("[1]")
+    with pytest.raises(BrokenFolder, match=r"holds a list, an object is expected; make .* again"):
+        read_json(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("content", [None, "", "{", "[1]"])
+def test_json_that_is_absent_or_torn_is_as_if_it_had_never_been(
+    tmp_path: Path, content: str | None
+) -> None:
+    if content is not None:
+        (tmp_path / "a.json").write_text(content)
+    assert read_or_nothing(tmp_path / "a.json") == {}
+    write_json(tmp_path / "a.json", {"told": 1})
+    assert read_or_nothing(tmp_path / "a.json") == {"told": 1}
+
+
+def test_json_keeps_letters_of_every_language_and_replaces_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    write_json(path, {"old": 1})
+    write_json(path, {"name": "Café ラーメン ☕"})
+    assert "Café ラーメン ☕" in path.read_text(encoding="utf-8")
+    assert read_json(path) == json.loads(path.read_bytes())
+    assert list(tmp_path.iterdir()) == [path]

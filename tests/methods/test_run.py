@@ -1,0 +1,158 @@
+import json
+import shutil
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from safetensors.numpy import save
+
+from castpoi.core.errors import BadInput, BrokenFolder, UnknownMethod
+from castpoi.core.files import read_json, write_json
+from castpoi.methods.run import city_of, load_run, read_places
+from castpoi.training.train import train
+from tests import trapped_files
+from tests.cities import small_city
+from tests.contract import odd_city
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Path:
+    odd_city().save(tmp_path / "city")
+    train(tmp_path / "city", tmp_path / "run", method="markov", seed=5)
+    return tmp_path / "run"
+
+
+def change_manifest(folder: Path, **fields: object) -> None:
+    write_json(folder / "manifest.json", {**read_json(folder / "manifest.json"), **fields})
+
+
+def test_a_run_says_what_it_is_and_where_it_comes_from(run_folder: Path) -> None:
+    assert sorted(file.name for file in run_folder.iterdir()) == [
+        "config.json",
+        "log.jsonl",
+        "manifest.json",
+        "model.safetensors",
+        "places.parquet",
+    ]
+    run = load_run(run_folder)
+    assert (run.method, run.seed) == ("markov", 5)
+    assert run.city == (run_folder.parent / "city").resolve()
+    assert run.fingerprint == odd_city().fingerprint
+    assert run.manifest["knows"] == ["train", "validation"]
+    assert {"versions", "commit", "started_utc", "ended_utc", "wall_seconds"} <= run.manifest.keys()
+    assert read_json(run_folder / "config.json") == {"back_off": 0.4}
+
+
+def test_the_log_has_one_event_a_line_and_the_first_names_method_and_seed(run_folder: Path) -> None:
+    lines = (run_folder / "log.jsonl").read_text().splitlines()
+    events = [json.loads(line) for line in lines]
+    assert [event["event"] for event in events] == ["run started", "city counted", "run finished"]
+    assert (events[0]["method"], events[0]["seed"]) == ("markov", 5)
+
+
+def test_a_run_may_not_foretell_what_it_has_seen(run_folder: Path) -> None:
+    run = load_run(run_folder)
+    run.check_may_foretell("test")
+    with pytest.raises(BadInput, match=r"has seen the validation part.*--part validation"):
+        run.check_may_foretell("validation")
+
+
+def test_a_changed_model_is_noticed(run_folder: Path) -> None:
+    model = run_folder / "model.safetensors"
+    content = bytearray(model.read_bytes())
+    content[-1] ^= 1
+    model.write_bytes(content)
+    with pytest.raises(BrokenFolder, match=r"model.safetensors has changed since it was trained"):
+        load_run(run_folder)
+
+
+def test_a_missing_model_is_noticed(run_folder: Path) -> None:
+    (run_folder / "model.safetensors").unlink()
+    with pytest.raises(BrokenFolder, match=r"model.safetensors cannot be read: No such file"):
+        load_run(run_folder)
+
+
+@pytest.mark.parametrize("kind", trapped_files.KINDS)
+def test_a_model_that_would_run_code_is_not_opened(
+    run_folder: Path, tmp_path: Path, kind: str
+) -> None:
+    replace_model(run_folder, trapped_files.content(kind, tmp_path / "trap"))
+    with pytest.raises(BrokenFolder, match=r"model.safetensors is damaged"):
+        load_run(run_folder)
+    assert not (tmp_path / "trap").exists()
+
+
+def test_a_model_that_lacks_an_array_is_noticed(run_folder: Path) -> None:
+    replace_model(run_folder, save({}))
+    with pytest.raises(BrokenFolder, match=r"does not fit the method markov \('popularity'\)"):
+        load_run(run_folder)
+
+
+def test_a_manifest_that_says_too_little_is_refused(run_folder: Path) -> None:
+    write_json(run_folder / "manifest.json", {"kind": "run", "method": "markov"})
+    with pytest.raises(BrokenFolder, match="does not say city, fingerprint, knows, model_sha256"):
+        load_run(run_folder)
+
+
+def test_a_run_of_a_method_that_is_gone_is_refused(run_folder: Path) -> None:
+    change_manifest(run_folder, method="oracle")
+    with pytest.raises(UnknownMethod, match="no method is named 'oracle'"):
+        load_run(run_folder)
+
+
+def test_a_run_carries_its_places_and_what_it_knows_of_them(run_folder: Path) -> None:
+    shutil.rmtree(run_folder.parent / "city")
+    places = read_places(load_run(run_folder))
+    assert places.drop("checkins").equals(odd_city().places)
+    # train and validation of the small city, counted by hand
+    assert places["checkins"].to_list() == [4, 3, 2, 1, 0]
+
+
+def test_an_older_run_reads_its_places_from_the_city(run_folder: Path, tmp_path: Path) -> None:
+    own = read_places(load_run(run_folder))
+    forget_places(run_folder)
+    assert read_places(load_run(run_folder)).equals(own)
+    (tmp_path / "city").rename(tmp_path / "moved")
+    assert read_places(load_run(run_folder), tmp_path / "moved").equals(own)
+    with pytest.raises(BrokenFolder, match=r"a city that is not at .*city; say where the city is"):
+        read_places(load_run(run_folder))
+
+
+def test_another_city_is_refused(run_folder: Path, tmp_path: Path) -> None:
+    small_city([(0, 0, "2012-04-02 12:00")], ["test"]).save(tmp_path / "other")
+    with pytest.raises(
+        BrokenFolder, match=r"trained on a city with fingerprint .*, but .*other has"
+    ):
+        city_of(load_run(run_folder), tmp_path / "other")
+
+
+def test_changed_places_are_noticed(run_folder: Path) -> None:
+    with (run_folder / "places.parquet").open("ab") as places:
+        places.write(b"!")
+    with pytest.raises(BrokenFolder, match=r"places.parquet has changed since it was trained"):
+        read_places(load_run(run_folder))
+
+
+def test_missing_places_are_noticed(run_folder: Path) -> None:
+    (run_folder / "places.parquet").unlink()
+    with pytest.raises(BrokenFolder, match=r"places.parquet cannot be read: No such file"):
+        read_places(load_run(run_folder))
+
+
+def test_places_that_are_no_table_are_noticed(run_folder: Path) -> None:
+    (run_folder / "places.parquet").write_bytes(b"no table")
+    change_manifest(run_folder, places_sha256=sha256(b"no table").hexdigest())
+    with pytest.raises(BrokenFolder, match=r"places.parquet is damaged"):
+        read_places(load_run(run_folder))
+
+
+def forget_places(folder: Path) -> None:
+    (folder / "places.parquet").unlink()
+    manifest = read_json(folder / "manifest.json")
+    del manifest["places_sha256"]
+    write_json(folder / "manifest.json", manifest)
+
+
+def replace_model(folder: Path, content: bytes) -> None:
+    (folder / "model.safetensors").write_bytes(content)
+    change_manifest(folder, model_sha256=sha256(content).hexdigest())

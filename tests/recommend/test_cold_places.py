@@ -1,0 +1,195 @@
+"""Cold places: ranked from the day they open, without a visit and without training."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+import torch
+
+import castpoi
+from castpoi.checkins import record
+from castpoi.core.errors import BadInput
+from castpoi.methods.run import load_run, read_places
+from castpoi.model.ranker import CastPoiRanker
+from castpoi.recommend.cold_places import with_cold_places
+from castpoi.recommend.place_book import PlaceBook
+from castpoi.recommend.recommender import Recommender, load
+from castpoi.recommend.request import Visit
+from castpoi.training.train import train
+from tests.serving.small_run import DAY, OUR_PARTS, small_run
+
+KNOWN = ["cafe", "office", "park", "station", "theatre"]
+BISTRO = pl.DataFrame(
+    {
+        "place": ["bistro", "kiosk"],
+        "lat": [40.7001, 40.7136],
+        "lon": [-74.0001, -74.0],
+        "name": ["Bistro", None],
+        "category": ["food", "Newspapers"],
+    }
+)
+"""A place beside the cafe, of its category, and one beside the park of a category of its own."""
+CSV = "Place ID,Latitude,Longitude,Name,Category\nbistro,40.7001,-74.0001,Bistro,food\n"
+
+
+@pytest.fixture(scope="module")
+def sharing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose places share vectors, as castpoi-next may."""
+    parts = OUR_PARTS | {"candidate_conditioning": False, "shared_vectors": True}
+    return small_run(tmp_path_factory.mktemp("sharing"), **parts)
+
+
+@pytest.fixture
+def warm(sharing: Path) -> Recommender:
+    return load(sharing)
+
+
+@pytest.fixture
+def cold(sharing: Path) -> Recommender:
+    return castpoi.load(sharing, places=BISTRO)
+
+
+def test_a_cold_place_can_be_recommended_as_any_other(cold: Recommender) -> None:
+    found = {each.place: each for each in cold.recommend(DAY, explain=True)}
+    assert set(found) == {*KNOWN, "bistro", "kiosk"}
+    bistro = found["bistro"]
+    assert (bistro.name, bistro.category, bistro.lat) == ("Bistro", "food", 40.7001)
+    assert bistro.distance_km == pytest.approx(4.0, abs=0.1)
+    assert not bistro.visited
+    assert bistro.terms is not None
+    assert bistro.terms.total == pytest.approx(bistro.score)
+    assert bistro.terms.revisit == 0.0
+    assert sum(each.probability for each in found.values()) == pytest.approx(1.0)
+
+
+def test_known_places_keep_their_scores_and_their_order(
+    warm: Recommender, cold: Recommender
+) -> None:
+    before = {each.place: each.score for each in warm.recommend(DAY)}
+    after = {each.place: each.score for each in cold.recommend(DAY) if each.place in before}
+    assert list(after) == list(before)
+    assert after == pytest.approx(before, abs=1e-5)
+
+
+def test_a_cold_place_beside_the_user_in_a_popular_category_comes_first(sharing: Path) -> None:
+    """Nearness weighs, and so does the food of this neighbourhood; own parts are small."""
+    run = load_run(sharing)
+    assert isinstance(run.ranker, CastPoiRanker)
+    model = run.ranker.model
+    assert model.shared is not None
+    assert model.distance_gate is not None
+    food = int(model.shared.rows[1, 0])
+    last = model.distance_gate.weigh[-1]
+    assert isinstance(last, torch.nn.Linear)
+    with torch.no_grad():
+        for weight in (model.place.weight, model.popularity, model.shared.vectors):
+            weight.zero_()
+        model.shared.popularity.zero_()
+        model.shared.popularity[food] = 2.0
+        last.weight.zero_()
+        last.bias.zero_()
+        last.bias[0] = 3.0  # within 50 m of the last visit
+    more, places = with_cold_places(run, read_places(run), BISTRO)
+    (best,) = Recommender(more, PlaceBook.of(places)).recommend(
+        [Visit("cafe", "2012-04-03T12:00:00-04:00")], k=1, exclude_visited=True
+    )
+    assert best.place == "bistro"
+
+
+def test_a_history_may_visit_a_cold_place_by_its_own_clock(cold: Recommender) -> None:
+    lunch = Visit("bistro", "2012-04-04T12:00:00")  # the wall clock of New York
+    answer = cold.recommend([*DAY, lunch], explain=True)
+    bistro = next(each for each in answer if each.place == "bistro")
+    assert not answer.remarks
+    assert bistro.visited
+    assert bistro.distance_km == 0.0
+    assert bistro.terms is not None
+    assert bistro.terms.revisit != 0.0
+
+
+def test_cold_places_are_found_filtered_and_near_to_an_empty_history(cold: Recommender) -> None:
+    (kiosk,) = cold.recommend(DAY, categories=["Newspapers"])
+    assert kiosk.place == "kiosk"
+    assert kiosk.sentence
+    assert {each.place for each in cold.recommend(DAY, candidates=["bistro", "cafe"])} == {
+        "bistro",
+        "cafe",
+    }
+    assert "bistro" in {each.place for each in cold.recommend([], near=(40.70, -74.0))}
+
+
+@pytest.mark.parametrize(
+    "text", [CSV, CSV.replace(",", "\t"), "lon;lat;place\n-74.0001;40.7001; bistro \n"]
+)
+def test_cold_places_may_stand_in_a_file(sharing: Path, tmp_path: Path, text: str) -> None:
+    (tmp_path / "new").write_text(text)
+    recommender = castpoi.load(sharing, places=tmp_path / "new")
+    assert recommender.places.ids == [*KNOWN, "bistro"]
+    assert recommender.places.zones == ["America/New_York"]
+
+
+def test_ids_of_a_table_may_be_numbers(sharing: Path) -> None:
+    table = pl.DataFrame({"place": [7], "lat": [40.7], "lon": [-74]})
+    assert castpoi.load(sharing, places=table).places.ids == [*KNOWN, "7"]
+
+
+def test_a_table_without_rows_adds_nothing(sharing: Path, warm: Recommender) -> None:
+    recommender = castpoi.load(sharing, places=BISTRO.clear())
+    assert recommender.places.ids == KNOWN
+    assert recommender.recommend(DAY) == warm.recommend(DAY)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ("cafe,40.7,-74.0", "row 3, place 'cafe': the run knows it already; leave it out"),
+        ("bar,40.7,-74.0", "row 3, place 'bar': it stands in the table twice; give it once"),
+        ("pub,,-74.0", "row 3, place 'pub': its lat is missing; give a table with the columns"),
+        ("pub,40.7, ", "row 3, place 'pub': its lon is missing"),
+        (" ,40.7,-74.0", "row 3, place None: its place_id is missing"),
+        ("pub,95,-74.0", "row 3, place 'pub': its lat must be degrees from -90 to 90"),
+        ("pub,40.7,west", "row 3, place 'pub': its lon must be degrees from -180 to 180"),
+        ("pub,nan,-74.0", "row 3, place 'pub': its lat must be degrees"),
+    ],
+)
+def test_a_place_that_cannot_be_added_is_told_with_its_row(
+    sharing: Path, tmp_path: Path, rows: str, words: str
+) -> None:
+    (tmp_path / "new.csv").write_text(f"place,lat,lon\nbar,40.71,-74.0\n{rows}\n")
+    with pytest.raises(BadInput, match=words):
+        load(sharing, places=tmp_path / "new.csv")
+
+
+def test_a_row_of_a_table_without_a_file_is_counted_from_one(sharing: Path) -> None:
+    again = BISTRO.with_columns(pl.lit("cafe").alias("place")).head(1)
+    with pytest.raises(BadInput, match="the table of new places, row 1, place 'cafe': the run"):
+        load(sharing, places=again)
+
+
+def test_a_table_that_lacks_a_column_is_refused(sharing: Path) -> None:
+    with pytest.raises(BadInput, match="has no column for the lon; its columns are place, lat,"):
+        load(sharing, places=BISTRO.drop("lon"))
+
+
+def test_a_model_without_shared_vectors_says_how_to_get_one(run_folder: Path) -> None:
+    with pytest.raises(
+        BadInput, match="run cannot rank new places: its castpoi has no shared vectors"
+    ) as told:
+        load(run_folder, places=BISTRO)
+    assert "--model castpoi-next --set shared_vectors=true --out RUN" in str(told.value)
+
+
+def test_so_does_a_counted_method(run_folder: Path, tmp_path: Path) -> None:
+    train(run_folder.parent / "city", tmp_path / "run", method="popularity", seed=0)
+    with pytest.raises(BadInput, match="its popularity has no shared vectors"):
+        load(tmp_path / "run", places=BISTRO)
+
+
+def test_the_tables_of_run_and_source_are_left_as_they_were(sharing: Path) -> None:
+    run = load_run(sharing)
+    known, source = read_places(run), BISTRO.clone()
+    more, places = with_cold_places(run, known, source)
+    assert source.equals(BISTRO)
+    assert known.height == run.ranker.places == 5
+    assert places.height == more.ranker.places == 7
+    assert places[record.PLACE].to_list() == list(range(7))

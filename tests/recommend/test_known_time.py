@@ -1,0 +1,141 @@
+"""A run that knows the time recommends for a moment: the one that is told, or now."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from castpoi.checkins import record
+from castpoi.recommend.history import end_to_end, history_of
+from castpoi.recommend.recommendation import Recommendations
+from castpoi.recommend.recommender import Recommender, load
+from castpoi.recommend.request import Request
+from castpoi.serving.measured_shortlist import with_measured_shortlist
+from castpoi.serving.served_run import model_card
+from castpoi.serving.store import VisitStore
+from tests.contract import odd_city
+from tests.serving.live import MORNING, living, service_of
+from tests.serving.small_run import DAY, small_book, small_ranker, small_run
+
+PARTS = {"revisit_features": "habits", "deep_revisits": True, "known_time": True}
+EVENING = "2012-04-04T20:00:00-04:00"
+SUNDAY = "2012-04-08T09:00:00-04:00"
+
+
+@pytest.fixture(scope="module")
+def timed_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_run(tmp_path_factory.mktemp("timed"), **PARTS)
+
+
+@pytest.fixture(scope="module")
+def timed(timed_run: Path) -> Recommender:
+    return load(timed_run)
+
+
+def scores(answer: Recommendations) -> dict[str, float]:
+    return {each.place: each.score for each in answer}
+
+
+def set_clock(monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    instant = datetime.fromisoformat(moment).timestamp()
+    monkeypatch.setattr("castpoi.recommend.recommender.time.time_ns", lambda: int(instant * 1e9))
+
+
+def test_the_moment_of_asking_changes_scores_only_where_the_time_is_known(
+    timed: Recommender, recommender: Recommender
+) -> None:
+    assert timed.known_time
+    assert not recommender.known_time
+    for each in (timed, recommender):
+        evening, sunday = (scores(each.recommend(DAY, at=at)) for at in (EVENING, SUNDAY))
+        assert (evening != sunday) == each.known_time
+
+
+def test_unless_told_it_is_now(timed: Recommender, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_clock(monkeypatch, EVENING)
+    now = timed.recommend(DAY)
+    assert scores(now) == scores(timed.recommend(DAY, at=EVENING))
+    assert "last 22 hours ago" in next(each for each in now if each.place == "station").sentence
+
+
+def test_a_visit_told_by_a_clock_that_is_ahead_is_not_left_out(
+    timed: Recommender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_clock(monkeypatch, "2012-04-03T12:45:00-04:00")
+    now = timed.recommend(DAY)
+    assert now.remarks == ()
+    assert scores(now) == scores(timed.recommend(DAY, at=DAY[-1].at))
+    assert timed.recommend(DAY, at="2012-04-03T12:45:00-04:00").remarks == (
+        "3 visits were left out: later than the moment of asking",
+    )
+
+
+def test_others_are_asked_after_the_last_visit_whatever_the_clock(
+    recommender: Recommender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_clock(monkeypatch, "2012-04-03T12:45:00-04:00")
+    assert recommender.recommend(DAY).remarks == ()
+
+
+def test_the_scores_are_those_that_are_evaluated(timed: Recommender) -> None:
+    city, ranker = odd_city(), small_ranker(odd_city(), **PARTS)
+    rows = city.targets(record.TEST)[:3]
+    told = city.trajectories.histories_before(rows, known_time=True)
+    expected = ranker.score(ranker.encode(told))
+    ids = city.places[record.PLACE_ID].to_list()
+    for row, scored in zip(rows, expected, strict=True):
+        own = city.trajectories.histories_before(np.array([row]))
+        moments = [datetime.fromtimestamp(us / 1e6, UTC) for us in own.at_us]
+        visits = [(ids[place], at) for place, at in zip(own.place, moments, strict=True)]
+        at = datetime.fromtimestamp(city.trajectories.at_us[row] / 1e6, UTC)
+        found = scores(timed.recommend(visits, at=at))
+        assert [found[each] for each in ids] == pytest.approx(scored.tolist(), abs=1e-5)
+
+
+def test_reasons_stay_exact_and_what_if_is_asked_at_the_same_moment(timed: Recommender) -> None:
+    answer = timed.recommend(DAY, at=EVENING, explain=True)
+    for each in answer:
+        assert each.terms is not None
+        assert each.visits
+        assert each.terms.total == pytest.approx(each.score, abs=1e-5)
+        for reason in each.visits:
+            fewer = [visit for visit in DAY if datetime.fromisoformat(str(visit.at)) != reason.at]
+            without = scores(timed.recommend(fewer, at=EVENING))
+            assert reason.score_without == pytest.approx(without[each.place], abs=1e-5)
+
+
+def test_many_are_answered_together_each_at_its_own_moment(timed: Recommender) -> None:
+    history, _ = history_of(DAY, small_book())
+    assert end_to_end([history]).next_at_us is None
+    alone = [scores(timed.recommend(DAY, at=at)) for at in (EVENING, SUNDAY)]
+    asked = [Request(history=tuple(DAY), at=at) for at in (EVENING, SUNDAY)]
+    for answer, expected in zip(timed.recommend_many(asked), alone, strict=True):
+        assert scores(answer) == pytest.approx(expected, abs=1e-5)
+
+
+def test_whoever_has_no_past_is_answered_with_popularity(timed: Recommender) -> None:
+    answer = timed.recommend([], at=EVENING)
+    assert answer.remarks[0].startswith("the history is empty")
+
+
+def test_a_shortlist_is_measured_with_a_moment_to_come(timed_run: Path, tmp_path: Path) -> None:
+    asked = load(timed_run, exact_up_to=0, shortlist="auto")
+    store = VisitStore(f"sqlite:///{tmp_path}/visits.sqlite")
+    assert with_measured_shortlist(asked, store).shortlist.why == "measured"
+    store.close()
+    short = load(timed_run, exact_up_to=0, shortlist=2).recommend(DAY, at=EVENING, k=2)
+    exact = load(timed_run).recommend(DAY, at=EVENING)
+    for each in short:
+        assert each.score == pytest.approx(scores(exact)[each.place], abs=1e-5)
+
+
+def test_the_service_takes_the_moment_and_its_card_tells_that_it_counts(
+    timed: Recommender, tmp_path: Path
+) -> None:
+    assert model_card(timed)["known_time"] is True
+    with living(service_of(timed, tmp_path)) as live:
+        assert live.ask("GET", "/v1/model").json()["known_time"] is True
+        told = [live.recommend(history=MORNING, at=at) for at in (EVENING, SUNDAY)]
+        first, other = ([e["score"] for e in each["recommendations"]] for each in told)
+    assert first != other

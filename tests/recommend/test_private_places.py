@@ -1,0 +1,123 @@
+"""Private places are recommended to those who have been there, and to nobody else."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from castpoi.core.errors import NoCandidateLeft
+from castpoi.recommend.recommender import Recommender, load
+from castpoi.recommend.request import Visit
+from castpoi.serving.served_run import model_card
+from tests.conftest import CommandLine
+from tests.serving.live import living, service_of
+from tests.serving.small_run import DAY, small_book
+
+A_NIGHT = Visit("theatre", "2012-04-01T20:00:00-04:00")
+"""A visit to what is private here: the theatre, the only place of the arts."""
+
+
+@pytest.fixture(scope="module")
+def discreet(run_folder: Path) -> Recommender:
+    return load(run_folder, private_categories=["ARTS", "a category that no place has"])
+
+
+def recommended(recommender: Recommender, history: list[Visit], **asked: Any) -> set[str]:
+    return {each.place for each in recommender.recommend(history, **asked)}
+
+
+def test_a_private_place_is_recommended_only_to_those_who_have_been_there(
+    discreet: Recommender,
+) -> None:
+    assert recommended(discreet, DAY) == {"cafe", "office", "park", "station"}
+    assert "theatre" in recommended(discreet, [A_NIGHT, *DAY])
+    assert "theatre" not in recommended(discreet, [])
+
+
+def test_k_public_places_come_back_whenever_k_exist(
+    discreet: Recommender, recommender: Recommender
+) -> None:
+    ranking = [each.place for each in recommender.recommend(DAY, k=5)]
+    before_it = [place for place in ranking if place != "theatre"]
+    for k in range(1, 5):
+        assert [each.place for each in discreet.recommend(DAY, k=k)] == before_it[:k]
+
+
+def test_a_private_place_that_is_named_is_left_out_and_said(discreet: Recommender) -> None:
+    answer = discreet.recommend(DAY, candidates=["theatre", "cafe"])
+    assert [each.place for each in answer] == ["cafe"]
+    assert answer.remarks == ("1 candidate was left out: private, and not known to the history",)
+    known = discreet.recommend([A_NIGHT, *DAY], candidates=["theatre", "cafe"])
+    assert (len(known), known.remarks) == (2, ())
+
+
+@pytest.mark.parametrize("asked", [{"candidates": ["theatre"]}, {"categories": ["Arts"]}])
+def test_nothing_but_private_places_is_nothing_to_recommend(
+    discreet: Recommender, asked: dict[str, Any]
+) -> None:
+    words = (
+        r"of 1 none is public or known to the history \(private places\); ask for places of other"
+    )
+    with pytest.raises(NoCandidateLeft, match=words):
+        discreet.recommend(DAY, **asked)
+
+
+def test_what_was_visited_after_the_moment_of_asking_is_not_known_yet(
+    discreet: Recommender,
+) -> None:
+    later = Visit("theatre", "2012-04-04T20:00:00-04:00")
+    asked = {"at": "2012-04-03T23:00:00-04:00"}
+    assert "theatre" not in recommended(discreet, [*DAY, later], **asked)
+
+
+def test_homes_are_private_unless_somebody_decides_otherwise(
+    recommender: Recommender, run_folder: Path
+) -> None:
+    home = replace(small_book(), categories=["Food", "Home (private)", None, "Travel", "Arts"])
+    of_homes = Recommender(recommender.run, home)
+    np.testing.assert_array_equal(of_homes.is_private, [False, True, False, False, False])
+    assert "office" not in recommended(of_homes, [A_NIGHT])
+    told = Recommender(recommender.run, home, private_categories=())
+    assert "office" in recommended(told, [A_NIGHT])
+    assert not load(run_folder).is_private.any()
+
+
+def test_the_service_keeps_them_too_and_its_card_says_so(
+    discreet: Recommender, tmp_path: Path
+) -> None:
+    with living(service_of(discreet, tmp_path)) as live:
+        card = live.ask("GET", "/v1/model").json()
+        live.post(user="ann", place="cafe", at="2012-04-03T08:30:00-04:00")
+        stranger = {each["place"] for each in live.recommend(user="ann")["recommendations"]}
+        explained = live.ask("POST", "/v1/explain", json={"user": "ann", "candidates": ["theatre"]})
+        live.post(user="ann", place="theatre", at="2012-04-03T20:30:00-04:00")
+        guest = {each["place"] for each in live.recommend(user="ann")["recommendations"]}
+    assert card["private_categories"] == ["ARTS", "a category that no place has"]
+    assert card["private_places"] == 1
+    assert "theatre" not in stranger
+    assert explained.status_code == 422
+    assert guest == {*stranger, "theatre"}
+
+
+def test_the_command_line_keeps_them_and_can_be_told_not_to(
+    castpoi: CommandLine, run_folder: Path, tmp_path: Path
+) -> None:
+    history = tmp_path / "day.csv"
+    history.write_text("place,at\ncafe,2012-04-03T08:30:00-04:00\n")
+
+    def left(*words: object) -> set[str]:
+        ended = castpoi("recommend", run_folder, "--history", history, "--json", *words)
+        return {each["place"] for each in ended.json["recommendations"]}
+
+    everywhere = {"cafe", "office", "park", "station", "theatre"}
+    assert left() == everywhere
+    arts_and_work = ("--private-category", "Arts", "--private-category", "work")
+    assert left(*arts_and_work) == everywhere - {"theatre", "office"}
+    assert left(*arts_and_work, "--recommend-private") == everywhere
+
+
+def test_the_card_of_a_run_without_private_places_counts_none(recommender: Recommender) -> None:
+    card = model_card(recommender)
+    assert (card["private_categories"], card["private_places"]) == (["Home (private)"], 0)

@@ -1,0 +1,264 @@
+import json
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import castpoi
+from castpoi.checkins import record
+from castpoi.core.errors import BrokenFolder, NoCandidateLeft, UnknownUser
+from castpoi.methods.registry import METHODS
+from castpoi.recommend.recommendation import Recommendations
+from castpoi.recommend.recommender import Recommender, load
+from castpoi.recommend.request import Request, Visit
+from castpoi.training.train import train
+from tests.contract import odd_city
+from tests.serving.small_run import DAY, small_ranker
+
+COUNTED = [method.name for method in METHODS if not method.needs_training]
+
+
+def places(answer: Recommendations) -> list[str]:
+    return [each.place for each in answer]
+
+
+def test_the_best_places_come_first_with_chances_over_the_whole_vocabulary(
+    recommender: Recommender,
+) -> None:
+    answer = recommender.recommend(DAY)
+    scores = [each.score for each in answer]
+    assert len(answer) == 5
+    assert scores == sorted(scores, reverse=True)
+    assert sum(each.probability for each in answer) == pytest.approx(1.0)
+    assert {each.place for each in answer if each.visited} == {visit.place for visit in DAY}
+
+
+def test_filters_change_neither_scores_nor_chances(recommender: Recommender) -> None:
+    everywhere = {each.place: each for each in recommender.recommend(DAY)}
+    for each in recommender.recommend(DAY, categories=["Food", "Arts"], k=2):
+        assert each.score == pytest.approx(everywhere[each.place].score, abs=1e-6)
+        assert each.probability == pytest.approx(everywhere[each.place].probability, rel=1e-5)
+
+
+def test_k_places_come_back_whenever_k_exist(recommender: Recommender) -> None:
+    best, *_ = recommender.recommend(DAY, k=1)
+    others = [place for place in recommender.places.ids if place != best.place]
+    assert len(recommender.recommend(DAY, k=3, candidates=others)) == 3
+    assert places(recommender.recommend(DAY, k=1)) == [best.place]
+
+
+def test_the_ranking_is_the_one_that_is_evaluated(recommender: Recommender) -> None:
+    city, ranker = odd_city(), small_ranker(odd_city())
+    targets = city.targets(record.TEST)
+    scores = ranker.score(ranker.encode(city.trajectories.histories_before(targets)))
+    for row, expected in zip(targets, scores, strict=True):
+        user = int(city.trajectories.user[row])
+        just_before = int(city.trajectories.at_us[row]) - 1
+        if not (city.trajectories.user[:row] == user).any():
+            continue  # an empty history is answered with popularity
+        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=just_before)
+        answer = recommender.recommend(user=f"user {user}", at=at)
+        order = np.argsort(-expected, kind="stable")
+        assert places(answer) == [city.places[record.PLACE_ID][int(place)] for place in order]
+        np.testing.assert_allclose([each.score for each in answer], expected[order], atol=1e-5)
+
+
+def test_a_user_is_as_good_as_their_visits(recommender: Recommender) -> None:
+    own = [
+        Visit("park", "2012-04-02T15:00:00Z"),
+        Visit("station", "2012-04-03T15:00:00Z"),
+    ]
+    assert recommender.recommend(user="user 2") == recommender.recommend(own)
+
+
+def test_a_user_nobody_knows_is_told_without_a_name(recommender: Recommender) -> None:
+    with pytest.raises(UnknownUser, match="this user has no check-ins in the run's city") as told:
+        recommender.recommend(user="Mallory")
+    assert "Mallory" not in str(told.value)
+
+
+def test_a_recommender_without_users_asks_for_a_history(recommender: Recommender) -> None:
+    alone = Recommender(recommender.run, recommender.places)
+    with pytest.raises(UnknownUser, match="no visits of users are kept here; give a history"):
+        alone.recommend(user="user 0")
+
+
+def test_unknown_places_are_skipped_and_said(recommender: Recommender) -> None:
+    odd = [*DAY, Visit("moon", "2012-04-03T23:00:00-04:00")]
+    answer = recommender.recommend(odd, candidates=["cafe", "mars", "venus"])
+    assert answer.remarks == (
+        "1 visit was skipped: the run does not know its place",
+        "2 candidates were skipped: not among the places of the run",
+    )
+    assert answer.recommendations == recommender.recommend(DAY, candidates=["cafe"]).recommendations
+
+
+def test_visits_after_the_moment_of_asking_are_left_out_and_said(recommender: Recommender) -> None:
+    answer = recommender.recommend(DAY, at="2012-04-03T12:30:00-04:00")
+    assert answer.remarks == ("3 visits were left out: later than the moment of asking",)
+    assert places(answer) == places(recommender.recommend(DAY[:4]))
+
+
+def test_the_model_does_not_know_the_time_of_the_visit_to_come(recommender: Recommender) -> None:
+    soon = recommender.recommend(DAY, at="2012-04-03T22:10:00-04:00")
+    late = recommender.recommend(DAY, at="2013-01-01T05:00:00-05:00")
+    assert [each.score for each in soon] == [each.score for each in late]
+    assert soon.recommendations[0].sentence != late.recommendations[0].sentence
+
+
+def test_an_empty_history_gets_what_everybody_likes(recommender: Recommender) -> None:
+    answer = recommender.recommend([], explain=True)
+    # 3, 2, 2, 1 and 0 check-ins in the train part; the tie by place number
+    assert places(answer) == ["cafe", "office", "park", "station", "theatre"]
+    assert [round(13 * each.probability) for each in answer] == [4, 3, 3, 2, 1]
+    assert answer.remarks == (
+        "the history is empty, so these are the places most visited by everybody",
+    )
+    for each in answer:
+        assert each.terms is not None
+        assert (each.terms.total, each.visits, each.distance_km) == (each.score, (), None)
+
+
+def test_an_empty_history_near_somewhere_gets_what_is_liked_there(
+    recommender: Recommender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("castpoi.recommend.filters.NEARBY", 2)
+    answer = recommender.recommend([], near=(40.80, -74.0), k=2)
+    assert places(answer) == ["station", "theatre"]
+    assert answer.recommendations[1].distance_km == pytest.approx(0.88, abs=0.01)
+
+
+def test_distances_are_from_near_or_else_from_the_last_visit(recommender: Recommender) -> None:
+    (from_station,) = recommender.recommend(DAY, candidates=["cafe"])
+    (from_here,) = recommender.recommend(DAY, candidates=["cafe"], near=(40.70, -74.0))
+    assert from_station.distance_km == pytest.approx(4.0, abs=0.01)
+    assert from_here.distance_km == 0.0
+    assert from_here.sentence.endswith("; 50 m from you")
+
+
+def test_many_requests_are_answered_as_each_would_be_alone(recommender: Recommender) -> None:
+    requests = [
+        Request(history=tuple(DAY), explain=True),
+        Request(history=(), k=2),
+        Request(history=tuple(DAY[:2]), categories=("Food", "Arts")),
+        Request(user="user 0", k=3, explain=True, new_only=True),
+        Request(history=tuple(DAY[:5]), k=1, near=(40.7, -74.0)),
+        Request(history=(), k=2, explain=True),
+    ]
+    for request, together in zip(requests, recommender.recommend_many(requests), strict=True):
+        (alone,) = recommender.recommend_many([request])
+        assert together.remarks == alone.remarks
+        assert len(together) == len(alone)
+        for one, other in zip(together, alone, strict=True):
+            check_same(one.to_dict(), other.to_dict())
+
+
+def check_same(one: object, other: object) -> None:
+    """The same words and, to 1e-5, the same numbers."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        assert one.keys() == other.keys()
+        for key in one:
+            check_same(one[key], other[key])
+    elif isinstance(one, list) and isinstance(other, list):
+        assert len(one) == len(other)
+        for left, right in zip(one, other, strict=True):
+            check_same(left, right)
+    elif isinstance(one, float) and not isinstance(one, bool):
+        assert one == pytest.approx(other, abs=1e-5)
+    else:
+        assert one == other
+
+
+def test_no_requests_have_no_answers(recommender: Recommender) -> None:
+    assert recommender.recommend_many([]) == []
+
+
+def test_a_bad_request_is_told_before_any_is_answered(recommender: Recommender) -> None:
+    with pytest.raises(NoCandidateLeft, match="none is among the candidates given"):
+        recommender.ask(Request(history=(), candidates=("moon",)))
+
+
+def test_an_answer_speaks_the_words_of_the_api(recommender: Recommender) -> None:
+    answer = json.loads(json.dumps(recommender.recommend(DAY, explain=True).to_dict()))
+    assert answer.keys() == {"recommendations", "model", "seconds", "remarks", "visits_by"}
+    first = answer["recommendations"][0]
+    assert list(first) == [
+        *("place", "name", "category", "lat", "lon", "score", "probability"),
+        *("distance_km", "visited", "sentence", "terms", "visits"),
+    ]
+    assert list(first["terms"]) == ["base", "popularity", "reader", "revisit"]
+    needed = {
+        "place",
+        "name",
+        "category",
+        "at",
+        "hours_ago",
+        "weight",
+        "distance_km",
+        "score_without",
+    }
+    assert first["visits"][0].keys() == needed
+    assert answer["model"] == recommender.model
+    assert answer["model"].startswith("castpoi ")
+
+
+@pytest.mark.parametrize("method", COUNTED)
+def test_every_counted_method_recommends_without_terms(tmp_path: Path, method: str) -> None:
+    odd_city().save(tmp_path / "city")
+    train(tmp_path / "city", tmp_path / "run", method=method)
+    answer = castpoi.load(tmp_path / "run").recommend(DAY, k=3, explain=True)
+    assert len(answer) == 3
+    assert [(each.terms, each.visits) for each in answer] == [(None, None)] * 3
+    assert answer.remarks == (
+        f"{method} has no terms and no reader, so there are no terms and no visits to show",
+        f"{method} is counted, not learned: its probabilities order places, they are no chances",
+    )
+    assert all(0 <= each.probability <= 1 and each.sentence for each in answer)
+
+
+def test_a_run_serves_without_its_city(run_folder: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "alone"
+    shutil.copytree(run_folder, alone)
+    manifest = json.loads((alone / "manifest.json").read_text())
+    (alone / "manifest.json").write_text(json.dumps({**manifest, "city": "/nowhere"}))
+    recommender = castpoi.load(alone)
+    assert len(recommender.recommend(DAY)) == 5
+    with pytest.raises(BrokenFolder, match="a city that is not at /nowhere; say where"):
+        recommender.recommend(user="user 0")
+    found = castpoi.load(alone, city=run_folder.parent / "city").recommend(user="user 0")
+    assert len(found) == 5
+
+
+def test_a_large_vocabulary_is_scored_by_a_shortlist(
+    run_folder: Path, recommender: Recommender
+) -> None:
+    short = castpoi.load(run_folder, exact_up_to=4)
+    assert type(short._answerer.scorer).__name__ == "ShortlistScorer"
+    assert type(recommender._answerer.scorer).__name__ == "PlaceScorer"
+    for one, other in zip(short.recommend(DAY), recommender.recommend(DAY), strict=True):
+        check_same(one.to_dict(), other.to_dict())
+
+
+def test_importing_castpoi_imports_nothing_heavy_until_a_run_is_loaded() -> None:
+    code = "import castpoi, sys; print(*sys.modules); castpoi.load"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"torch", "polars", "numpy", "click"} & set(ended.stdout.split())
+    assert castpoi.load is load
+    with pytest.raises(AttributeError, match="module 'castpoi' has no attribute 'lode'"):
+        _ = castpoi.lode  # type: ignore[attr-defined]
+
+
+def test_a_counted_run_recommends_without_torch(tmp_path: Path) -> None:
+    odd_city().save(tmp_path / "city")
+    train(tmp_path / "city", tmp_path / "run", method="revisit")
+    code = (
+        "import castpoi, sys; "
+        f"castpoi.load({str(tmp_path / 'run')!r}).recommend(user='user 0'); "
+        "print('torch' in sys.modules)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "False"
