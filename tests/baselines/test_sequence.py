@@ -148,8 +148,10 @@ def test_one_seed_gives_one_model_that_starts_without_padding(name: str) -> None
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"width": 0}, "width=0 is not valid; it must be a whole number of at least 1"),
-        ({"window": True}, "window=True is not valid; it must be a whole number of at least 1"),
+        ({"width": 0}, "width=0 is not valid; it must be a whole number from 1 to 2048"),
+        ({"window": True}, "window=True is not valid; it must be a whole number from 1 to 2048"),
+        ({"width": 10**9}, "width=1000000000 is not valid; it must be a whole number from 1 to"),
+        ({"layers": 10**7}, "layers=10000000 is not valid; it must be a whole number from 1 to 32"),
         (
             {"dropout": 1.0},
             "dropout=1.0 is not valid; it must be a number of at least 0 and",

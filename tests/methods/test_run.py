@@ -66,6 +66,20 @@ def test_a_changed_model_is_noticed(run_folder: Path) -> None:
         load_run(run_folder)
 
 
+def test_changed_settings_are_noticed(run_folder: Path) -> None:
+    write_json(run_folder / "config.json", {"back_off": 0.5})
+    with pytest.raises(BrokenFolder, match=r"config.json has changed since it was trained"):
+        load_run(run_folder)
+
+
+def test_an_older_run_without_a_hash_of_its_settings_is_read(run_folder: Path) -> None:
+    manifest = read_json(run_folder / "manifest.json")
+    del manifest["config_sha256"]
+    write_json(run_folder / "manifest.json", manifest)
+    write_json(run_folder / "config.json", {"back_off": 0.5})
+    assert load_run(run_folder).ranker.config == {"back_off": 0.5}
+
+
 def test_a_missing_model_is_noticed(run_folder: Path) -> None:
     (run_folder / "model.safetensors").unlink()
     with pytest.raises(BrokenFolder, match=r"model.safetensors cannot be read: No such file"):
@@ -91,6 +105,26 @@ def test_a_model_that_lacks_an_array_is_noticed(run_folder: Path) -> None:
 def test_a_manifest_that_says_too_little_is_refused(run_folder: Path) -> None:
     write_json(run_folder / "manifest.json", {"kind": "run", "method": "markov"})
     with pytest.raises(BrokenFolder, match="does not say city, fingerprint, knows, model_sha256"):
+        load_run(run_folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("method", 7, "has method=7, but it must be a text; train again"),
+        ("seed", "5", 'has seed="5", but it must be a whole number; train again'),
+        ("knows", None, "has knows=null, but it must be a list of some of train, validation, test"),
+        ("knows", ["tomorrow"], r"has knows=\[.tomorrow.\], but it must be a list of some"),
+        ("city", {}, "has city={}, but it must be a text"),
+        ("fingerprint", 1.5, "has fingerprint=1.5, but it must be a text"),
+        ("model_sha256", ["a"], "has model_sha256=.*, but it must be a text"),
+    ],
+)
+def test_a_manifest_with_a_value_of_the_wrong_type_is_refused(
+    run_folder: Path, name: str, value: object, words: str
+) -> None:
+    change_manifest(run_folder, **{name: value})
+    with pytest.raises(BrokenFolder, match=words):
         load_run(run_folder)
 
 

@@ -93,9 +93,11 @@ def test_without_a_backbone_only_the_readers_window_is_read() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"width": 0}, "width=0 is not valid; it must be a whole number of at least 1"),
-        ({"window": 2.5}, "window=2.5 is not valid; it must be a whole number of at least 1"),
+        ({"width": 0}, "width=0 is not valid; it must be a whole number from 1 to 2048"),
+        ({"window": 2.5}, "window=2.5 is not valid; it must be a whole number from 1 to 2048"),
         ({"reader_layers": True}, "reader_layers=True is not valid; it must be a whole number"),
+        ({"width": 10**9}, "width=1000000000 is not valid; it must be a whole number"),
+        ({"backbone_layers": 10**7}, "backbone_layers=10000000 is not valid; it must be a whole "),
         ({"heads": 3}, "heads=3 must divide width=128"),
         (
             {"dropout": 1.0},

@@ -17,6 +17,7 @@ from castpoi.core.setting_check import (
     Range,
     check_known,
     check_setting,
+    largest_size,
     preset_named,
 )
 
@@ -34,8 +35,8 @@ class SequenceConfig(ABC):
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
-            check_setting(field.name, value, field.type, allowed_range(field.name))
+            name, value = field.name, getattr(self, field.name)
+            check_setting(name, value, field.type, allowed_range(name), most=largest_size(name))
 
     @classmethod
     @abstractmethod

@@ -26,9 +26,22 @@ ABOVE_ZERO: Final = Range(math.nextafter(0.0, 1.0), math.inf, "a number above 0"
 NOT_NEGATIVE: Final = Range(0.0, math.inf, "a number of at least 0")
 SHARE: Final = Range(0.0, math.nextafter(1.0, 0.0), "a number of at least 0 and below 1")
 
+_MOST_LAYERS: Final = 32
+_MOST_SIZE: Final = 2048
 
-def check_setting(name: str, value: Any, kind: Any, allowed: Range = ABOVE_ZERO) -> None:
-    """Refuse a setting of the wrong kind, or a number outside of what is allowed."""
+
+def largest_size(name: str) -> int:
+    """Largest whole number in the shape of a model: a typing error above it fills the memory."""
+    return _MOST_LAYERS if name.endswith(("layers", "steps")) else _MOST_SIZE
+
+
+def check_setting(
+    name: str, value: Any, kind: Any, allowed: Range = ABOVE_ZERO, *, most: int | None = None
+) -> None:
+    """Refuse a setting of the wrong kind, or a number outside of what is allowed.
+
+    `allowed` is the range of a float, `most` the largest value of a whole number.
+    """
     may_be_none = NoneType in get_args(kind)
     if may_be_none and value is None:
         return
@@ -36,7 +49,8 @@ def check_setting(name: str, value: Any, kind: Any, allowed: Range = ABOVE_ZERO)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if plain is int:
         is_right = is_number and isinstance(value, int) and value >= 1
-        rule = "a whole number of at least 1"
+        is_right = is_right and (most is None or value <= most)
+        rule = "a whole number " + ("of at least 1" if most is None else f"from 1 to {most}")
     elif plain is bool:
         is_right, rule = isinstance(value, bool), "true or false"
     elif plain is float:

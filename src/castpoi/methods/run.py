@@ -4,14 +4,15 @@
     RUN/config.json         its settings
     RUN/places.parquet      the places it ranks, as in its city, and their known check-ins
     RUN/log.jsonl           what happened, one event a line
-    RUN/manifest.json       method, seed, city and fingerprint, versions, commit, wall time
+    RUN/manifest.json       method, seed, city and fingerprint, SHA-256 of the model, its settings
+                            and its places, versions, commit, wall time
 
 Loading reads numbers and words only; it never runs code from the folder.
 """
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -41,6 +42,16 @@ KNOWN_CHECKINS: Final = "checkins"
 PLACE_SCHEMA: Final = pl.Schema([*record.PLACE_SCHEMA.items(), (KNOWN_CHECKINS, pl.UInt32())])
 
 _TRAIN_AGAIN: Final = "train again with 'castpoi train'"
+
+_VALUES: Final = {
+    "method": "a text",
+    "seed": "a whole number",
+    "knows": f"a list of some of {', '.join(record.PARTS)}",
+    "city": "a text",
+    "fingerprint": "a text",
+    "model_sha256": "a text",
+}
+"""The values that every manifest has, and what each must be."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +134,7 @@ def write_run(
     model = save({name: np.asarray(array, order="C") for name, array in ranker.arrays.items()})
     (folder / MODEL).write_bytes(model)
     write_json(folder / CONFIG, ranker.config)
+    config = (folder / CONFIG).read_bytes()
     places.write_parquet(folder / PLACES, compression="zstd")
     manifest = {
         "kind": "run",
@@ -133,6 +145,7 @@ def write_run(
         "city": str(city.resolve()),
         "fingerprint": fingerprint,
         "model_sha256": hashlib.sha256(model).hexdigest(),
+        "config_sha256": hashlib.sha256(config).hexdigest(),
         "places_sha256": hashlib.sha256((folder / PLACES).read_bytes()).hexdigest(),
         **work.provenance(),
     }
@@ -141,11 +154,13 @@ def write_run(
 
 
 def load_run(folder: Path) -> Run:
-    """Read a run and check that its model is the one its manifest speaks of."""
-    needs = {"method", "seed", "knows", "city", "fingerprint", "model_sha256"}
-    manifest = read_manifest(folder, kind="run", needs=needs)
+    """Read a run and check that its model and settings are those its manifest was written for."""
+    manifest = read_manifest(folder, kind="run", needs=_VALUES.keys())
+    _check_values(manifest, folder)
     method = METHODS.named(manifest["method"])
     arrays = _read_model(_read_bytes(folder / MODEL, manifest["model_sha256"]), folder / MODEL)
+    if "config_sha256" in manifest:  # older runs lack it
+        _read_bytes(folder / CONFIG, manifest["config_sha256"])
     config = read_json(folder / CONFIG)
     try:
         ranker = method.ranker_class().restore(config, arrays)
@@ -154,6 +169,21 @@ def load_run(folder: Path) -> Run:
             f"{folder} does not fit the method {method.name} ({problem}); {_TRAIN_AGAIN}"
         ) from problem
     return Run(ranker=ranker, manifest=manifest, folder=folder)
+
+
+def _check_values(manifest: Mapping[str, Any], folder: Path) -> None:
+    """Refuse a manifest with a value of the wrong type."""
+    for name, rule in _VALUES.items():
+        value = manifest[name]
+        if name == "knows":
+            is_right = isinstance(value, list) and all(part in record.PARTS for part in value)
+        else:
+            is_right = type(value) is (int if name == "seed" else str)
+        if not is_right:
+            raise BrokenFolder(
+                f"the manifest of {folder} has {name}={json.dumps(value)}, but it must be {rule}; "
+                f"{_TRAIN_AGAIN}"
+            )
 
 
 def places_of(city: City, knows: Sequence[str]) -> pl.DataFrame:

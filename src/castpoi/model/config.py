@@ -32,6 +32,7 @@ from castpoi.core.setting_check import (
     SHARE,
     check_known,
     check_setting,
+    largest_size,
     preset_named,
     refuse_unless,
 )
@@ -225,7 +226,8 @@ def _check(name: str, value: Any, kind: Any) -> None:
         rule = f"1 to {_MOST_BUCKETS - 1} positive numbers, each above the one before"
         refuse_unless(_are_edges(value), name, value, rule)
     else:
-        check_setting(name, value, kind, SHARE)  # dropout and the like; no other numbers
+        # the only floats are dropout and the like
+        check_setting(name, value, kind, SHARE, most=largest_size(name))
 
 
 def _are_anchors(value: Any) -> bool:
