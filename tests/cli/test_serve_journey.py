@@ -23,7 +23,7 @@ from castpoi.serving.store import VisitStore
 from tests.conftest import CommandLine
 from tests.contract import odd_city
 from tests.serving.live import PATIENCE_SECONDS, wait_until
-from tests.serving.small_run import small_run
+from tests.serving.small_run import small_run, spoil_weights
 
 KEY = "a key for the tests only"
 
@@ -152,6 +152,17 @@ def test_a_damaged_run_is_told_and_nothing_is_served(
     ended = castpoi("serve", broken, "--port", 0)
     assert ended.code == 1
     assert "model.safetensors has changed since it was trained" in ended.err
+
+
+@pytest.mark.usefixtures("quiet_logs")
+def test_a_run_with_scores_that_are_not_finite_is_not_served(
+    castpoi: CommandLine, tmp_path: Path
+) -> None:
+    broken = small_run(tmp_path)
+    spoil_weights(broken)
+    ended = castpoi("serve", broken, "--port", 0)
+    assert ended.code == 1
+    assert f"{broken} cannot be served: the model of this run gives scores" in ended.err
 
 
 @pytest.mark.usefixtures("quiet_logs")

@@ -1,14 +1,17 @@
 """A CaST-POI run of the small city whose weights are as good as trained, and histories for it."""
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors.numpy import load_file, save_file
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.checkins.trajectory import Histories
+from castpoi.core.files import read_json, write_json
 from castpoi.core.provenance import Stopwatch
 from castpoi.methods.run import places_of, write_run
 from castpoi.model.batch import BatchBuilder
@@ -84,6 +87,16 @@ def small_run(folder: Path, **changes: Any) -> Path:
         work=Stopwatch(),
     )
     return run
+
+
+def spoil_weights(run: Path) -> None:
+    """Replace all popularities of a run by NaN, and the hash of its model by the new one."""
+    arrays = dict(load_file(run / "model.safetensors"))
+    arrays["popularity"] = np.full_like(arrays["popularity"], np.nan)
+    save_file(arrays, run / "model.safetensors")
+    spoiled = sha256((run / "model.safetensors").read_bytes()).hexdigest()
+    manifest = run / "manifest.json"
+    write_json(manifest, {**read_json(manifest), "model_sha256": spoiled})
 
 
 def small_book() -> PlaceBook:

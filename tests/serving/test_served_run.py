@@ -12,7 +12,7 @@ from castpoi.serving.served_run import ServedRun, model_card
 from castpoi.serving.store import VisitStore
 from tests.conftest import CommandLine
 from tests.contract import odd_city
-from tests.serving.small_run import DAY, small_run
+from tests.serving.small_run import DAY, OUR_PARTS, small_run, spoil_weights
 
 
 @pytest.fixture
@@ -69,6 +69,19 @@ def test_a_run_that_cannot_be_read_leaves_the_former_one(recommender: Recommende
     with pytest.raises(BrokenFolder, match="damaged"):
         served.load()
     assert served.current is recommender
+
+
+@pytest.mark.parametrize("known_time", [False, True])
+def test_a_run_with_scores_that_are_not_finite_is_refused_and_the_former_one_stays(
+    tmp_path: Path, known_time: bool
+) -> None:
+    run = small_run(tmp_path, known_time=known_time, **OUR_PARTS)
+    served = ServedRun(lambda: load(run))
+    former = served.load()
+    spoil_weights(run)
+    with pytest.raises(BrokenFolder, match=r"cannot be served: .*no finite numbers"):
+        served.load()
+    assert served.current is former
 
 
 def test_a_place_that_opens_while_a_service_runs_is_ranked_after_a_reload(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from tests.serving.live import (
     service_of,
     wait_until,
 )
-from tests.serving.small_run import small_run
+from tests.serving.small_run import small_run, spoil_weights
 
 AT = "2012-04-09T08:00:00-04:00"
 
@@ -139,6 +139,21 @@ def test_a_new_run_takes_over_without_dropping_a_request(
         failed = live.ask("POST", "/v1/model/reload")
         assert (failed.status_code, failed.json()["error"]) == (409, "the run is damaged")
         assert live.recommend(history=MORNING)["model"] == other.model
+
+
+def test_a_new_run_with_scores_that_are_not_finite_is_a_409_and_the_former_one_answers(
+    tmp_path: Path,
+) -> None:
+    run = small_run(tmp_path)
+    service = service_of(load(run), tmp_path)
+    service.run = ServedRun(lambda: load(run))
+    with living(service) as live:
+        before = live.recommend(history=MORNING)
+        spoil_weights(run)
+        refused = live.ask("POST", "/v1/model/reload")
+        assert refused.status_code == 409
+        assert "cannot be served: the model of this run gives scores that" in refused.text
+        assert live.recommend(history=MORNING)["recommendations"] == before["recommendations"]
 
 
 def test_reloads_that_are_asked_for_during_one_share_the_next_and_hold_up_nobody(

@@ -1,12 +1,17 @@
 """The run that answers now, and how another takes its place while requests go on."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
-from castpoi.core.errors import BrokenFolder, ModelNotReady
+import numpy as np
+
+from castpoi.core.errors import BadScores, BrokenFolder, ModelNotReady
 from castpoi.core.files import is_folder_of, read_json, read_manifest
 from castpoi.methods.run import Run
 from castpoi.recommend.recommender import Recommender
+from castpoi.recommend.scores import PlaceScorer
+from castpoi.serving.tried_histories import made_up
 
 _RESULTS: Final = "results"
 _METRICS: Final = "*/metrics.json"
@@ -35,6 +40,7 @@ class ServedRun:
         What `finish` makes of the new recommender is what answers. `Service` loads in turns.
         """
         recommender = self._load()
+        check_scores(recommender)
         if finish is not None:
             recommender = finish(recommender)
         _ = recommender.places.number_of  # built before the first request, not within it
@@ -45,6 +51,18 @@ class ServedRun:
         if self._current is None:
             raise ModelNotReady("the service is still loading its run; ask again in a moment")
         return self._current
+
+
+def check_scores(recommender: Recommender) -> None:
+    """Score every place after one made-up history; refuse a run with scores that are not finite."""
+    places = recommender.places
+    (probe,) = made_up(places, 1, np.random.default_rng(0))
+    probe = replace(probe, next_at_us=int(probe.at_us[-1]))  # a model of known time needs one
+    everywhere = np.ones(len(places), dtype=np.bool_)
+    try:
+        PlaceScorer(recommender.run.ranker, places).score([probe], [everywhere], [1])
+    except BadScores as problem:
+        raise BrokenFolder(f"{recommender.run.folder} cannot be served: {problem}") from problem
 
 
 def model_card(recommender: Recommender) -> dict[str, Any]:
