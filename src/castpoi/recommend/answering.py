@@ -51,7 +51,7 @@ class Answerer:
         return None if self.reasoner is None else self.reasoner.visits_by
 
     def answer(self, questions: Sequence[Question], work: Stopwatch) -> list[Recommendations]:
-        """One answer a question, as it would be alone."""
+        """One answer for each question, the same as alone up to float32 rounding of scores."""
         if not questions:
             return []
         scores = self.scorer.score(

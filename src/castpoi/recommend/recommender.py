@@ -123,7 +123,11 @@ class Recommender:
         return self.recommend_many([request])[0]
 
     def recommend_many(self, requests: Sequence[Request]) -> list[Recommendations]:
-        """An answer for every request, as each would get alone, in one go."""
+        """An answer for every request, all scored in one batch.
+
+        Scores equal those of each request alone up to float32 rounding (some 1e-6), which may
+        swap places of nearly equal scores.
+        """
         work = Stopwatch()
         return self.answer([self.ask(request) for request in requests], work=work)
 
