@@ -194,7 +194,8 @@ def test_a_wrong_field_is_named(
 @pytest.mark.parametrize(
     ("request_line", "body", "status", "words"),
     [
-        ("POST /v1/recommend", b"{", 422, "the body is not valid JSON"),
+        ("POST /v1/recommend", b"{", 400, "the body is not valid JSON: Expecting property name"),
+        ("POST /v1/recommend", b'{\n "k": 3,\n "k" 4}', 400, "delimiter (line 3, column 6)"),
         ("POST /v1/recommend", b'{"user": "\\ud800"}', 422, "user"),
         ("POST /v1/recommend", b'{"history": [], "within_km": NaN}', 422, "within_km"),
         ("POST /v1/recommend", b"[" * 100_000, 400, "error parsing the body"),

@@ -53,9 +53,10 @@ def _tell_ours(_: Request, problem: Exception) -> JSONResponse:
 
 def _tell_fields(_: Request, problem: Exception) -> JSONResponse:
     assert isinstance(problem, RequestValidationError)
-    fields = [
-        {"field": _address(wrong["loc"]), "problem": _words(wrong)} for wrong in problem.errors()
-    ]
+    errors = problem.errors()
+    if errors[0]["type"] == "json_invalid":
+        return error_answer(400, _malformed_json(errors[0], str(problem.body)))
+    fields = [{"field": _address(wrong["loc"]), "problem": _words(wrong)} for wrong in errors]
     first = fields[0]
     more = f" (and {len(fields) - 1} more)" if len(fields) > 1 else ""
     return error_answer(422, f"{first['field']}: {first['problem']}{more}", fields=fields)
@@ -64,6 +65,14 @@ def _tell_fields(_: Request, problem: Exception) -> JSONResponse:
 def _tell_http(_: Request, problem: Exception) -> JSONResponse:
     assert isinstance(problem, HTTPException)
     return error_answer(problem.status_code, str(problem.detail), headers=problem.headers)
+
+
+def _malformed_json(wrong: dict[str, Any], body: str) -> str:
+    """A sentence with the line and column of the first character that is no JSON."""
+    position = wrong["loc"][-1]
+    line = body.count("\n", 0, position) + 1
+    column = position - body.rfind("\n", 0, position)
+    return f"the body is not valid JSON: {wrong['ctx']['error']} (line {line}, column {column})"
 
 
 def _address(parts: Iterable[Any]) -> str:
@@ -77,8 +86,6 @@ def _address(parts: Iterable[Any]) -> str:
 
 
 def _words(wrong: dict[str, Any]) -> str:
-    if wrong["type"] == "json_invalid":
-        return "the body is not valid JSON"
     if _address(wrong["loc"]) == "body" and wrong["type"] != "value_error":
         return "send a JSON object, with the header Content-Type: application/json"
     return str(wrong["msg"]).removeprefix("Value error, ")
