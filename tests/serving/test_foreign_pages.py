@@ -15,9 +15,10 @@ FAR = [
     "https://evil.example.org",
     "http://localhost.example.org",
     "http://192.168.1.4:8080",
+    "http://[::1].example.org",
     "null",
 ]
-HERE = ["http://localhost:5173", "http://127.0.0.1:8080", "http://[::1]:8080"]
+HERE = ["http://localhost:5173", "http://LOCALHOST", "http://127.0.0.1:8080", "http://[::1]:8080"]
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +41,23 @@ def test_a_page_of_another_site_cannot_ask_without_a_key(live: Live) -> None:
     assert "only to the names of this machine" in rebound.json()["error"]
     foreign = live.ask("GET", "/v1/model", headers={"Origin": "https://evil.example.org"})
     assert "access-control-allow-origin" not in foreign.headers
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["[::1].example.org", "[::1]8080", "[::1", "::1]", "localhost.example.org", "[localhost", ""],
+)
+def test_a_host_that_only_begins_like_this_machine_is_refused(live: Live, host: str) -> None:
+    assert live.ask("GET", "/v1/model", headers={"Host": host}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "host", ["LOCALHOST", "LocalHost:8080", "127.0.0.1", "[::1]", "[::1]:8080", "[0:0:0::1]:80"]
+)
+def test_a_host_is_this_machine_in_any_case_and_with_or_without_a_port(
+    live: Live, host: str
+) -> None:
+    assert live.ask("GET", "/v1/model", headers={"Host": host}).status_code == 200
 
 
 @pytest.mark.parametrize("kind", [{"Content-Type": "text/plain"}, {}])

@@ -63,7 +63,7 @@ class ShortlistSize(click.ParamType[Setting]):
     "--api-key-file",
     type=click.Path(path_type=Path),
     help="API keys, one a line; also CASTPOI_API_KEYS in the environment, with commas. Needed "
-    "on every host but this machine's own.",
+    "on every host but this machine's own. A proxy must limit the rate of wrong keys.",
 )
 @click.option(
     "--cors-origin",

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,8 @@ from castpoi.serving.settings import is_loopback
 
 API_KEYS_VARIABLE: Final = "CASTPOI_API_KEYS"
 
+_HOST: Final = re.compile(r"(?P<name>\[[^\[\]]*\]|[^:\[\]]*)(:.*)?")
+"""A name or, in brackets, an IPv6 address; perhaps with a port."""
 _GUARDED: Final = ("/v1/", "/metrics")
 """Paths that need a key; health, documentation and the map page tell nothing about anybody."""
 _READING: Final = ("GET", "HEAD", "OPTIONS")
@@ -123,7 +126,6 @@ class Doorkeeper:
 
 
 def _host_name(host: str) -> str:
-    """The name in a host and port, as a `Host` header has them; IPv6 stands in brackets."""
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0]
+    """The name in a host and port, as a `Host` header has them, in small letters; else ''."""
+    found = _HOST.fullmatch(host)
+    return found["name"].lower() if found else ""
