@@ -3,13 +3,15 @@
 import json
 import logging
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +129,33 @@ def test_a_served_run_is_replaced_on_sighup_and_stopped_on_sigterm(
     assert "run loaded model=markov:" in log
     assert "user 1" not in log
     assert KEY not in log
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are of Linux")
+def test_a_service_out_of_files_writes_one_line_and_goes_on_when_connections_end(
+    run: Path, tmp_path: Path
+) -> None:
+    words = ("--store", f"sqlite:///{tmp_path}/visits.sqlite", "--no-import-city")
+    with serving(run, tmp_path / "log", *words) as (process, said), ExitStack() as idle:
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (64, 64))
+        address = ("127.0.0.1", int(said["address"].rsplit(":", 1)[1]))
+        for _ in range(120):
+            idle.enter_context(socket.create_connection(address))
+        before = cpu_seconds(process.pid)
+        time.sleep(3)
+        assert cpu_seconds(process.pid) - before < 0.5
+        idle.close()
+        with client_of(said) as client:
+            assert client.get("/readyz").status_code == 200
+    log = (tmp_path / "log").read_text()
+    assert log.count("connections not accepted reason='Too many open files") == 1
+    assert "Traceback" not in log
+
+
+def cpu_seconds(process: int) -> float:
+    """Seconds of CPU that a process has used."""
+    user, system = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.fixture

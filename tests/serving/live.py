@@ -15,8 +15,7 @@ from castpoi.core.provenance import Stopwatch
 from castpoi.recommend.question import Question
 from castpoi.recommend.recommendation import Recommendations
 from castpoi.recommend.recommender import Recommender
-from castpoi.serving.app import create_app
-from castpoi.serving.listen import address_of, listening_socket
+from castpoi.serving.listen import address_of, listening_socket, server_of
 from castpoi.serving.served_run import ServedRun
 from castpoi.serving.service import Service
 from castpoi.serving.settings import ServiceSettings
@@ -88,11 +87,7 @@ def service_of(
 def living(service: Service, *, until_ready: bool = True) -> Iterator[Live]:
     """Let a service listen on a free port while the block runs."""
     with listening_socket("127.0.0.1", 0) as listening:
-        server = uvicorn.Server(
-            uvicorn.Config(
-                create_app(service), log_config=None, access_log=False, lifespan="on", ws="none"
-            )
-        )
+        server = server_of(service)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         live = Live(service, server, address_of(listening))

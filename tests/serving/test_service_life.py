@@ -101,6 +101,8 @@ def test_model_work_blocks_nobody_and_too_many_are_turned_away_and_shutdown_fini
         slow.gate.set()
         answers = [asked.result() for asked in (first, *waiting)]
     assert [answer.status_code for answer in answers] == [200] * 4
+    assert [answer.headers.get("connection") for answer in answers] == ["close"] * 4
+    assert "connection" not in turned_away.headers
     assert slow.batches == [1, 2, 1]
 
 

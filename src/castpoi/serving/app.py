@@ -16,6 +16,7 @@ from castpoi.core.errors import CastPoiError
 from castpoi.serving import pages
 from castpoi.serving.failures import tell_failures
 from castpoi.serving.middleware import BodyLimit, Watch
+from castpoi.serving.open_files import AcceptErrors
 from castpoi.serving.routes import router
 from castpoi.serving.security import Doorkeeper, KeyRing
 from castpoi.serving.service import Service
@@ -31,14 +32,17 @@ def create_app(
     *,
     on_ready: Callable[[], None] | None = None,
     on_failure: Callable[[Exception], None] | None = None,
+    is_stopping: Callable[[], bool] = lambda: False,
 ) -> FastAPI:
     """The application of a service, which loads its run once it has started.
 
-    `on_ready` hears when it has, `on_failure` what is wrong with the run if it cannot.
+    `on_ready` hears when it has, `on_failure` what is wrong with the run if it cannot. While
+    `is_stopping`, answers close their connections.
     """
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
+        asyncio.get_running_loop().set_exception_handler(AcceptErrors())
         first = asyncio.create_task(_begin(service, on_ready, on_failure))
         with _reload_on_hangup(service):
             yield
@@ -59,11 +63,11 @@ def create_app(
     app.mount("/docs", StaticFiles(directory=pages.DOCS, html=True), name="docs")
     app.mount("/map", StaticFiles(directory=pages.MAP), name="map")
     tell_failures(app)
-    _set_up_the_way_in(app, service)
+    _set_up_the_way_in(app, service, is_stopping)
     return app
 
 
-def _set_up_the_way_in(app: FastAPI, service: Service) -> None:
+def _set_up_the_way_in(app: FastAPI, service: Service, is_stopping: Callable[[], bool]) -> None:
     """What a request passes; the last one added is the first one passed."""
     settings = service.settings
     app.add_middleware(BodyLimit, most_bytes=settings.limits.body_bytes)
@@ -75,7 +79,9 @@ def _set_up_the_way_in(app: FastAPI, service: Service) -> None:
             allow_methods=["GET", "POST", "DELETE"],
             allow_headers=["Authorization", "Content-Type"],
         )
-    app.add_middleware(Watch, metrics=service.metrics, tiles=settings.tiles)
+    app.add_middleware(
+        Watch, metrics=service.metrics, tiles=settings.tiles, is_stopping=is_stopping
+    )
 
 
 async def _begin(

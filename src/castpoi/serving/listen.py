@@ -10,6 +10,7 @@ import uvicorn
 
 from castpoi.core.errors import BadInput
 from castpoi.serving.app import create_app
+from castpoi.serving.open_files import ListeningSocket, most_connections
 from castpoi.serving.service import Service
 
 
@@ -17,7 +18,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
     """A socket bound to the host and port; port 0 takes a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sends an answer at once only where the protocol is told; else it waits some 40 ms
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening = ListeningSocket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host.strip("[]"), port))
@@ -49,7 +50,23 @@ def serve_until_stopped(
         failures.append(problem)
         server.should_exit = True
 
-    app = create_app(service, on_ready=on_ready, on_failure=give_up)
+    server = server_of(service, on_ready=on_ready, on_failure=give_up)
+    with _stopping_is_no_error():
+        server.run(sockets=[listening])
+    if failures:
+        raise failures[0]
+
+
+def server_of(
+    service: Service,
+    *,
+    on_ready: Callable[[], None] | None = None,
+    on_failure: Callable[[Exception], None] | None = None,
+) -> uvicorn.Server:
+    """The server of a service; it closes its connections while it stops."""
+    app = create_app(
+        service, on_ready=on_ready, on_failure=on_failure, is_stopping=lambda: server.should_exit
+    )
     server = uvicorn.Server(
         uvicorn.Config(
             app,
@@ -59,13 +76,11 @@ def serve_until_stopped(
             lifespan="on",
             ws="none",
             proxy_headers=False,
+            limit_concurrency=most_connections(),
             timeout_graceful_shutdown=service.settings.grace_seconds,
         )
     )
-    with _stopping_is_no_error():
-        server.run(sockets=[listening])
-    if failures:
-        raise failures[0]
+    return server
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """What every request passes on its way in and out: clocks, headers and the size of its body."""
 
+from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
@@ -36,9 +37,16 @@ class Watch:
     error nobody foresaw becomes a plain 500 here, so that no server prints what it quotes.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, tiles: str | None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        metrics: Metrics,
+        tiles: str | None,
+        is_stopping: Callable[[], bool],
+    ) -> None:
         self.app = app
         self.metrics = metrics
+        self.is_stopping = is_stopping
         self.headers = _page_headers(tiles)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -71,6 +79,8 @@ class Watch:
         headers.update(self.headers)
         if path.startswith("/v1/"):
             headers["Cache-Control"] = "no-store"
+        if self.is_stopping():  # or the client would send its next request into a closed socket
+            headers["Connection"] = "close"
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         method, route = _method(scope), _template(scope)

@@ -1,0 +1,57 @@
+"""A service whose connections reach the limit of open files."""
+
+import asyncio
+import errno
+import resource
+import socket
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from castpoi.recommend.recommender import Recommender
+from castpoi.serving.open_files import AcceptErrors, most_connections
+from tests.serving.live import living, service_of, wait_until
+
+
+@pytest.mark.parametrize(
+    ("limit", "connections"),
+    [(1024, 896), (64, 32), (20_000, 19_872), (resource.RLIM_INFINITY, None)],
+)
+def test_connections_leave_some_files_to_the_service(
+    monkeypatch: pytest.MonkeyPatch, limit: int, connections: int | None
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
+    assert most_connections() == connections
+
+
+def test_requests_above_the_limit_of_connections_are_turned_away(
+    recommender: Recommender, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (6, 6))
+    with living(service_of(recommender, tmp_path)) as live, ExitStack() as idle:
+        assert live.ask("GET", "/healthz").status_code == 200
+        port = int(live.address.rsplit(":", 1)[1])
+        for _ in range(2):
+            idle.enter_context(socket.create_connection(("127.0.0.1", port)))
+        wait_until(lambda: len(live.server.server_state.connections) == 3)
+        turned_away = live.ask("GET", "/healthz")
+        assert (turned_away.status_code, turned_away.headers["connection"]) == (503, "close")
+        idle.close()
+        wait_until(lambda: not live.server.server_state.connections)
+        assert live.ask("GET", "/healthz").status_code == 200
+
+
+def test_connections_that_cannot_be_accepted_are_one_line_of_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    handle = AcceptErrors()
+    loop = asyncio.new_event_loop()
+    too_many = OSError(errno.EMFILE, "Too many open files")
+    for _ in range(2000):
+        handle(loop, {"message": "socket.accept() out of system resource", "exception": too_many})
+    (line,) = caplog.records
+    assert "connections not accepted reason='Too many open files; raise the" in line.message
+    handle(loop, {"message": "another error", "exception": ValueError("of another kind")})
+    assert caplog.records[1].message.startswith("another error")
+    loop.close()
