@@ -2,11 +2,15 @@
 
 from io import BytesIO
 from pathlib import Path
+from typing import Final
 
 import polars as pl
-from polars.exceptions import PolarsError
+from polars.exceptions import PanicException, PolarsError
 
 from castpoi.core.errors import BrokenFolder
+
+DAMAGED: Final = (PolarsError, PanicException)
+"""What polars raises for damaged parquet; a PanicException is not an Exception."""
 
 
 def read_table(
@@ -23,9 +27,9 @@ def read_table(
         raise BrokenFolder(f"{path} is missing; {way_out}") from problem
     except OSError as problem:
         raise BrokenFolder(f"{path} cannot be read: {_brief(problem)}; {way_out}") from problem
-    except PolarsError as problem:
+    except DAMAGED as problem:
         raise BrokenFolder(f"{path} is damaged ({_brief(problem)}); {way_out}") from problem
 
 
-def _brief(problem: Exception) -> str:
+def _brief(problem: BaseException) -> str:
     return str(problem).strip().splitlines()[0][:160]
