@@ -1,4 +1,4 @@
-"""A table of a city, run or result: read with the types it should have, or refused in words."""
+"""A table of a city, run or result: written, and read with the types it should have."""
 
 from io import BytesIO
 from pathlib import Path
@@ -11,6 +11,12 @@ from castpoi.core.errors import BrokenFolder
 
 DAMAGED: Final = (PolarsError, PanicException)
 """What polars raises for damaged parquet; a PanicException is not an Exception."""
+
+
+def write_private_table(table: pl.DataFrame, path: Path) -> None:
+    """Write a table to a new file that only its owner may read."""
+    path.touch(mode=0o600)
+    table.write_parquet(path, compression="zstd")
 
 
 def read_table(
