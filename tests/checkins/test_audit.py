@@ -58,6 +58,23 @@ def test_a_changed_city_no_longer_fits_its_fingerprint(city: City) -> None:
     assert "prepare the city again" in finding.finding
 
 
+def test_row_numbers_that_do_not_count_from_0_are_found(city: City) -> None:
+    swapped = city.checkins.with_columns(pl.col(record.CHECKIN).reverse())
+    finding = found(replace(city, checkins=swapped), "fingerprint")
+    assert finding.status == "failed"
+    assert finding.finding == (
+        "column 'checkin' of checkins.parquet does not count its rows 0, 1, 2, ...; prepare the "
+        "city again"
+    )
+
+
+def test_a_file_that_has_changed_is_found(city: City) -> None:
+    finding = found(replace(city, file_faults=("places.parquet is other",)), "fingerprint")
+    assert finding == Outcome(
+        "fingerprint", "failed", "places.parquet is other; prepare the city again"
+    )
+
+
 def test_a_trajectory_that_runs_backwards_is_found(city: City) -> None:
     order = [1, 0, *range(2, len(VISITS))]
     finding = found(resealed(city, city.checkins[order]), "time order")

@@ -1,9 +1,14 @@
 """A city on disk: saved whole, checked at load, refused in words when it is damaged."""
 
+import contextlib
 import json
+import re
+import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -69,6 +74,11 @@ def flip(folder: Path, table: str, change: pl.Expr) -> None:
     pl.read_parquet(path).with_columns(change).write_parquet(path)
 
 
+def edit_manifest(folder: Path, **entries: object) -> None:
+    path = folder / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **entries}))
+
+
 def replaced_by_a_loop(path: Path) -> None:
     path.unlink()
     path.symlink_to(path)
@@ -77,48 +87,42 @@ def replaced_by_a_loop(path: Path) -> None:
 DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "an instant was moved": (
         lambda f: flip(f, "checkins", pl.col(record.AT_UTC) + pl.duration(seconds=1)),
-        r"has changed since it was prepared: its manifest says fingerprint \w{12}, its content has "
-        r"\w{12}; prepare it again with 'castpoi data prepare'",
+        r"has changed since it was prepared: checkins.parquet has SHA-256 \w{12}, the manifest "
+        r"says \w{12}; prepare it again with 'castpoi data prepare'",
     ),
-    "a part was changed": (
-        lambda f: flip(f, "split", pl.lit("train", dtype=pl.Enum(record.PARTS)).alias("part")),
-        r"has changed since it was prepared",
+    "a place has another name": (
+        lambda f: flip(f, "places", pl.lit("Bar").alias("name")),
+        r"places.parquet has SHA-256 \w{12}, the manifest says",
     ),
-    "the fingerprint is gone": (
-        lambda f: (f / "manifest.json").write_text('{"kind": "city"}'),
-        r"has changed since it was prepared",
+    "two tables have changed": (
+        lambda f: [(f / f"{table}.parquet").write_bytes(b"junk") for table in ("places", "split")],
+        r"places.parquet has SHA-256 \w{12}, the manifest says \w{12}, split.parquet has SHA-256",
+    ),
+    "the manifest has another number": (
+        lambda f: edit_manifest(f, users=3),
+        r"manifest.json does not have the SHA-256 of its own entries",
+    ),
+    "the manifest has no SHA-256": (
+        lambda f: (f / "manifest.json").write_text('{"kind": "city", "fingerprint": "f"}'),
+        r"does not say sha256; make the city again with 'castpoi data prepare'",
+    ),
+    "the SHA-256 of the manifest are no object": (
+        lambda f: edit_manifest(f, sha256=7),
+        r"checkins.parquet has SHA-256 \w{12}, the manifest says None",
     ),
     "a table is gone": (
         lambda f: (f / "users.parquet").unlink(),
-        r"users.parquet is missing; prepare the city again with 'castpoi data prepare'",
+        r"users.parquet is missing; prepare it again with 'castpoi data prepare'",
     ),
     "a table cannot be read": (
         lambda f: replaced_by_a_loop(f / "users.parquet"),
-        r"users.parquet cannot be read: .+; prepare the city again with 'castpoi data prepare'",
-    ),
-    "a table is empty": (
-        lambda f: (f / "split.parquet").write_bytes(b""),
-        r"split.parquet is damaged \(.+\); prepare the city again with 'castpoi data prepare'",
-    ),
-    "a table is junk": (
-        lambda f: (f / "places.parquet").write_bytes(b"junk" * 50),
-        r"places.parquet is damaged",
+        r"users.parquet cannot be read \(.+\); prepare it again with 'castpoi data prepare'",
     ),
     "a table is cut off": (
         lambda f: (f / "checkins.parquet").write_bytes(
             (f / "checkins.parquet").read_bytes()[:-200]
         ),
-        r"checkins.parquet is damaged",
-    ),
-    "a column is gone": (
-        lambda f: (
-            pl.read_parquet(f / "users.parquet").drop("user_id").write_parquet(f / "users.parquet")
-        ),
-        r"users.parquet is damaged",
-    ),
-    "a part has an unknown word": (
-        lambda f: flip(f, "split", pl.lit("future").alias("part")),
-        r"split.parquet is damaged",
+        r"checkins.parquet has SHA-256",
     ),
     "the manifest is gone": (
         lambda f: (f / "manifest.json").unlink(),
@@ -141,10 +145,80 @@ def test_a_damaged_city_is_refused_in_words(
         City.load(tmp_path / "city")
 
 
+UNREADABLE: dict[str, Callable[[Path], object]] = {
+    "a table is empty": lambda f: (f / "split.parquet").write_bytes(b""),
+    "a table is junk": lambda f: (f / "split.parquet").write_bytes(b"junk" * 50),
+    "a column is gone": lambda f: (
+        pl.read_parquet(f / "split.parquet").drop("part").write_parquet(f / "split.parquet")
+    ),
+    "a part has an unknown word": lambda f: flip(f, "split", pl.lit("future").alias("part")),
+}
+
+
+@pytest.mark.parametrize("damage", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_a_table_that_cannot_be_read_is_refused_even_for_the_audit(
+    tmp_path: Path, damage: Callable[[Path], object]
+) -> None:
+    CITY.save(tmp_path / "city")
+    damage(tmp_path / "city")
+    with pytest.raises(BrokenFolder, match=r"split.parquet is damaged \(.+\); prepare the city"):
+        City.load(tmp_path / "city", verify=False)
+
+
 def test_the_audit_may_look_at_a_changed_city(tmp_path: Path) -> None:
     CITY.save(tmp_path / "city")
     flip(tmp_path / "city", "checkins", pl.col(record.AT_UTC) + pl.duration(seconds=1))
-    assert City.load(tmp_path / "city", verify=False).checkins.height == 7
+    city = City.load(tmp_path / "city", verify=False)
+    assert city.checkins.height == 7
+    assert [fault.split(" has ")[0] for fault in city.file_faults] == ["checkins.parquet"]
+
+
+def test_a_single_flipped_bit_is_refused_or_changes_nothing(tmp_path: Path) -> None:
+    CITY.save(tmp_path / "city")
+    files = sorted((tmp_path / "city").iterdir())
+    rng = np.random.default_rng(20)
+    for _ in range(100):
+        path = files[rng.integers(len(files))]
+        whole = path.read_bytes()
+        flipped = bytearray(whole)
+        flipped[rng.integers(len(whole))] ^= 1 << rng.integers(8)
+        path.write_bytes(flipped)
+        if path.suffix == ".parquet":
+            with pytest.raises(BrokenFolder, match=f"{path.name} has SHA-256"):
+                City.load(tmp_path / "city")
+        else:
+            with contextlib.suppress(BrokenFolder):
+                assert City.load(tmp_path / "city").manifest == CITY.manifest
+        path.write_bytes(whole)
+
+
+ROW_NUMBERS = {"checkins": "checkin", "split": "checkin", "users": "user", "places": "place"}
+
+
+@pytest.mark.parametrize(("table", "column"), ROW_NUMBERS.items())
+def test_row_numbers_that_do_not_count_from_0_are_refused(
+    tmp_path: Path, table: str, column: str
+) -> None:
+    numbers = getattr(CITY, table)
+    turned = numbers.with_columns(pl.col(column).reverse())
+    replace(CITY, **{table: turned}).save(tmp_path / "city")
+    words = f"column '{column}' of {table}.parquet does not count its rows 0, 1, 2, ...; prepare it"
+    with pytest.raises(BrokenFolder, match=re.escape(words)):
+        City.load(tmp_path / "city")
+
+
+def test_content_with_another_fingerprint_is_refused(tmp_path: Path) -> None:
+    moved = CITY.checkins.with_columns(pl.col(record.AT_UTC) + pl.duration(seconds=1))
+    replace(CITY, checkins=moved).save(tmp_path / "city")
+    words = r"its manifest says fingerprint \w{12}, its content has \w{12}; prepare it again"
+    with pytest.raises(BrokenFolder, match=words):
+        City.load(tmp_path / "city")
+
+
+def test_only_the_owner_may_read_the_tables(tmp_path: Path) -> None:
+    CITY.save(tmp_path / "city")
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "city").glob("*.parquet")]
+    assert modes == [0o600] * 4
 
 
 def test_the_tables_of_a_city_need_nothing_of_castpoi_to_be_read(tmp_path: Path) -> None:

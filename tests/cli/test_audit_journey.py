@@ -39,6 +39,17 @@ def test_a_tampered_city_ends_with_exit_code_1_and_names_the_check(
     assert "FAILED" in ended.out
 
 
+def test_a_renamed_place_fails_the_check_of_its_file(castpoi: CommandLine, tmp_path: Path) -> None:
+    folder = saved_city(tmp_path / "city")
+    places = City.load(folder).places.with_columns(pl.lit("Bar").alias("name"))
+    places.write_parquet(folder / "places.parquet")
+    ended = castpoi("data", "audit", folder, "--json")
+    assert ended.code == 1
+    failed = [check for check in ended.json["checks"] if check["status"] == "failed"]
+    assert [check["check"] for check in failed] == ["fingerprint"]
+    assert failed[0]["finding"].startswith("places.parquet has SHA-256 ")
+
+
 def test_a_folder_that_is_no_city_is_told_in_a_sentence(
     castpoi: CommandLine, tmp_path: Path
 ) -> None:

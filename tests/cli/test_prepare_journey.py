@@ -1,5 +1,6 @@
 """`castpoi data prepare` from end to end: options, bad rows left out, whole or not at all."""
 
+import stat
 from pathlib import Path
 from typing import Final
 
@@ -145,6 +146,7 @@ def test_bad_rows_are_left_out_counted_and_written_beside_the_city(
     told_counts = ", ".join(f"{count} {reason}" for reason, count in counts.items())
     dropped = tmp_path / "city.dropped.csv"
     assert f"bad rows left out: {told_counts}; written to {dropped}" in ended.out.replace("\n", " ")
+    assert stat.S_IMODE(dropped.stat().st_mode) == 0o600
     rows = pl.read_csv(dropped, infer_schema=False).select("file", "row", "reason").rows()
     assert rows == [
         ("a.csv", "1", "no user"),

@@ -1,4 +1,5 @@
 import math
+import stat
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +90,13 @@ def test_a_former_result_is_not_replaced_unasked(result: Result, tmp_path: Path)
     with pytest.raises(BadInput, match="already holds a result"):
         result.save(tmp_path / "result")
     result.save(tmp_path / "result", overwrite=True)
+
+
+def test_only_the_owner_may_read_the_tables_of_a_result(result: Result, tmp_path: Path) -> None:
+    result.save(tmp_path / "result")
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "result").glob("*.parquet")]
+    assert modes == [0o600] * len(modes)
+    assert modes
 
 
 def test_missing_and_damaged_ranks_are_told_apart(result: Result, tmp_path: Path) -> None:

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from polars.exceptions import PolarsError
 
 from castpoi.checkins import record
-from castpoi.checkins.city import REVISIT_WINDOW, City
+from castpoi.checkins.city import REVISIT_WINDOW, City, fault_of
 from castpoi.checkins.describe import top_share
-from castpoi.checkins.fingerprint import fingerprint_of
 from castpoi.checkins.local_time import numbered_zones, offsets_minutes
 from castpoi.checkins.microseconds import HOUR_US, MINUTE_US
 from castpoi.checkins.rhythm import rhythm_of
@@ -61,13 +60,10 @@ def _checked(city: City, check: str, test: Test) -> Outcome:
 
 
 def _fingerprint(city: City) -> tuple[Status, str]:
-    found = fingerprint_of(city.checkins, city.users, city.places, city.split)
-    if found == city.manifest.get("fingerprint"):
-        return "passed", f"the content still is {found[:12]}"
-    return "failed", (
-        f"the content is {found[:12]}, the manifest says "
-        f"{str(city.manifest.get('fingerprint'))[:12]}; prepare the city again"
-    )
+    fault = fault_of(city)
+    if fault is not None:
+        return "failed", f"{fault}; prepare the city again"
+    return "passed", f"all files are as written; the content still is {city.fingerprint[:12]}"
 
 
 def _time_order(city: City) -> tuple[Status, str]:

@@ -1,12 +1,13 @@
-"""A city on disk: check-ins, users, places, split and manifest, checked by fingerprint at load.
+"""A city on disk: check-ins, users, places, split and manifest, checked at load.
 
     CITY/checkins.parquet   checkin, user, place, at_utc, local_offset_minutes
     CITY/users.parquet      user, user_id
     CITY/places.parquet     place, place_id, lat, lon, zone, category, name
     CITY/split.parquet      checkin, part
-    CITY/manifest.json      source, every step with counts, zone rule, fingerprint
+    CITY/manifest.json      source, every step with counts, zone rule, fingerprint, SHA-256 of files
 
-The files need nothing of castpoi to be read; `user` and `place` are row numbers of their tables.
+The files need nothing of castpoi to be read; `checkin`, `user` and `place` are row numbers of their
+tables. Only the owner of the files may read the tables.
 """
 
 from dataclasses import dataclass
@@ -18,11 +19,12 @@ import numpy as np
 import polars as pl
 
 from castpoi.checkins import record
+from castpoi.checkins.checksums import SHA256, file_faults, with_checksums
 from castpoi.checkins.fingerprint import fingerprint_of
 from castpoi.checkins.trajectory import Trajectories
 from castpoi.core.errors import BrokenFolder
 from castpoi.core.files import new_folder, read_manifest, write_json
-from castpoi.core.parquet import read_table
+from castpoi.core.parquet import read_table, write_private_table
 
 REVISIT_WINDOW: Final = 512
 """A target is a revisit if its place stands among this many visits before it."""
@@ -33,6 +35,14 @@ _TABLES: Final = {
     "places": record.PLACE_SCHEMA,
     "split": record.SPLIT_SCHEMA,
 }
+_FILES: Final = tuple(f"{table}.parquet" for table in _TABLES)
+_ROW_NUMBERS: Final = {
+    "checkins": record.CHECKIN,
+    "users": record.USER,
+    "places": record.PLACE,
+    "split": record.CHECKIN,
+}
+"""Of every table, the column that counts its rows from 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +54,8 @@ class City:
     places: pl.DataFrame
     split: pl.DataFrame
     manifest: dict[str, Any]
+    file_faults: tuple[str, ...] = ()
+    """What was wrong with its files, where it was loaded without `verify`."""
 
     @property
     def fingerprint(self) -> str:
@@ -77,29 +89,47 @@ class City:
     def write_into(self, staging: Path) -> None:
         """Write the files of the city into an existing folder."""
         for table in _TABLES:
-            frame: pl.DataFrame = getattr(self, table)
-            frame.write_parquet(staging / f"{table}.parquet", compression="zstd")
-        write_json(staging / "manifest.json", self.manifest)
+            write_private_table(getattr(self, table), staging / f"{table}.parquet")
+        write_json(staging / "manifest.json", with_checksums(self.manifest, staging, _FILES))
 
     @classmethod
     def load(cls, folder: Path, *, verify: bool = True) -> "City":
-        """Read a city and check that its content still has the fingerprint of its manifest.
+        """Read a city and check that every file and its content are as they were prepared.
 
-        Only the audit reads without `verify`, to report the mismatch among its other findings.
+        Only the audit reads without `verify`, to report what changed among its other findings.
         """
-        manifest = read_manifest(folder, kind="city")
+        manifest = read_manifest(folder, kind="city", needs={"fingerprint", SHA256})
+        faults = file_faults(manifest, folder, _FILES)
+        if verify and faults:
+            raise _changed(folder, ", ".join(faults))
+        del manifest[SHA256]
         tables = {table: _read_table(folder, table) for table in _TABLES}
-        city = cls(manifest=manifest, **tables)
-        if not verify:
-            return city
-        found = fingerprint_of(city.checkins, city.users, city.places, city.split)
-        if found != manifest.get("fingerprint"):
-            raise BrokenFolder(
-                f"{folder} has changed since it was prepared: its manifest says fingerprint "
-                f"{str(manifest.get('fingerprint'))[:12]}, its content has {found[:12]}; "
-                "prepare it again with 'castpoi data prepare'"
-            )
+        city = cls(manifest=manifest, file_faults=faults, **tables)
+        if verify and (fault := fault_of(city)):
+            raise _changed(folder, fault)
         return city
+
+
+def fault_of(city: City) -> str | None:
+    """Why a city is not as it was prepared, in words; None if it is."""
+    if city.file_faults:
+        return ", ".join(city.file_faults)
+    for table, column in _ROW_NUMBERS.items():
+        numbers = getattr(city, table)[column].to_numpy()
+        if not np.array_equal(numbers, np.arange(len(numbers))):
+            return f"column '{column}' of {table}.parquet does not count its rows 0, 1, 2, ..."
+    found = fingerprint_of(city.checkins, city.users, city.places, city.split)
+    if found != city.manifest.get("fingerprint"):
+        stored = str(city.manifest.get("fingerprint"))
+        return f"its manifest says fingerprint {stored[:12]}, its content has {found[:12]}"
+    return None
+
+
+def _changed(folder: Path, fault: str) -> BrokenFolder:
+    return BrokenFolder(
+        f"{folder} has changed since it was prepared: {fault}; "
+        "prepare it again with 'castpoi data prepare'"
+    )
 
 
 def _read_table(folder: Path, table: str) -> pl.DataFrame:

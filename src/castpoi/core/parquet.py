@@ -1,12 +1,22 @@
-"""A table of a city, run or result: read with the types it should have, or refused in words."""
+"""A table of a city, run or result: written, and read with the types it should have."""
 
 from io import BytesIO
 from pathlib import Path
+from typing import Final
 
 import polars as pl
-from polars.exceptions import PolarsError
+from polars.exceptions import PanicException, PolarsError
 
 from castpoi.core.errors import BrokenFolder
+
+DAMAGED: Final = (PolarsError, PanicException)
+"""What polars raises for damaged parquet; a PanicException is not an Exception."""
+
+
+def write_private_table(table: pl.DataFrame, path: Path) -> None:
+    """Write a table to a new file that only its owner may read."""
+    path.touch(mode=0o600)
+    table.write_parquet(path, compression="zstd")
 
 
 def read_table(
@@ -23,9 +33,9 @@ def read_table(
         raise BrokenFolder(f"{path} is missing; {way_out}") from problem
     except OSError as problem:
         raise BrokenFolder(f"{path} cannot be read: {_brief(problem)}; {way_out}") from problem
-    except PolarsError as problem:
+    except DAMAGED as problem:
         raise BrokenFolder(f"{path} is damaged ({_brief(problem)}); {way_out}") from problem
 
 
-def _brief(problem: Exception) -> str:
+def _brief(problem: BaseException) -> str:
     return str(problem).strip().splitlines()[0][:160]

@@ -4,6 +4,8 @@ RESULT/ranks.parquet   one row a target (see rank_table.py), joined across metho
 RESULT/top.parquet     the ten best places of every target (see top_table.py); absent in old results
 RESULT/metrics.json    metrics, strata, n, seconds
 RESULT/manifest.json   method, seed, fingerprint, part, command, versions, commit, wall time
+
+Only the owner of the files may read the two tables: their rows are visits of people.
 """
 
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ import polars as pl
 
 from castpoi.core.errors import BrokenFolder
 from castpoi.core.files import new_folder, read_manifest, read_or_nothing, write_json
-from castpoi.core.parquet import read_table
+from castpoi.core.parquet import read_table, write_private_table
 from castpoi.evaluation.metrics import Metrics, metrics_of, strata_of
 from castpoi.evaluation.rank_table import IS_REVISIT, RANK, RANK_SCHEMA, fault_of
 from castpoi.evaluation.top_table import TOP_SCHEMA
@@ -96,9 +98,9 @@ class Result:
     def save(self, folder: Path, *, overwrite: bool = False) -> None:
         """Write the result; it appears whole or not at all."""
         with new_folder(folder, kind="result", overwrite=overwrite) as staging:
-            self.ranks.write_parquet(staging / RANKS, compression="zstd")
+            write_private_table(self.ranks, staging / RANKS)
             if self.top is not None:
-                self.top.write_parquet(staging / _TOP, compression="zstd")
+                write_private_table(self.top, staging / _TOP)
             write_json(staging / _METRICS, self.summary())
             write_json(staging / "manifest.json", self.manifest)
 

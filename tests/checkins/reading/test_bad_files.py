@@ -6,6 +6,7 @@ from typing import Final
 
 import polars as pl
 import pytest
+from polars.exceptions import PanicException
 
 from tests.checkins.reading.conftest import fails
 from tests.conftest import CommandLine
@@ -95,7 +96,8 @@ BAD_FILES: Final = {
     "swapped out of range, one row": (
         "v.csv",
         table([*table_rows(visits_in(TOKYO)), ["7", "bar", "139.7", "35.6", TIME]]),
-        ", row 16 (line 17): latitude 139.7 and longitude 35.6 look swapped",
+        ", row 16 (line 17): latitude 139.7 is not between -90 and 90: it is mistyped, or swapped "
+        "with longitude 35.6; correct it, or name the columns with --columns lat=COLUMN,lon=COLUMN",
     ),
     "swapped in range, whole file": (
         "v.csv",
@@ -106,7 +108,13 @@ BAD_FILES: Final = {
     "swapped out of range, whole file": (
         "v.csv",
         swapped(table_rows(visits_in(TOKYO))),
-        ", row 1 (line 2): latitude 139.771628 and longitude 35.698327 look swapped",
+        ", row 1 (line 2): latitude 139.771628 is not between -90 and 90: it is mistyped, or "
+        "swapped with longitude 35.698327",
+    ),
+    "a latitude just beyond the pole": (
+        "v.csv",
+        with_row("7", "bar", "91", "-74", TIME),
+        ", row 16 (line 17): latitude 91 is not between -90 and 90: it is mistyped, or swapped",
     ),
     "null island": (
         "v.csv",
@@ -178,6 +186,27 @@ BAD_FILES: Final = {
         with_row("  ", "bar", "40.7", "-74", TIME),
         ", row 16 (line 17): the user is missing; fill it in",
     ),
+    "a user with a NUL": (
+        "v.csv",
+        with_row("7\0", "bar", "40.7", "-74", TIME),
+        ", row 16 (line 17): the id of the user or place has a NUL character in it; correct it, "
+        f"{DROP}1 NUL in an id)",
+    ),
+    "a place with a NUL": (
+        "v.csv",
+        with_row("7", "b\0ar", "?", "-74", TIME),
+        ", row 16 (line 17): the id of the user or place has a NUL character in it",
+    ),
+    "a place with a NUL and no user": (
+        "v.csv",
+        with_row("", "b\0ar", "40.7", "-74", TIME),
+        ", row 16 (line 17): the user is missing; fill it in",
+    ),
+    "too many cells and no user": (
+        "v.csv",
+        with_row("  ", "bar", "40.7", "-74", TIME, "more"),
+        ", row 16 (line 17): the row has more cells than the header",
+    ),
     "rubbish without a user": (
         "v.csv",
         with_row("", "", "?", "?", "?"),
@@ -209,6 +238,27 @@ BAD_FILES: Final = {
         "v.csv",
         table([*ROWS[:3], ['"7', *ROWS[0][1:]], *ROWS[3:]]),
         ", line 5: a quote opens and never closes",
+    ),
+    "lines that end in CR alone": (
+        "v.csv",
+        table(ROWS).replace("\n", "\r"),
+        ": its lines end in CR alone; save it with LF or CR LF line ends",
+    ),
+    "a first line without an end": (
+        "v.csv.gz",
+        gzip.compress(b"0" * 1_000_001),
+        ", line 1: a line or cell has more than 1,000,000 characters, which no row of check-ins "
+        "has; export it again with one row per line",
+    ),
+    "a third line without an end": (
+        "v.csv",
+        table(ROWS[:1]) + "0" * 1_000_001,
+        ", line 3: a line or cell has more than 1,000,000 characters",
+    ),
+    "a late line without an end": (
+        "v.csv.gz",
+        gzip.compress((table(ROWS * 100) + "0" * 1_000_001).encode()),
+        ", line 1502: a line or cell has more than 1,000,000 characters",
     ),
     "truncated gzip": (
         "v.csv.gz",
@@ -298,6 +348,20 @@ def test_a_parquet_file_has_no_published_layout(castpoi: CommandLine, tmp_path: 
     pl.read_csv(table(ROWS).encode()).write_parquet(source)
     sentence = fails(castpoi, source, "--format", "snap")
     assert sentence == f"{source} is parquet, not a snap file; use --format table"
+
+
+def test_a_panic_of_the_parquet_reader_is_a_file_that_is_not_whole(
+    castpoi: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def panic(path: Path) -> None:
+        raise PanicException("assertion failed")
+
+    source = tmp_path / "v.parquet"
+    pl.read_csv(table(ROWS).encode()).write_parquet(source)
+    monkeypatch.setattr(pl, "read_parquet_schema", panic)
+    assert fails(castpoi, source) == (
+        f"{source} is not a whole parquet file (assertion failed); export it again"
+    )
 
 
 def test_bad_rows_of_a_parquet_file_are_counted_from_1(

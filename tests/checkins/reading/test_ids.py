@@ -111,6 +111,20 @@ def test_a_table_with_two_times_tells_which_one_was_read(
     assert ended.json["remarks"] == []
 
 
+def test_two_columns_that_differ_in_case_alone_tell_which_one_was_read(
+    prepared: PrepareCity, tmp_path: Path
+) -> None:
+    source = tmp_path / "visits.csv"
+    header = ("user", "place", "lat", "lon", "time", "LAT")
+    source.write_text(table([[*row, "12.5"] for row in ROWS], header))
+    city, ended = prepared(source)
+    assert told_in(city) == told(VISITS)
+    assert ended.json["remarks"] == [
+        "visits.csv: the lat is read from 'lat', not from 'LAT'; "
+        "--columns lat=LAT would change that"
+    ]
+
+
 def test_a_column_that_means_something_else_is_no_rival(
     prepared: PrepareCity, tmp_path: Path
 ) -> None:

@@ -38,7 +38,10 @@ def count_by_rule(raw: RawCheckins) -> dict[str, int]:
 
 
 def write_bad_rows(raw: RawCheckins, path: Path) -> None:
-    """Write the rows that break a rule, as they stand in their files, with file, row and rule."""
+    """Write the rows that break a rule, as they stand in their files, with file, row and rule.
+
+    They have user ids, so only the owner of the file may read it.
+    """
     bad = raw.rows.filter(pl.col(BROKEN) != OK).select(record.SOURCE, record.ROW, BROKEN)
     tables = []
     for (number,), rows in bad.sort(record.SOURCE, record.ROW).group_by(
@@ -57,6 +60,7 @@ def write_bad_rows(raw: RawCheckins, path: Path) -> None:
             }
         )
         tables.append(named.hstack(texts.drop(record.ROW).rename(lambda name: f"cell {name}")))
+    path.touch(mode=0o600)
     pl.concat(tables, how="diagonal_relaxed").write_csv(path)
 
 

@@ -21,6 +21,11 @@ def missing(texts: pl.Series) -> list[int]:
     return texts.str.strip_chars().is_in(NO_IDS).arg_true().to_list()
 
 
+def with_nul(texts: pl.Series) -> list[int]:
+    """Codes of texts with a NUL character, which many programs take for the end of a text."""
+    return texts.str.contains("\0", literal=True).arg_true().to_list()
+
+
 def trimmed(
     rows: pl.DataFrame, texts: Mapping[str, pl.Series]
 ) -> tuple[pl.DataFrame, dict[str, pl.Series], list[str]]:

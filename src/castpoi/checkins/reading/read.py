@@ -63,11 +63,11 @@ class _Dictionary:
 
     def texts(self) -> dict[str, pl.Series]:
         """The texts of every word, in the order of their codes."""
-        return {word: kept.to_series() for word, kept in self.categories.items()}
+        return {word: self.known(word) for word in self.categories}
 
-    def missing(self, word: Word) -> list[int]:
-        """Codes of texts that are no ids."""
-        return ids.missing(self.categories[word].to_series())
+    def known(self, word: Word) -> pl.Series:
+        """The texts of one word so far, in the order of their codes."""
+        return self.categories[word].to_series()
 
 
 def read_checkins(
@@ -169,7 +169,7 @@ class _Reading:
         rows = self._without_blank_lines(rows)
         if rows.is_empty():
             raise BadInput(f"{self.source.path} has a header but no rows; export it again")
-        rows, padding = self._without_padding(self._with_missing_ids(rows))
+        rows, padding = self._without_padding(self._with_bad_ids(rows))
         return rows, padding, means
 
     def _without_blank_lines(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -181,16 +181,18 @@ class _Reading:
         blank = lines.select(record.ROW).collect()
         return rows.join(blank, on=record.ROW, how="anti", maintain_order="left")
 
-    def _with_missing_ids(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows whose user or place is blank, or a word for nothing, marked as such."""
+    def _with_bad_ids(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows whose user or place is blank, a word for nothing, or has a NUL, marked as such."""
         words: tuple[Word, ...] = ("place", "user")
         for word in words:
-            if missing := self.dictionary.missing(word):
-                is_missing = pl.col(word).to_physical().is_in(missing)
-                code = pl.lit(CODE[f"no {word}"], dtype=pl.UInt8)
-                rows = rows.with_columns(
-                    pl.when(is_missing).then(code).otherwise(BROKEN).alias(BROKEN)
-                )
+            texts = self.dictionary.known(word)
+            for rule, codes in {
+                f"no {word}": ids.missing(texts),
+                "NUL in an id": ids.with_nul(texts),
+            }.items():
+                if codes:
+                    is_bad = pl.col(word).to_physical().is_in(codes)
+                    rows = rows.with_columns(_marked(is_bad, rule))
         return rows
 
     def _sample(self) -> pl.DataFrame:
@@ -336,13 +338,20 @@ class _Reading:
         padding = sthgcn.padding_id(self._sthgcn_city(self._sample()))
         if padding is None:
             return rows, 0
-        texts = self.dictionary.categories["place"].to_series()
+        texts = self.dictionary.known("place")
         code = texts.index_of(padding)
         if code is None:
             return rows, 0
         place = pl.col(record.PLACE).to_physical()
         kept = rows.filter(place.is_null() | (place != code))
         return kept, rows.height - kept.height
+
+
+def _marked(is_bad: pl.Expr, rule: str) -> pl.Expr:
+    """The broken rule of every row, with this one where it applies and none before it does."""
+    code = pl.lit(CODE[rule], dtype=pl.UInt8)
+    is_first = (pl.col(BROKEN) == OK) | (pl.col(BROKEN) > code)
+    return pl.when(is_bad & is_first).then(code).otherwise(BROKEN).alias(BROKEN)
 
 
 def _is_filled(column: str, dtype: pl.DataType) -> pl.Expr:

@@ -28,12 +28,18 @@ RULES: Final = (
     Rule("too many columns", "the row has more cells than the header", "quote cells with commas"),
     Rule("no user", "the user is missing", "fill it in"),
     Rule("no place", "the place is missing", "fill it in"),
+    Rule("NUL in an id", "the id of the user or place has a NUL character in it", "correct it"),
     Rule("no coordinates", "the latitude or longitude is missing", "fill it in"),
     Rule("unreadable coordinates", "({lat}, {lon}) are not two numbers", "correct them"),
     Rule(
         "swapped coordinates",
         "latitude {lat} and longitude {lon} look swapped",
         "name the columns with --columns lat=COLUMN,lon=COLUMN",
+    ),
+    Rule(
+        "latitude out of range",
+        "latitude {lat} is not between -90 and 90: it is mistyped, or swapped with longitude {lon}",
+        "correct it, or name the columns with --columns lat=COLUMN,lon=COLUMN",
     ),
     Rule(
         "coordinates out of range",
@@ -79,7 +85,7 @@ def broken_rule(*, naive_is_refused: bool) -> pl.Expr:
         "no place": pl.col("place").is_null(),
         "no coordinates": ~pl.col("has_coordinates"),
         "unreadable coordinates": ~(lat.is_finite() & lon.is_finite()).fill_null(False),
-        "swapped coordinates": outside & (lat.abs() <= 180) & (lon.abs() <= 90),
+        "latitude out of range": outside & (lat.abs() <= 180) & (lon.abs() <= 90),
         "coordinates out of range": outside,
         "null island": (lat == 0) & (lon == 0),
         "no time": ~pl.col("has_time"),

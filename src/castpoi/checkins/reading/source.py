@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Final
 
 import polars as pl
-from polars.exceptions import NoDataError, PolarsError
+from polars.exceptions import NoDataError
 
 from castpoi.checkins import record
 from castpoi.checkins.reading.layout import (
@@ -25,9 +25,14 @@ from castpoi.checkins.reading.layout import (
     recognise_layout,
 )
 from castpoi.core.errors import BadInput, UnknownLayout
+from castpoi.core.parquet import DAMAGED
 
 _DELIMITERS: Final = {",": "a comma", "\t": "a tab", ";": "a semicolon", "|": "a bar"}
 _NOT_TEXT: Final = "\ufffd"  # what stands in for bytes that an encoding does not know
+_SAMPLE_LINES: Final = 1000
+_MAX_LINE: Final = 1_000_000
+"""No line of check-ins has more characters; a line without an end would fill the memory."""
+csv.field_size_limit(_MAX_LINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,8 +98,11 @@ class Source:
                 quotechar=quote,
                 quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
             )
-            for cells in reader:
-                yield reader.line_num, cells
+            try:
+                for cells in reader:
+                    yield reader.line_num, cells
+            except csv.Error as problem:
+                raise BadInput(_too_long(self.path, reader.line_num)) from problem
 
     def place_of_row(self, row: int) -> str:
         """`row 3 (line 4)`: rows are counted without the header, lines as an editor shows them."""
@@ -175,7 +183,7 @@ def _open(path: Path, format_name: str, delimiter: str | None, encoding: str | N
 def _open_parquet(path: Path) -> Source:
     try:
         columns = tuple(pl.read_parquet_schema(path))
-    except (PolarsError, OSError) as problem:
+    except (*DAMAGED, OSError) as problem:
         raise BadInput(
             f"{path} is not a whole parquet file ({_brief(problem)}); export it again"
         ) from problem
@@ -206,10 +214,16 @@ def _in_words(delimiter: str) -> str:
 
 
 def _first_line(path: Path, encoding: str | None) -> str:
-    """The first line; where nobody says how it is written, as UTF-8 if it is that."""
+    """The first line; where nobody says how it is written, as UTF-8 if it is that.
+
+    The first lines are read too, so that one without an end is refused before polars reads it.
+    """
     try:
         with _open_text(path, encoding or "utf-8") as text:
-            line = text.readline()
+            line = text.readline(_MAX_LINE + 1)
+            _check_length(path, 1, line)
+            for number in range(2, _SAMPLE_LINES + 1):
+                _check_length(path, number, text.readline(_MAX_LINE + 1))
         if encoding is None and _NOT_TEXT in line:
             return _first_line(path, "latin-1")
     except (EOFError, OSError, zlib.error) as problem:
@@ -218,7 +232,21 @@ def _first_line(path: Path, encoding: str | None) -> str:
         raise BadInput(f"{path} is not UTF-8 text but UTF-16 or binary; save it as UTF-8 text")
     if not line.strip():
         raise BadInput(f"{path} has no header: its first line is empty; name its columns there")
+    if line.endswith("\r"):
+        raise BadInput(f"{path}: its lines end in CR alone; save it with LF or CR LF line ends")
     return line
+
+
+def _check_length(path: Path, number: int, line: str) -> None:
+    if len(line) > _MAX_LINE:
+        raise BadInput(_too_long(path, number))
+
+
+def _too_long(path: Path, number: int) -> str:
+    return (
+        f"{path}, line {number}: a line or cell has more than {_MAX_LINE:,} characters, which no "
+        "row of check-ins has; export it again with one row per line"
+    )
 
 
 def _open_text(path: Path, encoding: str, *, errors: str = "replace") -> IO[str]:
@@ -239,7 +267,7 @@ def explained(source: Source) -> Iterator[None]:
         raise BadInput(f"{path} has no rows; download or export it again") from problem
     except (EOFError, OSError, zlib.error) as problem:
         raise BadInput(_unreadable(path, problem)) from problem
-    except PolarsError as problem:
+    except DAMAGED as problem:
         text = str(problem)
         if "utf-8" in text or "UTF-8" in text:
             raise BadInput(
@@ -279,5 +307,5 @@ def _line_of_odd_quote(source: Source) -> int | None:
         return next(odd, None)
 
 
-def _brief(problem: Exception) -> str:
+def _brief(problem: BaseException) -> str:
     return str(problem).strip().splitlines()[0][:160]

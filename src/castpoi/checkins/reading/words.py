@@ -42,8 +42,7 @@ def plain(column: str) -> str:
 
 def usual_columns(columns: Sequence[str], word: Word) -> list[str]:
     """The columns with one of the usual names of a word, best first."""
-    by_name = {plain(column): column for column in reversed(columns)}
-    return [by_name[name] for name in USUAL_NAMES[word] if name in by_name]
+    return [column for name in USUAL_NAMES[word] for column in columns if plain(column) == name]
 
 
 def recognise(columns: Sequence[str], given: Mapping[str, str], *, where: str) -> dict[Word, str]:

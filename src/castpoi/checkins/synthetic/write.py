@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Final
 
 import polars as pl
-from polars.exceptions import PolarsError
 
 import castpoi
 from castpoi.checkins.synthetic.config import SynthesisConfig
 from castpoi.core.errors import BadInput
 from castpoi.core.files import write_json, writing
+from castpoi.core.parquet import DAMAGED
 
 TABLE: Final = "checkins.parquet"
 PARAMETERS: Final = "synthesis.json"
@@ -68,7 +68,7 @@ def _is_synthetic(table: Path) -> bool:
             first = pl.read_parquet(table, n_rows=1)
         else:
             first = pl.read_csv(table, separator=separator, n_rows=1, infer_schema=False)
-    except (OSError, PolarsError):
+    except (OSError, *DAMAGED):
         return False
     return first.columns == _COLUMNS and str(first["user"].first()).startswith("person-")
 
