@@ -1,6 +1,7 @@
 """What a killed command leaves behind is put back or removed by the next one."""
 
 import errno
+import os
 import signal
 import subprocess
 import sys
@@ -71,6 +72,23 @@ def test_only_what_no_living_process_holds_is_removed_or_put_back(tmp_path: Path
         assert not city.exists()
     sweep(city)
     assert list(tmp_path.iterdir()) == [city]
+
+
+def test_a_former_folder_that_cannot_be_put_back_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    former = tmp_path / ".city.0123abcd.former"
+    former.mkdir()
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rename", refuse)
+        sweep(tmp_path / "city")
+    assert former.is_dir()
+    sweep(tmp_path / "city")
+    assert list(tmp_path.iterdir()) == [tmp_path / "city"]
 
 
 def test_only_staging_folders_of_the_same_target_are_removed(tmp_path: Path) -> None:

@@ -46,6 +46,8 @@ def sweep(target: Path) -> None:
     """Remove what killed commands left next to the target; put a missing target back first."""
     recover(target)
     for stray in _strays(target):
+        if _is_former(stray) and not target.exists():  # the only copy, which could not be moved
+            continue
         with _locked(stray) as is_mine:
             if is_mine:
                 shutil.rmtree(stray, ignore_errors=True)
@@ -54,10 +56,14 @@ def sweep(target: Path) -> None:
 def recover(target: Path) -> None:
     """Put the former target back if a command was killed while it replaced it."""
     for stray in _strays(target):
-        if stray.name.endswith(_FORMER) and not target.exists():
+        if _is_former(stray) and not target.exists():
             with _locked(stray) as is_mine, suppress(OSError):
                 if is_mine:
                     stray.rename(target)
+
+
+def _is_former(stray: Path) -> bool:
+    return stray.name.endswith(_FORMER)
 
 
 def exchange(new: Path, target: Path) -> None:

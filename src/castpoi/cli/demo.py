@@ -59,7 +59,7 @@ _CHECKINS: Final = "checkins.csv.gz"
     show_default=True,
     help="Passes of each training; dear baselines get fewer.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace a former demo.")
+@click.option("--overwrite", is_flag=True, help="Replace a former demo; other files in OUT stay.")
 @click.option("--serve", "serves", is_flag=True, help="End on the map of the city, until stopped.")
 @click.option(
     "--port",
