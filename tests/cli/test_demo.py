@@ -6,6 +6,7 @@ import pytest
 
 from castpoi.baselines.sequence_models import model_class
 from castpoi.cli.demo import _brief_training
+from castpoi.core.files import read_json, write_json
 from castpoi.methods.registry import METHODS
 from castpoi.training.sequence_config import SequenceTrainingConfig
 from castpoi.training.settings import changed, configs_of
@@ -76,6 +77,40 @@ def test_a_second_demo_needs_overwrite(castpoi: CommandLine, demo_folder: Path) 
     ended = castpoi("demo", "--out", demo_folder)
     assert ended.code == 1
     assert "already holds a demo" in ended.err
+
+
+def test_a_second_demo_leaves_files_of_somebody_else(
+    castpoi: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best = METHODS.best.name
+    monkeypatch.setattr(METHODS, "_by_name", {best: METHODS.named(best)})
+    out = tmp_path / "demo"
+    for piece, kind in (
+        ("", "demo"),
+        ("city", "city"),
+        ("run", "run"),
+        (f"results/{best}", "result"),
+    ):
+        (out / piece).mkdir(parents=True)
+        write_json(out / piece / "manifest.json", {"kind": kind, "of": "a former demo"})
+    others = [out / "run.visits.sqlite", out / "notes.md", out / "my-results" / "note.txt"]
+    (out / "my-results").mkdir()
+    for path in others:
+        path.write_text("mine")
+    words = ("demo", "--out", out, "--users", 12, "--epochs", 1, "--json", "--overwrite")
+    ended = castpoi(*words)
+    assert ended.code == 0, ended.err
+    assert [path.read_text() for path in others] == ["mine"] * 3
+    manifests = list(out.rglob("manifest.json"))
+    assert len(manifests) == 4
+    assert not any("of" in read_json(path) for path in manifests)
+
+    (out / "run" / "weights-of-mine").write_text("mine")
+    refused = castpoi(*words)
+    assert refused.code == 1
+    assert (
+        f"{out / 'run'} also holds weights-of-mine, which castpoi did not" in refused.json["error"]
+    )
 
 
 def test_the_demo_never_replaces_something_else(castpoi: CommandLine, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from castpoi import files, staging
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize
 from tests.conftest import CommandLine
 
@@ -92,7 +93,7 @@ def test_a_former_city_is_replaced_only_when_asked(
     first = table.read_bytes()
     refused = castpoi("data", "synthesize", *BIG, "--seed", 2, "--out", out)
     assert refused.code == 1
-    assert f"{out} already exists; choose another --out or replace it" in refused.err
+    assert f"{out} already holds a synthetic city; choose another --out" in refused.err
     assert table.read_bytes() == first
     again = castpoi("data", "synthesize", *SMALL, "--seed", 2, "--out", out, "--overwrite")
     assert again.code == 0
@@ -115,9 +116,9 @@ def test_what_is_not_a_synthetic_city_is_never_touched(
     broken = tmp_path / "visits.parquet"
     broken.write_text("mine")
     for out, words in (
-        (folder, "holds something else than a synthetic city; choose another --out"),
-        (own, "holds something else than a synthetic city; choose another --out"),
-        (broken, "holds something else than a synthetic city; choose another --out"),
+        (folder, "exists and is not a synthetic city; choose another --out"),
+        (own, "exists and is not a synthetic city; choose another --out"),
+        (broken, "exists and is not a synthetic city; choose another --out"),
         (file, "is a file, and its name is not that of a table"),
         (table, "is a folder, but its name is that of a table; choose another --out"),
     ):
@@ -128,6 +129,38 @@ def test_what_is_not_a_synthetic_city_is_never_touched(
     assert file.read_text() == "dear"
     assert "Joe" in own.read_text()
     assert broken.read_text() == "mine"
+
+
+def test_a_folder_with_files_of_somebody_else_is_not_replaced(
+    castpoi: CommandLine, tmp_path: Path
+) -> None:
+    town = tmp_path / "town"
+    assert castpoi("data", "synthesize", *SMALL, "--out", town).code == 0
+    (town / "notes.txt").write_text("mine")
+    ended = castpoi("data", "synthesize", *BIG, "--out", town, "--overwrite")
+    assert ended.code == 1
+    assert f"{town} also holds notes.txt, which castpoi did not write" in ended.err
+
+
+@pytest.mark.parametrize("name", ["town", "town.csv"])
+def test_a_city_whose_making_fails_leaves_the_former_one(
+    castpoi: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    words = ("data", "synthesize", *SMALL, "--out", tmp_path / name)
+    assert castpoi(*words).code == 0
+    before = contents_below(tmp_path)
+
+    def interrupted(path: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(staging, "sync", interrupted)
+    monkeypatch.setattr(files, "sync", interrupted)
+    assert castpoi(*words, "--seed", 2, "--overwrite").code == 130
+    assert contents_below(tmp_path) == before
+
+
+def contents_below(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("name", ["town.xlsx", "town.csv.zip", "town.json"])
@@ -158,7 +191,7 @@ def test_nothing_can_be_made_below_a_file(castpoi: CommandLine, tmp_path: Path) 
         out = tmp_path / "letter" / name
         ended = castpoi("data", "synthesize", *BIG, "--out", out)
         assert ended.code == 1
-        assert f"letter is a file, so {out} cannot be made; choose another --out" in ended.err
+        assert f"{out} cannot be written: {tmp_path / 'letter'} is a file; choose" in ended.err
 
 
 def test_a_folder_that_cannot_be_made_is_told(castpoi: CommandLine) -> None:

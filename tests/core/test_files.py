@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -50,11 +51,51 @@ def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_a_former_folder_is_replaced_whole_when_asked(tmp_path: Path) -> None:
     make_city(tmp_path / "city")
-    (tmp_path / "city" / "extra").touch()
+    (tmp_path / "city" / "users.parquet").touch()
     with new_folder(tmp_path / "city", kind="city", overwrite=True) as staging:
         write_json(staging / "manifest.json", {"kind": "city", "word": "new"})
     assert read_manifest(tmp_path / "city", kind="city")["word"] == "new"
     assert [path.name for path in (tmp_path / "city").iterdir()] == ["manifest.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["city"]
+
+
+def test_a_folder_with_files_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
+    make_city(tmp_path / "city")
+    (tmp_path / "city" / "NOTES.md").write_text("mine")
+    words = r"city also holds NOTES.md, which castpoi did not write .*; move it away, or choose"
+    with pytest.raises(BadInput, match=words):
+        check_vacant(tmp_path / "city", kind="city", overwrite=True)
+    (tmp_path / "city" / "own").mkdir()
+    (tmp_path / "city" / "own" / "manifest.json").touch()
+    with pytest.raises(BadInput, match=r"also holds NOTES.md and 2 more, which"):
+        check_vacant(tmp_path / "city", kind="city", overwrite=True)
+
+
+def test_a_file_that_comes_while_the_new_folder_is_built_is_not_removed(tmp_path: Path) -> None:
+    make_city(tmp_path / "city")
+    with (
+        pytest.raises(BadInput, match=r"also holds NOTES.md"),
+        new_folder(tmp_path / "city", kind="city", overwrite=True),
+    ):
+        (tmp_path / "city" / "NOTES.md").write_text("mine")
+    assert (tmp_path / "city" / "NOTES.md").read_text() == "mine"
+    assert read_manifest(tmp_path / "city", kind="city")["word"] == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["city"]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_the_second_of_two_commands_at_once_replaces_only_when_asked(
+    tmp_path: Path, overwrite: bool
+) -> None:
+    words = "already holds a city; choose another --out or replace it with --overwrite"
+    with (
+        nullcontext() if overwrite else pytest.raises(BadInput, match=words),
+        new_folder(tmp_path / "city", kind="city", overwrite=overwrite) as staging,
+    ):
+        write_json(staging / "manifest.json", {"kind": "city", "word": "second"})
+        make_city(tmp_path / "city", "first")
+    word = read_manifest(tmp_path / "city", kind="city")["word"]
+    assert word == ("second" if overwrite else "first")
     assert [path.name for path in tmp_path.iterdir()] == ["city"]
 
 
@@ -69,10 +110,10 @@ def test_a_failed_replacement_leaves_the_former_folder(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["city"]
 
 
-def test_a_former_folder_comes_back_if_the_new_one_cannot_be_moved(tmp_path: Path) -> None:
+def test_a_former_folder_stays_if_the_new_one_cannot_be_moved(tmp_path: Path) -> None:
     make_city(tmp_path / "city")
     with (
-        pytest.raises(FileNotFoundError),
+        pytest.raises(BadInput, match="city cannot be written: No such file or directory; choose"),
         new_folder(tmp_path / "city", kind="city", overwrite=True) as staging,
     ):
         staging.rmdir()
@@ -122,6 +163,15 @@ def test_a_target_inside_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(BadInput, match=r"cannot be written: .*file is a file; choose another"):
         check_vacant(tmp_path / "file" / "deep" / "city", kind="city", overwrite=False)
+
+
+def test_the_root_folder_and_a_loop_of_links_are_refused_in_words(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"^/ exists and is not a city; choose another --out$"):
+        check_vacant(Path("/"), kind="city", overwrite=True)
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for target in (tmp_path / "loop", tmp_path / "loop" / "city"):
+        with pytest.raises(BadInput, match=r"written: Too many levels of symbolic links; choose"):
+            check_vacant(target, kind="city", overwrite=False)
 
 
 @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o755), (0o077, 0o700)])
@@ -206,3 +256,28 @@ def test_json_keeps_letters_of_every_language_and_replaces_whole(tmp_path: Path)
     assert "Café ラーメン ☕" in path.read_text(encoding="utf-8")
     assert read_json(path) == json.loads(path.read_bytes())
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_new_folder_is_on_the_disk_before_and_after_it_is_moved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    before_move: list[int] = []
+    fsync, rename = os.fsync, os.rename
+
+    def fsync_noted(number: int) -> None:
+        synced.append(os.fstat(number).st_ino)
+        fsync(number)
+
+    def rename_noted(source: Path, target: Path) -> None:
+        before_move.extend(synced)
+        rename(source, target)
+
+    monkeypatch.setattr(os, "fsync", fsync_noted)
+    monkeypatch.setattr(os, "rename", rename_noted)
+    with new_folder(tmp_path / "city", kind="city") as staging:
+        (staging / "deep").mkdir()
+        (staging / "deep" / "part").write_text("whole")
+    made = [tmp_path / "city", *(tmp_path / "city").rglob("*")]
+    assert {path.stat().st_ino for path in made} <= set(before_move)
+    assert tmp_path.stat().st_ino in set(synced) - set(before_move)

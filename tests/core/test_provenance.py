@@ -1,3 +1,4 @@
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -26,6 +27,21 @@ def test_the_commit_is_that_of_castpois_own_checkout(
     (tmp_path / "__init__.py").write_text("changed = True")
     provenance.commit.cache_clear()
     assert re.fullmatch("[0-9a-f]{40}-dirty", provenance.commit() or "")
+    provenance.commit.cache_clear()
+
+
+def test_asking_for_the_commit_writes_nothing_into_the_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "__init__.py").write_text("")
+    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "provenance.py"))
+    _git(tmp_path, "init", "--quiet")
+    _git(tmp_path, "add", "__init__.py")
+    _git(tmp_path, "commit", "--quiet", "--message", "one")
+    os.utime(tmp_path / "__init__.py", (0, 0))  # git would note this in its index
+    before = (tmp_path / ".git" / "index").read_bytes()
+    assert re.fullmatch("[0-9a-f]{40}", provenance.commit() or "")
+    assert (tmp_path / ".git" / "index").read_bytes() == before
     provenance.commit.cache_clear()
 
 

@@ -198,3 +198,14 @@ def test_a_link_to_a_torn_result_stays_a_link(bench: Bench, result: Path, tmp_pa
     make_room(result)
     assert result.is_symlink()
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_what_a_killed_training_left_in_the_runs_goes_with_the_run(
+    village: CityFolder, tmp_path: Path
+) -> None:
+    bench = Bench(village, [GOOD], tmp_path / "out")
+    run = bench.folder.run(experiments_of(bench.suite, [village], bench.suite.seeds)[0])
+    stray = run.with_name(f".{run.name}.0123abcd")
+    stray.mkdir(parents=True)
+    assert bench.run() == []
+    assert not stray.exists()

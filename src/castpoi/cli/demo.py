@@ -1,7 +1,6 @@
 """`castpoi demo`: the whole road on a synthetic city, from check-ins to one honest table."""
 
 import shlex
-import shutil
 import time
 from pathlib import Path
 from typing import Final
@@ -11,12 +10,12 @@ import click
 from castpoi.checkins.city import City
 from castpoi.checkins.preparation import Preparation
 from castpoi.checkins.prepare import prepare
-from castpoi.checkins.synthetic import SynthesisConfig, synthesize, write_checkins
+from castpoi.checkins.synthetic import SynthesisConfig, check_free, synthesize, write_checkins
 from castpoi.cli.compare import as_json, show_comparison
 from castpoi.cli.console import Console, speaks
 from castpoi.cli.seeds import SEED
 from castpoi.cli.serve import serve
-from castpoi.core.files import check_vacant, is_folder_of, write_json
+from castpoi.core.files import check_vacant, write_json, writing
 from castpoi.core.progress import Progress
 from castpoi.evaluation.compare import Comparison, compare
 from castpoi.evaluation.evaluate import evaluate
@@ -38,6 +37,7 @@ _SHARE_OF_EPOCHS: Final = {
 _OF_TUNED: Final = {"batch": "128"}
 _OF_FAST: Final = {"hard_candidates": "8", "drawn_candidates": "10"}
 _TUNED: Final = "tuned"
+_CHECKINS: Final = "checkins.csv.gz"
 
 
 @click.command()
@@ -59,7 +59,7 @@ _TUNED: Final = "tuned"
     show_default=True,
     help="Passes of each training; dear baselines get fewer.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace a former demo.")
+@click.option("--overwrite", is_flag=True, help="Replace a former demo; other files in OUT stay.")
 @click.option("--serve", "serves", is_flag=True, help="End on the map of the city, until stopped.")
 @click.option(
     "--port",
@@ -92,7 +92,7 @@ def demo(
             "and serve the run of the demo with 'castpoi serve' afterwards"
         )
     began = time.perf_counter()
-    _clear(out, overwrite=overwrite)
+    _make_room(out, overwrite=overwrite)
     with console.progress() as progress, progress.task("demo", total=3) as road:
         city = _made_city(out, users, seed, progress)
         road.advance()
@@ -110,8 +110,8 @@ def _made_city(out: Path, users: int, seed: int, progress: Progress) -> City:
     """A synthetic city: its raw check-ins on disk, and what preparing makes of them."""
     config = SynthesisConfig(users=users, places=max(4 * users, 200))
     checkins = synthesize(config, seed=seed, progress=progress)
-    source = write_checkins(checkins, out / "checkins.csv.gz", config=config, seed=seed)
-    return prepare([source], out / "city", Preparation(), progress=progress).city
+    source = write_checkins(checkins, out / _CHECKINS, config=config, seed=seed, overwrite=True)
+    return prepare([source], out / "city", Preparation(), overwrite=True, progress=progress).city
 
 
 def _trained_run(out: Path, seed: int, epochs: int, progress: Progress) -> Run:
@@ -121,6 +121,7 @@ def _trained_run(out: Path, seed: int, epochs: int, progress: Progress) -> Run:
         out / "run",
         method=METHODS.best.name,
         seed=seed,
+        overwrite=True,
         progress=progress,
         options=_brief_training(METHODS.best, epochs),
     )
@@ -157,13 +158,21 @@ def _serve_map(console: Console, run: Path, port: int) -> None:
     click.get_current_context().invoke(serve, run=run, port=port, **quiet)
 
 
-def _clear(out: Path, *, overwrite: bool) -> None:
-    """Make room for the demo; only a former demo is ever removed."""
+def _make_room(out: Path, *, overwrite: bool) -> None:
+    """Mark a folder as a demo; refuse one that holds anything that we must not replace.
+
+    Only the city, the run and the results of a former demo are replaced, each when the new one is
+    finished. Other files stay, among them the visits of a service (`run.visits.sqlite`).
+    """
     check_vacant(out, kind="demo", overwrite=overwrite)
-    if is_folder_of(out, "demo"):
-        shutil.rmtree(out)
-    out.mkdir(parents=True, exist_ok=True)
-    write_json(out / "manifest.json", {"kind": "demo"})
+    check_free(out / _CHECKINS, overwrite=True)
+    for name, kind in (("city", "city"), ("run", "run")):
+        check_vacant(out / name, kind=kind, overwrite=True)
+    for method in METHODS.names:
+        check_vacant(out / "results" / method, kind="result", overwrite=True)
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+        write_json(out / "manifest.json", {"kind": "demo"})
 
 
 def _results(
@@ -183,7 +192,7 @@ def _results(
                 part="test",
                 progress=progress,
             )
-            result.save(out / "results" / method.name)
+            result.save(out / "results" / method.name, overwrite=True)
             results.append(result)
             methods.advance()
     return results

@@ -1,57 +1,57 @@
 """Folders that appear whole or not at all, and JSON that reads the same everywhere."""
 
 import json
-import shutil
 from collections.abc import Iterator, Set
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final
-from uuid import uuid4
+from typing import Any
 
 from castpoi.core.errors import BadInput, BrokenFolder
-
-_MADE_BY: Final = {
-    "city": "castpoi data prepare",
-    "run": "castpoi train",
-    "result": "castpoi evaluate",
-}
-"""The command that makes a folder of each kind that a person may name."""
+from castpoi.folder_kinds import KINDS, other_files
+from castpoi.staging import exchange, recover, staging_beside, sweep, sync, sync_tree
 
 
 @contextmanager
 def new_folder(target: Path, *, kind: str, overwrite: bool = False) -> Iterator[Path]:
-    """Build a folder beside `target` and move it there only when the block succeeds.
+    """Build a folder in a staging folder and move it to the target when the block succeeds.
 
-    `kind` is the word for what is built ("city", "run", "result"). With `overwrite` a former
-    folder of the same kind is replaced; anything else that stands there is never touched. Where
-    `target` is a link, the folder that it leads to is built, and the link stays.
+    `kind` is one of `KINDS`. With `overwrite` a former folder of the same kind is replaced, unless
+    it holds files that castpoi did not write. If `target` is a link, the folder that it points to
+    is built, and the link stays. When this returns, the folder is safe on the disk.
     """
     check_vacant(target, kind=kind, overwrite=overwrite)
-    with writing(target):
-        target = target.resolve()
-        target.parent.mkdir(parents=True, exist_ok=True)
-        staging = target.with_name(f".{target.name}.{uuid4().hex[:8]}")
-        staging.mkdir()  # as open to others as this person's new folders are
-    try:
+    with ExitStack() as held:
+        with writing(target):
+            target = target.resolve()
+            staging = held.enter_context(staging_beside(target))
         yield staging
-        _put(staging, target)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        with writing(target):
+            sync_tree(staging)
+            _put(staging, target, kind=kind, overwrite=overwrite)
+            sync(target.parent)
 
 
-def _put(new: Path, target: Path) -> None:
-    """Move a folder to its place; a former one goes when the new one stands there."""
-    if not target.exists():
-        new.replace(target)
-        return
-    former = new.with_name(new.name + ".former")
-    target.replace(former)
+def _put(new: Path, target: Path, *, kind: str, overwrite: bool) -> None:
+    """Move a folder to its target; a former one is moved to where the new one was."""
     try:
-        new.replace(target)
-    except BaseException:
-        former.replace(target)
-        raise
-    shutil.rmtree(former)
+        new.rename(target)  # replaces an empty folder; the system refuses to replace any other
+    except OSError:
+        if not target.exists():
+            raise
+        # since this command began, somebody may have put something there
+        check_vacant(target, kind=kind, overwrite=overwrite)
+        exchange(new, target)
+
+
+@contextmanager
+def new_file(target: Path) -> Iterator[Path]:
+    """Build a file under the yielded path and move it to the target when the block succeeds."""
+    check_writable(target)
+    with writing(target), staging_beside(target) as staging:
+        yield staging / target.name
+        sync(staging / target.name)
+        (staging / target.name).replace(target)
+        sync(target.parent)
 
 
 @contextmanager
@@ -66,31 +66,56 @@ def writing(target: Path, *, option: str = "--out") -> Iterator[None]:
 
 
 def check_vacant(target: Path, *, kind: str, overwrite: bool) -> None:
-    """Refuse a target that is taken or cannot be, before any work is done."""
-    above = next(folder for folder in target.absolute().parents if folder.exists())
-    if not above.is_dir():
-        raise BadInput(f"{target} cannot be written: {above} is a file; choose another --out")
+    """Refuse a folder that is taken or cannot be written, before any work is done."""
+    check_writable(target)
+    title = KINDS[kind].title
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if not is_folder_of(target, kind):
-        raise BadInput(f"{target} exists and is not a {kind}; choose another --out")
+        raise BadInput(f"{target} exists and is not a {title}; choose another --out")
     if not overwrite:
         raise BadInput(
-            f"{target} already holds a {kind}; choose another --out or replace it with --overwrite"
+            f"{target} already holds a {title}; choose another --out or replace it with --overwrite"
         )
+    if others := other_files(target, kind):
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        raise BadInput(
+            f"{target} also holds {others[0]}{more}, which castpoi did not write and --overwrite "
+            "would remove; move it away, or choose another --out"
+        )
+
+
+def check_writable(target: Path) -> None:
+    """Refuse a target that cannot be written; remove what killed commands left next to it.
+
+    A missing target that a killed command was replacing is put back.
+    """
+    with writing(target):
+        try:
+            target.stat()  # refuses a loop of links
+        except (FileNotFoundError, NotADirectoryError):
+            above = next(folder for folder in target.absolute().parents if folder.exists())
+            if not above.is_dir():
+                raise BadInput(
+                    f"{target} cannot be written: {above} is a file; choose another --out"
+                ) from None
+    sweep(target.resolve())
 
 
 def is_folder_of(folder: Path, kind: str) -> bool:
     """Whether the folder holds what its manifest calls a `kind`."""
     try:
-        return bool(json.loads((folder / "manifest.json").read_bytes()).get("kind") == kind)
+        manifest = json.loads((folder / KINDS[kind].manifest).read_bytes())
+        return bool(manifest.get("kind") == kind)
     except (OSError, ValueError, AttributeError):
         return False
 
 
 def read_manifest(folder: Path, *, kind: str, needs: Set[str] = frozenset()) -> dict[str, Any]:
     """The manifest of a city, run or result, which says at least what is needed."""
-    way_out = f"name another folder, or make a {kind} with '{_MADE_BY[kind]}'"
+    way_out = f"name another folder, or make a {kind} with '{KINDS[kind].made_by}'"
+    if not folder.is_dir():
+        recover(folder)
     if not folder.is_dir():
         raise BrokenFolder(f"{folder} is not a folder; a {kind} is expected there: {way_out}")
     path = folder / "manifest.json"
@@ -103,7 +128,7 @@ def read_manifest(folder: Path, *, kind: str, needs: Set[str] = frozenset()) -> 
     if lacking := needs - manifest.keys():
         raise BrokenFolder(
             f"the manifest of {folder} does not say {', '.join(sorted(lacking))}; make the {kind} "
-            f"again with '{_MADE_BY[kind]}'"
+            f"again with '{KINDS[kind].made_by}'"
         )
     return manifest
 
@@ -142,6 +167,7 @@ def write_text(path: Path, text: str) -> None:
     staging = path.with_name(f".{path.name}.tmp")
     try:
         staging.write_text(text, encoding="utf-8")
+        sync(staging)  # or a power cut could leave an empty file under the name
         staging.replace(path)
     except BaseException:
         if staging.parent.is_dir():

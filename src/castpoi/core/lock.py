@@ -28,7 +28,7 @@ def alone_in(
     """
     with (folder / lock).open("w") as file:
         deadline = time.monotonic() + patience_seconds
-        while not _taken(file.fileno()):
+        while not try_lock(file.fileno()):
             if time.monotonic() > deadline:
                 raise BadInput(
                     f"another castpoi command is at work in {folder}; wait for it, or choose "
@@ -38,13 +38,14 @@ def alone_in(
         yield file.fileno()
 
 
-def _taken(number: int) -> bool:
+def try_lock(number: int, *, wait: bool = False) -> bool:
+    """Lock an open file or folder; False if another process holds it and we do not wait."""
     if sys.platform == "win32":  # knows no such lock: it is for the person to see to it
         return True
     import fcntl
 
     try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(number, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

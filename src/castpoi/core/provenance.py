@@ -75,7 +75,12 @@ def commit() -> str | None:
     # An installed castpoi may stand inside somebody else's checkout: its commit says nothing.
     if _git("ls-files", "--error-unmatch", "__init__.py") is None:
         return None
-    return _git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+    head = _git("rev-parse", "HEAD")
+    # 'git describe --dirty' would lock and write the index, which could fail somebody's commit
+    changes = _git("--no-optional-locks", "status", "--porcelain", "--untracked-files=no")
+    if head is None or changes is None:
+        return None
+    return f"{head}-dirty" if changes else head
 
 
 def _git(*words: str) -> str | None:
@@ -89,4 +94,4 @@ def _git(*words: str) -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return ended.stdout.strip() or None
+    return ended.stdout.strip()

@@ -32,6 +32,7 @@ from castpoi.experiments.wholeness import (
     make_room,
     read_proof,
 )
+from castpoi.staging import sweep
 from castpoi.training.train import workshop_of
 
 
@@ -113,6 +114,7 @@ class SuiteFolder:
         for folder, kind in ((run, "run"), (workshop_of(run), "training")):
             if is_folder_of(folder, kind) or is_remainder(folder):
                 shutil.rmtree(folder)
+        sweep(run)
         self._run_key(experiment).unlink(missing_ok=True)
 
     def made(self, experiment: Experiment) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from castpoi.core.files import is_folder_of, read_json, read_manifest, read_or_n
 from castpoi.evaluation.result import Result
 from castpoi.experiments.estimate import Former
 from castpoi.experiments.experiment import Experiment
+from castpoi.folder_kinds import other_files
 from castpoi.methods.run import CONFIG, LOG, MODEL
 
 PROOF: Final = "experiment.json"
@@ -23,10 +24,6 @@ RUN_FILES: Final = ("manifest.json", CONFIG, LOG)
 TOLD_OF_TRIAL: Final = ("validation", "best_epoch", "epochs")
 """What the config of a trial tells of its training."""
 
-_OF_RESULT: Final = ("manifest.json", "metrics.json", "ranks.parquet", "top.parquet")
-_OF_PAPERS: Final = (PAPERS, *(f"{PAPERS}/{name}" for name in RUN_FILES))
-_OWN: Final = frozenset((*_OF_RESULT, *_OF_PAPERS, PROOF, f".{PROOF}.tmp"))
-"""All that a suite writes into the place of a result."""
 _OF_TRAINING: Final = re.compile(
     r"(config|checkpoint)\.json|log\.jsonl|places\.parquet|(model|epoch-\d+)\.safetensors"
     r"|\.lock|\..+\.tmp"
@@ -87,9 +84,8 @@ def make_room(folder: Path) -> None:
     """
     if not folder.is_dir():
         return
-    found = {path.relative_to(folder).as_posix(): path for path in _below(folder)}
     kind = read_or_nothing(folder / "manifest.json").get("kind")
-    strange = [name for name in found if name not in _OWN]
+    strange = other_files(folder, "result")
     strange += [f"a {kind}"] if kind not in (None, "result") else []
     if strange:
         raise BadInput(
@@ -98,7 +94,7 @@ def make_room(folder: Path) -> None:
         )
     if kind == "result":  # it is replaced when the new one is whole
         return
-    for path in found.values():
+    for path in _below(folder):
         if path.is_dir() and not path.is_symlink():
             path.rmdir()
         else:

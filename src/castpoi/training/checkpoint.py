@@ -21,6 +21,7 @@ from torch import Tensor
 
 from castpoi.core.errors import BrokenFolder
 from castpoi.core.files import read_json, write_json
+from castpoi.staging import sync
 from castpoi.training.selection import EpochRecord
 
 STATE: Final = "checkpoint.json"
@@ -53,6 +54,7 @@ class Workshop:
         name = _TENSORS.format(epoch=len(checkpoint.records))
         content = save({name: each.contiguous() for name, each in checkpoint.tensors.items()})
         (self.folder / name).write_bytes(content)
+        sync(self.folder / name)
         state = {
             "identity": self.identity,
             "frame": dict(checkpoint.frame),
@@ -61,6 +63,7 @@ class Workshop:
             "sha256": hashlib.sha256(content).hexdigest(),
         }
         write_json(self.folder / STATE, state)
+        sync(self.folder)  # before the tensors of the last checkpoint go
         self._remove_tensors(but=name)
 
     def load(self) -> Checkpoint | None:

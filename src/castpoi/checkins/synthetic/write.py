@@ -4,7 +4,6 @@ OUT.csv, .csv.gz, .tsv, .tsv.gz, .parquet   the table alone
 OUT/checkins.parquet, OUT/synthesis.json    the table and how to make it again
 """
 
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -14,14 +13,23 @@ import polars as pl
 import castpoi
 from castpoi.checkins.synthetic.config import SynthesisConfig
 from castpoi.core.errors import BadInput
-from castpoi.core.files import write_json, writing
+from castpoi.core.files import (
+    check_vacant,
+    check_writable,
+    new_file,
+    new_folder,
+    write_json,
+    writing,
+)
 from castpoi.core.parquet import DAMAGED
 
 TABLE: Final = "checkins.parquet"
 PARAMETERS: Final = "synthesis.json"
+KIND: Final = "synthesis"
 ENDINGS: Final = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
 """What the name of a table may end in."""
 _COLUMNS: Final = ["user", "place", "lat", "lon", "time", "category", "name"]
+_COMPRESSION: Final = "zstd"
 _TIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -32,31 +40,36 @@ def is_table(out: Path) -> bool:
 
 def check_free(out: Path, *, overwrite: bool) -> None:
     """Refuse a path that is taken or that we cannot write, before any work is done."""
-    if not out.exists():
-        # .2 of town-1.2 is no ending; a letter begins one
-        if out.suffix[1:2].isalpha() and not is_table(out):
-            raise BadInput(
-                f"{out} ends in {out.suffix}, which cannot be written; a table ends in "
-                f"{', '.join(ENDINGS)}, and the name of a folder has no ending"
-            )
-        ground = next(folder for folder in out.absolute().parents if folder.exists())
-        if not ground.is_dir():
-            raise BadInput(f"{ground} is a file, so {out} cannot be made; choose another --out")
+    if is_table(out):
+        _check_free_table(out, overwrite=overwrite)
         return
-    if is_table(out) and not out.is_file():
-        raise BadInput(f"{out} is a folder, but its name is that of a table; choose another --out")
-    if not is_table(out) and not out.is_dir():
+    if out.is_file():
         raise BadInput(
             f"{out} is a file, and its name is not that of a table "
             f"({', '.join(ENDINGS)}); choose another --out"
         )
-    if out.is_dir() and not any(out.iterdir()):
+    # .2 of town-1.2 is no ending; a letter begins one
+    if out.suffix[1:2].isalpha() and not out.exists():
+        raise BadInput(
+            f"{out} ends in {out.suffix}, which cannot be written; a table ends in "
+            f"{', '.join(ENDINGS)}, and the name of a folder has no ending"
+        )
+    check_vacant(out, kind=KIND, overwrite=overwrite)
+
+
+def _check_free_table(out: Path, *, overwrite: bool) -> None:
+    check_writable(out)
+    if not out.exists():
         return
-    is_ours = _is_synthetic(out) if out.is_file() else (out / PARAMETERS).is_file()
-    if not is_ours:
-        raise BadInput(f"{out} holds something else than a synthetic city; choose another --out")
+    if not out.is_file():
+        raise BadInput(f"{out} is a folder, but its name is that of a table; choose another --out")
+    if not _is_synthetic(out):
+        raise BadInput(f"{out} exists and is not a synthetic city; choose another --out")
     if not overwrite:
-        raise BadInput(f"{out} already exists; choose another --out or replace it with --overwrite")
+        raise BadInput(
+            f"{out} already holds a synthetic city; choose another --out or replace it with "
+            "--overwrite"
+        )
 
 
 def _is_synthetic(table: Path) -> bool:
@@ -83,14 +96,14 @@ def write_checkins(
 ) -> Path:
     """Write a synthetic city and return the path of its table."""
     check_free(out, overwrite=overwrite)
-    with writing(out):
-        if is_table(out):
-            _write_whole(checkins, out)
-            return out
-        out.mkdir(parents=True, exist_ok=True)
-        (out / PARAMETERS).unlink(missing_ok=True)  # written last: where it is, all is
-        _write_whole(checkins, out / TABLE)
-        write_json(out / PARAMETERS, describe_synthesis(checkins, config, seed))
+    write = _writer_of(out)
+    if write is not None:
+        with new_file(out) as staged:
+            write(checkins, staged)
+        return out
+    with writing(out), new_folder(out, kind=KIND, overwrite=overwrite) as staging:
+        checkins.write_parquet(staging / TABLE, compression=_COMPRESSION)
+        write_json(staging / PARAMETERS, describe_synthesis(checkins, config, seed))
     return out / TABLE
 
 
@@ -99,7 +112,7 @@ def describe_synthesis(
 ) -> dict[str, object]:
     """All that is needed to make the same check-ins again, and how many there are."""
     return {
-        "kind": "synthesis",
+        "kind": KIND,
         "castpoi": castpoi.__version__,
         "seed": seed,
         "parameters": config.as_json(),
@@ -109,21 +122,11 @@ def describe_synthesis(
     }
 
 
-def _write_whole(checkins: pl.DataFrame, path: Path) -> None:
-    writer = _writer_of(path)
-    assert writer is not None
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as staging:
-        staged = Path(staging) / path.name
-        writer(checkins, staged)
-        staged.replace(path)
-
-
 def _writer_of(path: Path) -> Callable[[pl.DataFrame, Path], None] | None:
     """How to write a table, by the end of its name; None where it names no table."""
     name = path.name.lower()
     if name.endswith(".parquet"):
-        return lambda checkins, to: checkins.write_parquet(to, compression="zstd")
+        return lambda checkins, to: checkins.write_parquet(to, compression=_COMPRESSION)
     for ending, separator in ((".csv", ","), (".tsv", "\t")):
         if name.endswith(ending):
             return _text_writer(separator, packed=False)
