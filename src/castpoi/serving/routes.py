@@ -8,10 +8,10 @@ from fastapi.security import HTTPBearer
 
 from castpoi.core.errors import BadInput
 from castpoi.serving import answer_schema as told
-from castpoi.serving.schema import Id, PostedVisits, RecommendBody, Text, VisitsBody
+from castpoi.serving.schema import Id, PostedVisits, RecommendBody, Text, Time, VisitsBody
 from castpoi.serving.service import Service
 from castpoi.serving.settings import MOST_HISTORY, MOST_PLACES, MOST_USERS
-from castpoi.serving.visit_desk import stored_visit, told_place, told_visits
+from castpoi.serving.visit_desk import stored_visit, told_place, told_visits, visit_instant_us
 
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
     status: {"model": told.ErrorAnswer, "description": meaning}
@@ -67,12 +67,13 @@ def post_visits(
     """Keep one visit or many, all or none; the next recommendation knows them.
 
     A visit that was sent before, by its key or else by its place and time, is not stored twice.
+    One that is more than a day ahead of this machine's clock is refused.
     """
-    places = service.run.current.places
+    places, now_us = service.run.current.places, service.clock()
     posted = body.visits if isinstance(body, PostedVisits) else [body]
     receipt = service.store.add(
         [
-            stored_visit(visit, places, what=f"visits[{number}].at")
+            stored_visit(visit, places, what=f"visits[{number}].at", now_us=now_us)
             for number, visit in enumerate(posted)
         ]
     )
@@ -85,6 +86,18 @@ def post_visits(
             "unknown_places": sorted(unknown),
         }
     )
+
+
+@router.delete("/visits", response_model=told.DeletedVisit)
+def delete_visit(
+    user: Annotated[Id, Query(description="Whose visit it is.")],
+    place: Annotated[Id, Query(description="Where it was.")],
+    at: Annotated[Time, Query(description="When it was, as posted or as listed.")],
+    service: Served,
+) -> JSONResponse:
+    """Delete one visit of a user, by its place and time; deleting it again changes nothing."""
+    at_us = visit_instant_us(place, at, service.run.current.places, what="at")
+    return JSONResponse({"deleted": service.store.delete_visit(user, place, at_us)})
 
 
 @router.get("/users", response_model=told.UsersAnswer)

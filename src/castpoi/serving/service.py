@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from castpoi.core.errors import BrokenStore, CastPoiError
+from castpoi.recommend.moments import Clock, machine_clock
 from castpoi.recommend.recommendation import Recommendations
 from castpoi.recommend.recommender import Recommender
 from castpoi.recommend.request import Request, Visit
@@ -29,6 +30,8 @@ class Service:
     store: VisitStore
     city: CityImport | None = None
     """What fills an empty store before the first answer."""
+    clock: Clock = machine_clock
+    """Tells which posted visits are of the future."""
     batcher: Batcher[Request, Recommendations] = field(init=False)
     metrics: Metrics = field(init=False)
     _loading: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
