@@ -19,12 +19,19 @@ from sqlalchemy.exc import SQLAlchemyError
 from castpoi.core.errors import BrokenStore, CastPoiError, RepeatedKey
 from castpoi.serving.logs import log_failure
 from castpoi.serving.store_engine import open_engine
+from castpoi.serving.store_limits import LISTING_SECONDS, REWRITING_SECONDS, answers_within
 from castpoi.serving.store_tables import ABOUT, TABLES, USERS, VERSION, VISITS
 
 _IMPORTED: Final = "imported city"
 _USED: Final = {"name": "used", "value": "somebody was added or erased"}
+_TRIED: Final = "write tried"
 _MUST_SCRUB: Final = "must scrub "
 """Before the number of a user who is deleted, but of whom bytes may be left."""
+_ALONE: Final = {
+    "sqlite": "BEGIN IMMEDIATE",
+    "postgresql": "SELECT pg_advisory_xact_lock(1667330932)",  # any number of our own
+}
+"""Makes other services that start now wait: two would both find no tables and create them."""
 _EMPTY_LOG: Final = "PRAGMA wal_checkpoint(TRUNCATE)"
 _AT_ONCE: Final = 500
 """Users asked for in one statement; databases bound the number of parameters."""
@@ -66,6 +73,8 @@ class VisitStore:
         self._turn: AbstractContextManager[Any] = (
             threading.Lock() if self._is_sqlite else nullcontext()
         )
+        self._write_failed = False
+        """Whether the latest write failed, as it does on a full disk, which can still be read."""
         try:
             self._set_up()
             self._finish_what_broke_off()
@@ -80,7 +89,7 @@ class VisitStore:
         """
         if not visits:
             return Receipt(stored=0, repeated=0)
-        with self._problems_told(), self._turn, self._engine.begin() as connection:
+        with self._problems_told(), self._writing() as connection:
             self._insert_new(connection, ABOUT, [_USED])
             stored = self._add(connection, visits)
         return Receipt(stored=stored, repeated=len(visits) - stored)
@@ -97,7 +106,7 @@ class VisitStore:
 
         A store that is not new is left as it is: what was erased stays so.
         """
-        with self._problems_told(), self._turn, self._engine.begin() as connection:
+        with self._problems_told(), self._turn, self._rewriting() as connection:
             # who erases somebody meanwhile waits for the mark of use, and so for the city
             marks = [_USED, {"name": _IMPORTED, "value": fingerprint}]
             is_new = self._insert_new(connection, ABOUT, marks) == len(marks)
@@ -122,12 +131,12 @@ class VisitStore:
             .order_by(USERS.c.user_id)
             .limit(most)
         )
-        with self._problems_told(), self._engine.connect() as connection:
+        with self._problems_told(), self._listing() as connection:
             return [(row.user_id, row.visits) for row in connection.execute(statement)]
 
     def some_users(self, most: int) -> list[str]:
         """So many users at most, spread over the order in which they came."""
-        with self._problems_told(), self._engine.connect() as connection:
+        with self._problems_told(), self._listing() as connection:
             count = connection.execute(sa.select(sa.func.count(USERS.c.number))).scalar_one()
             # numbers have gaps: erasures leave them, and visits of users who are there already
             row = (sa.func.row_number().over(order_by=USERS.c.number) - 1).label("row")
@@ -138,7 +147,11 @@ class VisitStore:
 
     def counts(self) -> tuple[int, int]:
         """Number of users and of visits."""
-        with self._problems_told(), self._engine.connect() as connection:
+        with (
+            self._problems_told(),
+            self._engine.connect() as connection,
+            answers_within(REWRITING_SECONDS),  # it reads every row
+        ):
             users, visits = (
                 connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
                 for table in (USERS, VISITS)
@@ -146,9 +159,15 @@ class VisitStore:
         return users, visits
 
     def check(self) -> None:
-        """Raise `BrokenStore` unless the store answers."""
-        with self._problems_told(), self._engine.connect() as connection:
-            _about(connection, "version")
+        """Raise `BrokenStore` unless the store answers and, if a write failed, takes one again."""
+        if not self._write_failed:
+            with self._problems_told(), self._engine.connect() as connection:
+                _about(connection, "version")
+            return
+        with self._problems_told(), self._writing() as connection:
+            # SQLite writes no page that an UPDATE leaves as it was
+            connection.execute(sa.insert(ABOUT).values(name=_TRIED, value="yes"))
+            connection.execute(sa.delete(ABOUT).where(ABOUT.c.name == _TRIED))
 
     def erase(self, user: str) -> int:
         """Remove a user and all their visits for good; how many visits there were.
@@ -158,7 +177,7 @@ class VisitStore:
         that off, the next erasure or the next start finishes it.
         """
         with self._problems_told(), self._turn:
-            with self._engine.begin() as connection:
+            with self._rewriting() as connection:
                 self._insert_new(connection, ABOUT, [_USED])
                 gone = _delete(connection, user)
             self._finish_erasures()
@@ -171,7 +190,7 @@ class VisitStore:
         """
         number = sa.select(USERS.c.number).where(USERS.c.user_id == user).scalar_subquery()
         is_it = (VISITS.c.user == number, VISITS.c.at_us == at_us, VISITS.c.place_id == place)
-        with self._problems_told(), self._turn, self._engine.begin() as connection:
+        with self._problems_told(), self._writing() as connection:
             return connection.execute(sa.delete(VISITS).where(*is_it)).rowcount
 
     def close(self) -> None:
@@ -179,10 +198,14 @@ class VisitStore:
         self._engine.dispose()
 
     def _set_up(self) -> None:
-        with self._problems_told(), self._turn, self._engine.begin() as connection:
-            TABLES.create_all(connection)
-            self._insert_new(connection, ABOUT, [{"name": "version", "value": VERSION}])
-            version = _about(connection, "version")
+        try:
+            with self._rewriting() as connection:
+                connection.exec_driver_sql(_ALONE[connection.dialect.name])
+                TABLES.create_all(connection)
+                self._insert_new(connection, ABOUT, [{"name": "version", "value": VERSION}])
+                version = _about(connection, "version")
+        except SQLAlchemyError as problem:
+            raise _broken(problem) from problem
         if version != VERSION:
             raise BrokenStore(
                 f"the visit store has tables of version {version}, this castpoi knows version "
@@ -192,14 +215,17 @@ class VisitStore:
     def _finish_what_broke_off(self) -> None:
         """Finish erasures of a former service; what holds them up does not hold up this one."""
         try:
-            with self._problems_told(), self._turn:
+            with self._turn:
                 self._finish_erasures()
-        except BrokenStore as problem:  # they stay marked, and the next erasure tries again
+        except (SQLAlchemyError, BrokenStore) as problem:  # the next erasure tries again
             log_failure("erasure not finished", problem)
 
     def _finish_erasures(self) -> None:
         """Scrub if an erasure is marked as not finished, and then take away its mark."""
-        with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        with (
+            self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection,
+            answers_within(REWRITING_SECONDS),
+        ):
             marks = _scrub_marks(connection)
             if not marks:
                 return
@@ -264,14 +290,50 @@ class VisitStore:
         return len(connection.execute(statement, rows).all())
 
     @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        """A transaction, in turn; notes whether the database took it."""
+        try:
+            with self._turn, self._engine.begin() as connection:
+                yield connection
+        except SQLAlchemyError:
+            self._write_failed = True
+            raise
+        self._write_failed = False
+
+    @contextmanager
+    def _listing(self) -> Iterator[sa.Connection]:
+        """Read what may be about all users."""
+        with self._engine.connect() as connection, answers_within(LISTING_SECONDS):
+            yield connection
+
+    @contextmanager
+    def _rewriting(self) -> Iterator[sa.Connection]:
+        """A transaction that may change very many rows."""
+        with (
+            self._engine.connect() as connection,
+            answers_within(REWRITING_SECONDS),
+            connection.begin(),
+        ):
+            yield connection
+
+    @contextmanager
     def _problems_told(self) -> Iterator[None]:
+        """Log a failure of the database, once however many requests share it, and translate it."""
         try:
             yield
+        except BrokenStore as problem:
+            log_failure("store failed", problem)
+            raise
         except SQLAlchemyError as problem:
-            raise BrokenStore(
-                f"the visit store does not answer as it should ({type(problem).__name__}); look at "
-                "its disk space, its permissions and, for PostgreSQL, its server"
-            ) from problem
+            log_failure("store failed", problem)
+            raise _broken(problem) from problem
+
+
+def _broken(problem: SQLAlchemyError) -> BrokenStore:
+    return BrokenStore(
+        f"the visit store does not answer as it should ({type(problem).__name__}); look at "
+        "its disk space, its permissions and, for PostgreSQL, its server"
+    )
 
 
 def _has_visits(connection: sa.Connection) -> bool:
