@@ -3,6 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from castpoi.checkins.reading.times import LATEST_US
 from castpoi.core.errors import BadInput, NoCandidateLeft
 from castpoi.recommend.question import Question, put
 from castpoi.recommend.request import Request, Visit
@@ -13,7 +14,7 @@ AT_THE_CAFE = (40.70, -74.0)
 
 
 def asked(history: list[Visit], **filters: Any) -> Question:
-    return put(Request.of(history=history, **filters), small_book(), None)
+    return put(Request.of(history=history, **filters), small_book(), None, now_us=LATEST_US)
 
 
 def allowed(history: list[Visit], **filters: Any) -> list[int]:

@@ -8,9 +8,10 @@ import pytest
 
 from castpoi.checkins import record
 from castpoi.recommend.history import end_to_end, history_of
+from castpoi.recommend.moments import instant_us
 from castpoi.recommend.recommendation import Recommendations
 from castpoi.recommend.recommender import Recommender, load
-from castpoi.recommend.request import Request
+from castpoi.recommend.request import Request, Visit
 from castpoi.serving.measured_shortlist import with_measured_shortlist
 from castpoi.serving.served_run import model_card
 from castpoi.serving.store import VisitStore
@@ -37,9 +38,9 @@ def scores(answer: Recommendations) -> dict[str, float]:
     return {each.place: each.score for each in answer}
 
 
-def set_clock(monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
-    instant = datetime.fromisoformat(moment).timestamp()
-    monkeypatch.setattr("castpoi.recommend.recommender.time.time_ns", lambda: int(instant * 1e9))
+def set_clock(monkeypatch: pytest.MonkeyPatch, recommender: Recommender, moment: str) -> None:
+    now_us = instant_us(moment, what="now")
+    monkeypatch.setattr(recommender, "clock", lambda: now_us)
 
 
 def test_the_moment_of_asking_changes_scores_only_where_the_time_is_known(
@@ -53,7 +54,7 @@ def test_the_moment_of_asking_changes_scores_only_where_the_time_is_known(
 
 
 def test_unless_told_it_is_now(timed: Recommender, monkeypatch: pytest.MonkeyPatch) -> None:
-    set_clock(monkeypatch, EVENING)
+    set_clock(monkeypatch, timed, EVENING)
     now = timed.recommend(DAY)
     assert scores(now) == scores(timed.recommend(DAY, at=EVENING))
     assert "last 22 hours ago" in next(each for each in now if each.place == "station").sentence
@@ -62,7 +63,7 @@ def test_unless_told_it_is_now(timed: Recommender, monkeypatch: pytest.MonkeyPat
 def test_a_visit_told_by_a_clock_that_is_ahead_is_not_left_out(
     timed: Recommender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_clock(monkeypatch, "2012-04-03T12:45:00-04:00")
+    set_clock(monkeypatch, timed, "2012-04-03T12:45:00-04:00")
     now = timed.recommend(DAY)
     assert now.remarks == ()
     assert scores(now) == scores(timed.recommend(DAY, at=DAY[-1].at))
@@ -74,8 +75,25 @@ def test_a_visit_told_by_a_clock_that_is_ahead_is_not_left_out(
 def test_others_are_asked_after_the_last_visit_whatever_the_clock(
     recommender: Recommender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_clock(monkeypatch, "2012-04-03T12:45:00-04:00")
+    set_clock(monkeypatch, recommender, "2012-04-03T12:45:00-04:00")
     assert recommender.recommend(DAY).remarks == ()
+
+
+@pytest.mark.parametrize("known_time", [True, False])
+def test_visits_of_the_future_are_left_out_unless_a_moment_is_given(
+    timed: Recommender,
+    recommender: Recommender,
+    monkeypatch: pytest.MonkeyPatch,
+    known_time: bool,
+) -> None:
+    asked = timed if known_time else recommender
+    set_clock(monkeypatch, asked, EVENING)
+    future = Visit("theatre", "2012-04-05T20:00:01-04:00")  # a day and a second later
+    answer = asked.recommend([*DAY, future])
+    assert answer.remarks == ("1 visit was left out: more than a day later than now",)
+    assert scores(answer) == scores(asked.recommend(DAY))
+    assert not any(each.place == "theatre" and each.visited for each in answer)
+    assert asked.recommend([*DAY, future], at="2012-04-06T20:00:00-04:00").remarks == ()
 
 
 def test_the_scores_are_those_that_are_evaluated(timed: Recommender) -> None:

@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from castpoi.checkins.reading.times import LATEST_US
 from castpoi.recommend.question import put
 from castpoi.recommend.request import Request, Visit
 from castpoi.recommend.sentence import ago_words, distance_words, sentence_of
@@ -14,7 +15,7 @@ def said(
     place: int, *visits: Visit, at: str | None = None, near: tuple[float, float] | None = None
 ) -> str:
     request = Request(history=visits, at=at, near=near)
-    return sentence_of(place, put(request, small_book(), None), small_book())
+    return sentence_of(place, put(request, small_book(), None, now_us=LATEST_US), small_book())
 
 
 def visit(place: str, day: int, clock: str) -> Visit:
@@ -75,7 +76,7 @@ def test_a_far_place_is_called_far() -> None:
     book = small_book()
     far = np.array(book.lat)
     far[PARK] += 2.0
-    question = put(Request(history=(visit("cafe", 1, "08:00"),)), book, None)
+    question = put(Request(history=(visit("cafe", 1, "08:00"),)), book, None, now_us=LATEST_US)
     moved = replace(book, lat=far)
     assert sentence_of(PARK, question, moved) == (
         "New to you; far away, 224 km from your last visit"

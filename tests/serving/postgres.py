@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -42,6 +42,29 @@ def postgres_server() -> Iterator[str]:
         finally:
             server.send_signal(signal.SIGINT)  # at once, whoever is still connected
             server.wait(timeout=_PATIENCE_SECONDS)
+
+
+@contextmanager
+def frozen(url: str) -> Iterator[None]:
+    """Stop all processes of a server while the block runs; its sockets stay open."""
+    import psycopg
+
+    with psycopg.connect(url) as connection:
+        folder = connection.execute("SHOW data_directory").fetchall()[0][0]
+    # as root, since the folder is that of the server's user
+    postmaster = int((Path(folder) / "postmaster.pid").read_text().split()[0])
+    os.kill(postmaster, signal.SIGSTOP)  # first, so that it begins no other
+    children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+    processes = [postmaster, *map(int, children)]
+    try:
+        for process in processes[1:]:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGSTOP)
+        yield
+    finally:
+        for process in processes:
+            with suppress(ProcessLookupError):  # one that had ended already
+                os.kill(process, signal.SIGCONT)
 
 
 def _programs() -> Path | None:

@@ -9,6 +9,7 @@ import pytest
 
 from castpoi.checkins.reading.times import LATEST_US
 from castpoi.model.config import PAPER_TERMS
+from castpoi.recommend.moments import instant_us
 from castpoi.recommend.recommender import Recommender
 from castpoi.serving.answer_schema import RecommendAnswer
 from castpoi.serving.settings import ServiceSettings
@@ -257,8 +258,53 @@ def test_a_wall_clock_whose_instant_is_out_of_range_is_not_stored(live: Live) ->
     answer = live.ask("POST", "/v1/visits", json=late)
     assert answer.status_code == 422
     assert "visits[0].at: '2099-12-31 23:00:00' is not between" in answer.json()["error"]
-    live.post(**{**late, "at": "2099-12-31T18:00:00"})
-    assert live.recommend(user="gus")["recommendations"]
+    assert live.ask("GET", "/v1/users/gus/visits").json() == {"visits": []}
+
+
+def test_a_visit_more_than_a_day_ahead_is_refused_in_words_and_the_batch_is_not_stored(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live.service, "clock", lambda: instant_us(AT, what="now"))
+    tomorrow = {"user": "ida", "place": "cafe", "at": "2012-04-10T08:00:00-04:00"}
+    late = {**tomorrow, "at": "2012-04-10T08:00:01"}
+    answer = live.ask("POST", "/v1/visits", json={"visits": [tomorrow, late]})
+    assert answer.status_code == 422
+    assert answer.json()["error"] == (
+        "visits[1].at: 2012-04-10T12:00:01Z is more than a day after 2012-04-09T12:00:00Z, which "
+        "is now on the clock of this machine; correct the time of the visit (or that clock)"
+    )
+    assert live.ask("GET", "/v1/users/ida/visits").json() == {"visits": []}
+    assert live.post(**tomorrow)["stored"] == 1
+
+
+def test_a_stored_visit_of_the_future_changes_no_answer_and_can_be_deleted(live: Live) -> None:
+    """An older castpoi may have kept one."""
+    live.post(user="jan", place="park", at=AT)
+    before = live.recommend(user="jan")["recommendations"]
+    late = {"place": "cafe", "at": "2099-12-31T18:00:00+01:00"}
+    future_us = instant_us(late["at"], what="at")
+    live.service.store.add([StoredVisit(user="jan", place="cafe", at_us=future_us, key="7")])
+    after = live.recommend(user="jan")
+    assert after["recommendations"] == before
+    assert after["remarks"] == ["1 visit was left out: more than a day later than now"]
+    for deleted in (1, 0):
+        answer = live.ask("DELETE", "/v1/visits", params={"user": "jan", **late})
+        assert answer.json() == {"deleted": deleted}
+    assert live.recommend(user="jan")["remarks"] == []
+
+
+def test_one_visit_is_deleted_by_its_place_and_its_time_on_the_wall_of_the_place(
+    live: Live,
+) -> None:
+    live.post(user="kim", place="cafe", at="2012-04-03T12:00:00Z")
+    visit = {"user": "kim", "place": "cafe", "at": "2012-04-03T08:00:00"}
+    for other in ({"user": "jo"}, {"place": "park"}, {"at": "2012-04-03T08:00:01"}):
+        answer = live.ask("DELETE", "/v1/visits", params={**visit, **other})
+        assert answer.json() == {"deleted": 0}
+    assert live.ask("DELETE", "/v1/visits", params=visit).json() == {"deleted": 1}
+    assert live.ask("GET", "/v1/users/kim/visits").json() == {"visits": []}
+    nameless = live.ask("DELETE", "/v1/visits", params={"user": "kim"})
+    assert [each["field"] for each in nameless.json()["fields"]] == ["place", "at"]
 
 
 def test_a_visit_stored_out_of_range_keeps_nobody_from_an_answer(live: Live) -> None:

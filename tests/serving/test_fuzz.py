@@ -19,7 +19,7 @@ from tests.serving.live import Live, living, service_of
 
 OPERATIONS = [
     *("POST /v1/recommend", "POST /v1/visits", "GET /v1/users", "GET /v1/users/{user}/visits"),
-    *("DELETE /v1/users/{user}", "GET /v1/places"),
+    *("DELETE /v1/users/{user}", "DELETE /v1/visits", "GET /v1/places"),
 ]
 """Those that take something; /v1/explain takes what /v1/recommend does."""
 

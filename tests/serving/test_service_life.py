@@ -1,16 +1,21 @@
 """The service from its start to its end: loading, crowds, a new run, a broken store."""
 
 import asyncio
+import resource
 import socket
 import threading
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 
-from castpoi.core.errors import BrokenFolder
+from castpoi.core.errors import BrokenFolder, BrokenStore
 from castpoi.recommend.recommender import Recommender, load
+from castpoi.recommend.request import Request
 from castpoi.serving.city_import import CityImport
 from castpoi.serving.listen import listening_socket
 from castpoi.serving.served_run import ServedRun
@@ -246,8 +251,72 @@ def test_a_broken_store_fails_only_those_who_need_it_and_is_logged(
         assert live.recommend(history=MORNING)["recommendations"]
         visit = {"user": "ann", "place": "cafe", "at": AT}
         assert live.ask("POST", "/v1/visits", json=visit).status_code == 503
-    assert caplog.text.count("request failed kind=BrokenStore") == 2
+    assert caplog.text.count("store failed kind=OperationalError passed=") == 2
     assert "ann" not in caplog.text
+
+
+@contextmanager
+def no_file_grows_beyond(size: int) -> Iterator[None]:
+    """As on a disk that is full."""
+    former = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, former[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, former)
+
+
+def test_a_service_on_a_full_disk_is_not_ready_until_there_is_room(
+    recommender: Recommender, tmp_path: Path
+) -> None:
+    visits = [{"user": "ann", "place": f"place {n}", "at": AT} for n in range(200)]
+    with living(service_of(recommender, tmp_path)) as live:
+        live.post(user="ann", place="cafe", at=AT)
+        with no_file_grows_beyond((tmp_path / "visits.sqlite-wal").stat().st_size):
+            assert live.ask("POST", "/v1/visits", json={"visits": visits}).status_code == 503
+            answer = live.ask("GET", "/readyz")
+            assert answer.status_code == 503
+            assert "look at its disk space" in answer.json()["error"]
+            assert live.recommend(user="ann")["recommendations"]
+        assert live.ask("GET", "/readyz").status_code == 200  # without a post that would find out
+        assert live.post(visits=visits)["stored"] == 200
+
+
+def test_posts_that_wait_for_their_turn_hold_up_nothing_else(
+    recommender: Recommender, tmp_path: Path
+) -> None:
+    """An erasure rewrites the file of SQLite, and posts wait for it."""
+    service = service_of(recommender, tmp_path)
+    visit = {"user": "ann", "place": "cafe", "at": AT}
+    with ThreadPoolExecutor(60) as people, living(service) as live:
+        with service.store._turn:
+            posts = [people.submit(live.post, **visit) for _ in range(60)]
+            time.sleep(0.2)
+            for path in ("/v1/places", "/v1/users", "/v1/users/ann/visits", "/readyz", "/"):
+                answer = live.ask("GET", path, timeout=PATIENCE_SECONDS / 3)
+                assert answer.status_code == 200
+            assert not any(post.done() for post in posts)
+        assert sum(post.result()["stored"] for post in posts) == 1
+
+
+def test_a_failed_read_that_many_requests_share_is_one_line_of_the_log(
+    recommender: Recommender, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    service = service_of(recommender, tmp_path)
+    asked = [Request(user=f"user {number}") for number in range(20)]
+
+    async def ask() -> list[object]:
+        await service.begin()
+        with service.store._engine.begin() as connection:
+            connection.exec_driver_sql("ALTER TABLE users RENAME TO elsewhere")
+        fates = await asyncio.gather(*map(service.recommend, asked), return_exceptions=True)
+        await service.close()
+        return list(fates)
+
+    assert {type(fate) for fate in asyncio.run(ask())} == {BrokenStore}
+    lines = [record.message for record in caplog.records if record.levelname == "ERROR"]
+    assert len(lines) == 1
+    assert lines[0].startswith("store failed kind=OperationalError passed=store.py:")
 
 
 def test_answers_are_sent_at_once_since_the_protocol_of_the_socket_is_told() -> None:

@@ -64,6 +64,17 @@ def test_a_key_for_another_visit_is_refused_and_nothing_is_stored(
     assert places_of(store, "ann") == ([] if together else ["cafe"])
 
 
+def test_one_visit_is_deleted_whatever_its_keys_and_may_be_sent_again(store: VisitStore) -> None:
+    twice = [visit("ann", "cafe", 1, key="a"), visit("ann", "cafe", 1, key="b")]
+    kept = [visit("ann", "cafe", 2), visit("ann", "park", 1), visit("bob", "cafe", 1)]
+    store.add([*twice, *kept])
+    assert store.delete_visit("ann", "cafe", 1) == 2
+    assert store.delete_visit("ann", "cafe", 1) == 0
+    assert store.delete_visit("nobody", "cafe", 1) == 0
+    assert (places_of(store, "ann"), places_of(store, "bob")) == (["park", "cafe"], ["cafe"])
+    assert store.add(twice[:1]) == Receipt(stored=1, repeated=0)
+
+
 def test_users_are_listed_by_id_in_pages_and_by_their_beginning(store: VisitStore) -> None:
     store.add([visit(user, "cafe", 1) for user in ("b", "Ba", "a", "c%", "c_", "ca")])
     assert store.users(most=2) == [("Ba", 1), ("a", 1)]

@@ -4,12 +4,15 @@ A time that says its offset is an instant. A *naive* one is a clock on a wall: i
 until somebody says where the wall is. For a visit that is the visited place.
 """
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Final
 
 import polars as pl
 
+from castpoi.checkins.microseconds import HOUR_US
 from castpoi.checkins.reading.times import (
     EARLIEST_US,
     LATEST_US,
@@ -17,6 +20,12 @@ from castpoi.checkins.reading.times import (
     formats_in,
 )
 from castpoi.core.errors import BadInput
+
+Clock = Callable[[], int]
+"""Returns the present in UTC microseconds."""
+
+MOST_AHEAD_US: Final = 24 * HOUR_US
+"""How far a visit may be ahead of our clock: clocks of phones differ, and so do time zones."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -64,6 +73,20 @@ def instant_us(at: datetime | str, *, what: str) -> int:
     return found.clock_us
 
 
+def machine_clock() -> int:
+    """The present on the clock of this machine, in UTC microseconds."""
+    return time.time_ns() // 1000
+
+
+def check_not_ahead(at_us: int, now_us: int, *, what: str) -> None:
+    """Refuse the instant of a visit that is more than a day later than now."""
+    if at_us > now_us + MOST_AHEAD_US:
+        raise BadInput(
+            f"{what}: {_in_utc(at_us)} is more than a day after {_in_utc(now_us)}, which is now on "
+            "the clock of this machine; correct the time of the visit (or that clock)"
+        )
+
+
 def local_datetime(at_us: int, offset_minutes: int) -> datetime:
     """An instant as the clock showed it where it was, with its offset."""
     there = timezone(timedelta(minutes=offset_minutes))
@@ -92,6 +115,10 @@ def _of_text(at: object, *, what: str) -> Moment:
             f"{what}: '{_shown(at)}' is not a time; write it as 2012-04-03T18:00:09-04:00"
         )
     return Moment(int(read["clock"].to_physical()[0]), bool(read["is_naive"][0]))
+
+
+def _in_utc(at_us: int) -> str:
+    return f"{local_datetime(at_us, 0):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _shown(at: object) -> str:

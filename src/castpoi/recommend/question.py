@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from castpoi.core.errors import UnknownUser
 from castpoi.recommend.filters import NEARBY, allowed_places
 from castpoi.recommend.history import History, history_of
-from castpoi.recommend.moments import instant_us
+from castpoi.recommend.moments import MOST_AHEAD_US, instant_us
 from castpoi.recommend.place_book import PlaceBook, Point
 from castpoi.recommend.request import Request
 from castpoi.recommend.user_visits import UserVisits
@@ -38,26 +38,29 @@ def put(
     users: UserVisits | None,
     is_private: NDArray[np.bool_] | None = None,
     *,
-    now_us: int | None = None,
+    now_us: int,
+    known_time: bool = False,
 ) -> Question:
     """The question of a request, or an error that tells what is wrong with it.
 
     `is_private` tells places that are recommended only to those who have been there. [P]
-    `now_us` is what the clock shows, for a model that knows the time: where the request tells no
-    moment, it is asked now, or after the last visit if that is later. Other models are then asked
-    right after the last visit.
+    Without `at`, the moment of asking is the last visit; with `known_time` (the model takes it for
+    the moment of the next visit) it is `now_us`, or the last visit if that is later. Visits that
+    are more than a day later than `now_us` cannot have been made yet and are left out.
     """
     if is_private is None:
         is_private = np.zeros(len(places), dtype=np.bool_)
     remarks: list[str] = []
     history = _history(request, places, users, remarks)
-    at_us = int(history.at_us[-1]) if len(history) else 0
     if request.at is not None:
         at_us = instant_us(request.at, what="at")
-        history = _until(history, at_us, remarks)
-    elif now_us is not None:
-        at_us = max(at_us, now_us)  # a visit told by a clock ahead of ours was made all the same
-    if now_us is not None:
+        history = _until(history, at_us, "later than the moment of asking", remarks)
+    else:
+        history = _until(history, now_us + MOST_AHEAD_US, "more than a day later than now", remarks)
+        at_us = int(history.at_us[-1]) if len(history) else 0
+        if known_time:
+            at_us = max(at_us, now_us)
+    if known_time:
         history = replace(history, next_at_us=at_us)
     _remark_on_candidates(request, places, remarks)
     _remark_on_private(request, places, history, is_private, remarks)
@@ -92,11 +95,11 @@ def _history(
     return users.history_of(request.user)
 
 
-def _until(history: History, at_us: int, remarks: list[str]) -> History:
+def _until(history: History, at_us: int, why: str, remarks: list[str]) -> History:
     until = history.until(at_us)
     if len(until) < len(history):
         later = len(history) - len(until)
-        remarks.append(f"{_visits(later)} left out: later than the moment of asking")
+        remarks.append(f"{_visits(later)} left out: {why}")
     return until
 
 

@@ -9,7 +9,6 @@ answered: whatever is wrong with a request is told by `ask`, so that one bad req
 the others of a batch.
 """
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +21,7 @@ from castpoi.methods.registry import METHODS, Method
 from castpoi.methods.run import Run, load_run, read_places
 from castpoi.recommend.answering import Answerer
 from castpoi.recommend.cold_places import TableOfPlaces, with_cold_places
+from castpoi.recommend.moments import Clock, machine_clock
 from castpoi.recommend.place_book import PlaceBook
 from castpoi.recommend.question import Question, put
 from castpoi.recommend.recommendation import Recommendations, VisitsBy
@@ -50,7 +50,9 @@ class Recommender:
         users: UserVisits | None = None,
         shortlist: Shortlist = EXACT,
         private_categories: Iterable[str] = PRIVATE_CATEGORIES,
+        clock: Clock = machine_clock,
     ) -> None:
+        self.clock = clock
         self.run = run
         self.places = places
         self.users = users
@@ -84,6 +86,7 @@ class Recommender:
             users=self.users,
             shortlist=shortlist,
             private_categories=self.private_categories,
+            clock=self.clock,
         )
 
     def recommend(
@@ -104,7 +107,8 @@ class Recommender:
         """The k likeliest next places after a history, or after the known visits of a user.
 
         The filters apply before the k best are taken. `at` is the moment of asking: visits after
-        it are left out and "ago" is counted from it. Only a model that was trained with known time
+        it (without it, visits more than a day later than now) are left out and "ago" is counted
+        from it. Only a model that was trained with known time
         takes it for the moment of the visit to come, and then it is now unless told.
         """
         request = Request.of(
@@ -136,8 +140,14 @@ class Recommender:
 
         Cheap, without the model. Raises BadInput, UnknownUser or NoCandidateLeft.
         """
-        now_us = time.time_ns() // 1000 if self.known_time else None
-        return put(request, self.places, self.users, self.is_private, now_us=now_us)
+        return put(
+            request,
+            self.places,
+            self.users,
+            self.is_private,
+            now_us=self.clock(),
+            known_time=self.known_time,
+        )
 
     def answer(
         self, questions: Sequence[Question], *, work: Stopwatch | None = None

@@ -105,6 +105,12 @@ class Erased(_Answer):
     erased: int
 
 
+class DeletedVisit(_Answer):
+    """How many visits were deleted: one, or none if there is no such visit."""
+
+    deleted: int
+
+
 class Place(_Answer):
     """A place the model knows."""
 

@@ -1,6 +1,6 @@
-"""Requests that wait for the model together are answered together.
+"""Requests that wait for the model, or for the store, together are answered together.
 
-A request that meets an idle model is answered at once. Those that come while the model works
+A request that meets an idle worker is answered at once. Those that come while it works
 wait, a few milliseconds each, and go into the next batch: the busier the service, the larger its
 batches, without a timer that would delay the lonely request.
 
@@ -33,6 +33,7 @@ class Batcher(Generic[Question, Answer]):
         self,
         answer_all: Callable[[Sequence[Question]], Sequence[Answer | Exception]],
         *,
+        thread: str,
         most_together: int,
         most_waiting: int,
     ) -> None:
@@ -40,7 +41,7 @@ class Batcher(Generic[Question, Answer]):
         self.most_together = most_together
         self.most_waiting = most_waiting
         self._waiting: deque[tuple[Question, asyncio.Future[Answer]]] = deque()
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="model")
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=thread)
         self._working: asyncio.Task[None] | None = None
 
     @property

@@ -45,7 +45,7 @@ def tell_failures(app: FastAPI) -> None:
 
 def _tell_ours(_: Request, problem: Exception) -> JSONResponse:
     status = next((_STATUS[kind] for kind in type(problem).__mro__ if kind in _STATUS), 500)
-    if isinstance(problem, BrokenStore) or status == 500:
+    if status == 500:  # the store logs its own failures, once for all requests that share one
         log_failure("request failed", problem)
     headers = {"Retry-After": str(RETRY_SECONDS)} if status == 503 else None
     return error_answer(status, str(problem), headers=headers)

@@ -1,6 +1,5 @@
 """Beside the API: health, the first page and the documentation need no key, metrics do."""
 
-import asyncio
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,7 +32,7 @@ async def alive() -> JSONResponse:
 async def ready(service: Served) -> JSONResponse:
     """Whether the service can answer: its run is loaded and its store answers."""
     _ = service.run.current  # not ready is told at once
-    await asyncio.to_thread(service.store.check)
+    await service.store_threads.read(service.store.check)
     return JSONResponse({"status": "ready"})
 
 

@@ -1,5 +1,7 @@
 """The routes of the API, version 1; their words are a contract (docs/api.md)."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Body, Depends, Path, Query, Request
@@ -8,10 +10,18 @@ from fastapi.security import HTTPBearer
 
 from castpoi.core.errors import BadInput
 from castpoi.serving import answer_schema as told
-from castpoi.serving.schema import Id, PostedVisits, RecommendBody, Text, VisitsBody
+from castpoi.serving.schema import (
+    Id,
+    PostedVisit,
+    PostedVisits,
+    RecommendBody,
+    Text,
+    Time,
+    VisitsBody,
+)
 from castpoi.serving.service import Service
 from castpoi.serving.settings import MOST_HISTORY, MOST_PLACES, MOST_USERS
-from castpoi.serving.visit_desk import stored_visit, told_place, told_visits
+from castpoi.serving.visit_desk import stored_visit, told_place, told_visits, visit_instant_us
 
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
     status: {"model": told.ErrorAnswer, "description": meaning}
@@ -60,35 +70,51 @@ async def explain(body: RecommendBody, service: Served) -> JSONResponse:
 
 
 @router.post("/visits", response_model=told.VisitsReceipt)
-def post_visits(
+async def post_visits(
     body: Annotated[VisitsBody, Body(description="One visit, or many under `visits`.")],
     service: Served,
 ) -> JSONResponse:
     """Keep one visit or many, all or none; the next recommendation knows them.
 
     A visit that was sent before, by its key or else by its place and time, is not stored twice.
+    One that is more than a day ahead of this machine's clock is refused.
     """
-    places = service.run.current.places
     posted = body.visits if isinstance(body, PostedVisits) else [body]
+    return JSONResponse(await service.store_threads.write(lambda: _keep(posted, service)))
+
+
+def _keep(posted: Sequence[PostedVisit], service: Service) -> dict[str, Any]:
+    places, now_us = service.run.current.places, service.clock()
     receipt = service.store.add(
         [
-            stored_visit(visit, places, what=f"visits[{number}].at")
+            stored_visit(visit, places, what=f"visits[{number}].at", now_us=now_us)
             for number, visit in enumerate(posted)
         ]
     )
     service.metrics.visits.inc(receipt.stored)
     unknown = {visit.place for visit in posted} - places.number_of.keys()
-    return JSONResponse(
-        {
-            "stored": receipt.stored,
-            "repeated": receipt.repeated,
-            "unknown_places": sorted(unknown),
-        }
-    )
+    return {
+        "stored": receipt.stored,
+        "repeated": receipt.repeated,
+        "unknown_places": sorted(unknown),
+    }
+
+
+@router.delete("/visits", response_model=told.DeletedVisit)
+async def delete_visit(
+    user: Annotated[Id, Query(description="Whose visit it is.")],
+    place: Annotated[Id, Query(description="Where it was.")],
+    at: Annotated[Time, Query(description="When it was, as posted or as listed.")],
+    service: Served,
+) -> JSONResponse:
+    """Delete one visit of a user, by its place and time; deleting it again changes nothing."""
+    at_us = visit_instant_us(place, at, service.run.current.places, what="at")
+    work = partial(service.store.delete_visit, user, place, at_us)
+    return JSONResponse({"deleted": await service.store_threads.write(work)})
 
 
 @router.get("/users", response_model=told.UsersAnswer)
-def list_users(
+async def list_users(
     service: Served,
     q: Annotated[Text, Query(description="How the id begins.")] = "",
     after: Annotated[Text, Query(description="Only ids behind this one.")] = "",
@@ -96,27 +122,33 @@ def list_users(
 ) -> JSONResponse:
     """Users that have visits, by id, with how many."""
     _ = service.run.current  # before it is there, a new store still lacks its city
-    found = service.store.users(begin=q, after=after, most=limit)
+    work = partial(service.store.users, begin=q, after=after, most=limit)
+    found = await service.store_threads.read(work)
     return JSONResponse({"users": [{"user": user, "visits": count} for user, count in found]})
 
 
 # An id may hold a slash: `:path` lets every user that was posted also be read and erased.
 @router.get("/users/{user:path}/visits", response_model=told.UserVisitsAnswer)
-def user_visits(
+async def user_visits(
     user: User,
     service: Served,
     limit: Annotated[int, Query(ge=1, le=MOST_HISTORY, description="The latest so many.")] = 100,
 ) -> JSONResponse:
     """The latest visits of a user, oldest first; none for somebody who was never heard of."""
-    visits = service.store.histories([user], most=limit)[user]
-    return JSONResponse({"visits": told_visits(visits, service.run.current.places)})
+
+    def visits() -> list[dict[str, Any]]:
+        found = service.store.histories([user], most=limit)[user]
+        return told_visits(found, service.run.current.places)
+
+    return JSONResponse({"visits": await service.store_threads.read(visits)})
 
 
 @router.delete("/users/{user:path}", response_model=told.Erased)
-def erase_user(user: User, service: Served) -> JSONResponse:
+async def erase_user(user: User, service: Served) -> JSONResponse:
     """Erase a user and all their visits for good."""
     _ = service.run.current  # a store in which somebody was erased takes no city
-    return JSONResponse({"erased": service.store.erase(user)})
+    work = partial(service.store.erase, user)
+    return JSONResponse({"erased": await service.store_threads.write(work)})
 
 
 @router.get("/places", response_model=told.PlacesAnswer)

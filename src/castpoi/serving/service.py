@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
-from castpoi.core.errors import BrokenStore, CastPoiError
+from castpoi.core.errors import CastPoiError
+from castpoi.recommend.moments import Clock, machine_clock
 from castpoi.recommend.recommendation import Recommendations
 from castpoi.recommend.recommender import Recommender
 from castpoi.recommend.request import Request, Visit
@@ -17,6 +18,7 @@ from castpoi.serving.metrics import Metrics
 from castpoi.serving.served_run import ServedRun
 from castpoi.serving.settings import MOST_HISTORY, ServiceSettings
 from castpoi.serving.store import VisitStore
+from castpoi.serving.store_threads import StoreThreads
 from castpoi.serving.visit_desk import history_visits
 
 
@@ -29,7 +31,13 @@ class Service:
     store: VisitStore
     city: CityImport | None = None
     """What fills an empty store before the first answer."""
+    clock: Clock = machine_clock
+    """Tells which posted visits are of the future."""
     batcher: Batcher[Request, Recommendations] = field(init=False)
+    """The model's thread."""
+    histories: Batcher[str, tuple[Visit, ...]] = field(init=False)
+    """Reads users' visits in a thread of its own: the model never waits for the store."""
+    store_threads: StoreThreads = field(init=False, default_factory=StoreThreads)
     metrics: Metrics = field(init=False)
     _loading: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
     _next_reload: asyncio.Task[None] | None = field(init=False, default=None)
@@ -37,14 +45,17 @@ class Service:
 
     def __post_init__(self) -> None:
         limits = self.settings.limits
-        self.batcher = Batcher(
-            self._answer_all, most_together=limits.together, most_waiting=limits.waiting
-        )
-        self.metrics = Metrics(waiting=lambda: self.batcher.waiting)
+        bounds = {"most_together": limits.together, "most_waiting": limits.waiting}
+        self.batcher = Batcher(self._answer_all, thread="model", **bounds)
+        self.histories = Batcher(self._read_histories, thread="histories", **bounds)
+        self.metrics = Metrics(waiting=lambda: self.batcher.waiting + self.histories.waiting)
 
     async def recommend(self, request: Request) -> Recommendations:
         """The answer to a request; with a user, after the visits the store has now."""
         _ = self.run.current  # not ready is told at once
+        if request.user is not None:
+            history = await self.histories.ask(request.user)
+            request = replace(request, user=None, history=history)
         return await self.batcher.ask(request)
 
     async def begin(self) -> None:
@@ -91,7 +102,9 @@ class Service:
 
     async def close(self) -> None:
         """Finish what was begun and let go of the store."""
+        await self.histories.close()
         await self.batcher.close()
+        await asyncio.to_thread(self.store_threads.close)
         async with self._loading:  # a load reads the store
             await asyncio.to_thread(self.store.close)
 
@@ -99,12 +112,11 @@ class Service:
         """An answer, or what is wrong, for every request; works in the model's thread."""
         began = perf_counter()
         recommender = self.run.current
-        histories = self._histories([request.user for request in requests if request.user])
         questions = []
         fates: list[Exception | None] = []
         for request in requests:
             try:
-                questions.append(recommender.ask(_with_history(request, histories)))
+                questions.append(recommender.ask(request))
                 fates.append(None)
             except CastPoiError as problem:
                 fates.append(problem)
@@ -113,22 +125,7 @@ class Service:
         self.metrics.model_seconds.observe(perf_counter() - began)
         return [next(answers) if fate is None else fate for fate in fates]
 
-    def _histories(self, users: Sequence[str]) -> dict[str, tuple[Visit, ...]] | BrokenStore:
-        """What the users did, or why nobody can say."""
-        try:
-            found = self.store.histories(users, most=MOST_HISTORY) if users else {}
-        except BrokenStore as problem:
-            log_failure("store not read", problem)
-            return problem
-        return {user: history_visits(visits) for user, visits in found.items()}
-
-
-def _with_history(
-    request: Request, histories: dict[str, tuple[Visit, ...]] | BrokenStore
-) -> Request:
-    """The request with the user's stored visits for its history."""
-    if request.user is None:
-        return request
-    if isinstance(histories, BrokenStore):
-        raise histories
-    return replace(request, user=None, history=histories[request.user])
+    def _read_histories(self, users: Sequence[str]) -> list[tuple[Visit, ...]]:
+        """The latest visits of every user; works in the thread of histories."""
+        found = self.store.histories(users, most=MOST_HISTORY)
+        return [history_visits(found[user]) for user in users]

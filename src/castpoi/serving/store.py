@@ -1,10 +1,5 @@
 """The visit store: what users did, so far and from now on.
 
-    users    number, user_id            a user id stands here and nowhere else
-    visits   user, place_id, at_us, key  key: digest of what the client calls the visit
-    about    name, value                version of the tables, the city that was imported, whether
-                                        somebody was added or erased, erasures that are not finished
-
 SQLite by default, PostgreSQL by its URL, through the same statements (SQLAlchemy Core). A visit is
 acknowledged when it is on the disk. The histories of a user are read at every question, so the next
 recommendation knows the visit that was posted before it.
@@ -24,46 +19,22 @@ from sqlalchemy.exc import SQLAlchemyError
 from castpoi.core.errors import BrokenStore, CastPoiError, RepeatedKey
 from castpoi.serving.logs import log_failure
 from castpoi.serving.store_engine import open_engine
+from castpoi.serving.store_limits import LISTING_SECONDS, REWRITING_SECONDS, answers_within
+from castpoi.serving.store_tables import ABOUT, TABLES, USERS, VERSION, VISITS
 
-_VERSION: Final = "1"
 _IMPORTED: Final = "imported city"
 _USED: Final = {"name": "used", "value": "somebody was added or erased"}
+_TRIED: Final = "write tried"
 _MUST_SCRUB: Final = "must scrub "
 """Before the number of a user who is deleted, but of whom bytes may be left."""
+_ALONE: Final = {
+    "sqlite": "BEGIN IMMEDIATE",
+    "postgresql": "SELECT pg_advisory_xact_lock(1667330932)",  # any number of our own
+}
+"""Makes other services that start now wait: two would both find no tables and create them."""
 _EMPTY_LOG: Final = "PRAGMA wal_checkpoint(TRUNCATE)"
 _AT_ONCE: Final = 500
 """Users asked for in one statement; databases bound the number of parameters."""
-
-_TEXT: Final = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
-"""Ids, ordered by their characters alone in every database."""
-_NUMBER: Final = sa.BigInteger().with_variant(sa.Integer, "sqlite")
-
-_TABLES: Final = sa.MetaData()
-_USERS: Final = sa.Table(
-    "users",
-    _TABLES,
-    sa.Column("number", _NUMBER, primary_key=True),
-    sa.Column("user_id", _TEXT, nullable=False, unique=True),
-    sqlite_autoincrement=True,  # the number of an erased user never comes back
-)
-_VISITS: Final = sa.Table(
-    "visits",
-    _TABLES,
-    sa.Column("visit", _NUMBER, primary_key=True),
-    sa.Column("user", sa.ForeignKey("users.number"), nullable=False),
-    sa.Column("place_id", _TEXT, nullable=False),
-    sa.Column("at_us", sa.BigInteger, nullable=False),
-    sa.Column("key", sa.LargeBinary(16), nullable=False),
-    sa.UniqueConstraint("user", "key", name="one_visit_a_key"),
-    sa.Index("history", "user", "at_us", "place_id"),
-    sqlite_autoincrement=True,
-)
-_ABOUT: Final = sa.Table(
-    "about",
-    _TABLES,
-    sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("value", sa.Text, nullable=False),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +73,8 @@ class VisitStore:
         self._turn: AbstractContextManager[Any] = (
             threading.Lock() if self._is_sqlite else nullcontext()
         )
+        self._write_failed = False
+        """Whether the latest write failed, as it does on a full disk, which can still be read."""
         try:
             self._set_up()
             self._finish_what_broke_off()
@@ -116,15 +89,15 @@ class VisitStore:
         """
         if not visits:
             return Receipt(stored=0, repeated=0)
-        with self._problems_told(), self._turn, self._engine.begin() as connection:
-            self._insert_new(connection, _ABOUT, [_USED])
+        with self._problems_told(), self._writing() as connection:
+            self._insert_new(connection, ABOUT, [_USED])
             stored = self._add(connection, visits)
         return Receipt(stored=stored, repeated=len(visits) - stored)
 
     def is_new(self) -> bool:
         """Whether nobody was ever added or erased and no city was imported."""
         with self._problems_told(), self._engine.connect() as connection:
-            marks = sa.select(_ABOUT).where(_ABOUT.c.name.in_([_USED["name"], _IMPORTED]))
+            marks = sa.select(ABOUT).where(ABOUT.c.name.in_([_USED["name"], _IMPORTED]))
             # an older castpoi made no mark of use, but left visits
             return not (connection.execute(marks).first() or _has_visits(connection))
 
@@ -133,10 +106,10 @@ class VisitStore:
 
         A store that is not new is left as it is: what was erased stays so.
         """
-        with self._problems_told(), self._turn, self._engine.begin() as connection:
+        with self._problems_told(), self._turn, self._rewriting() as connection:
             # who erases somebody meanwhile waits for the mark of use, and so for the city
             marks = [_USED, {"name": _IMPORTED, "value": fingerprint}]
-            is_new = self._insert_new(connection, _ABOUT, marks) == len(marks)
+            is_new = self._insert_new(connection, ABOUT, marks) == len(marks)
             if not is_new or _has_visits(connection):
                 return 0
             return sum(self._add(connection, chunk) for chunk in visits)
@@ -150,41 +123,51 @@ class VisitStore:
         """Users and how many visits they have, by id: those that `begin` so, behind `after`."""
         count = sa.func.count().label("visits")
         statement = (
-            sa.select(_USERS.c.user_id, count)
-            .join(_VISITS, _VISITS.c.user == _USERS.c.number)
-            .where(_USERS.c.user_id > after, _USERS.c.user_id >= begin)
-            .where(sa.func.substr(_USERS.c.user_id, 1, len(begin)) == begin)
-            .group_by(_USERS.c.user_id)
-            .order_by(_USERS.c.user_id)
+            sa.select(USERS.c.user_id, count)
+            .join(VISITS, VISITS.c.user == USERS.c.number)
+            .where(USERS.c.user_id > after, USERS.c.user_id >= begin)
+            .where(sa.func.substr(USERS.c.user_id, 1, len(begin)) == begin)
+            .group_by(USERS.c.user_id)
+            .order_by(USERS.c.user_id)
             .limit(most)
         )
-        with self._problems_told(), self._engine.connect() as connection:
+        with self._problems_told(), self._listing() as connection:
             return [(row.user_id, row.visits) for row in connection.execute(statement)]
 
     def some_users(self, most: int) -> list[str]:
         """So many users at most, spread over the order in which they came."""
-        with self._problems_told(), self._engine.connect() as connection:
-            count = connection.execute(sa.select(sa.func.count(_USERS.c.number))).scalar_one()
+        with self._problems_told(), self._listing() as connection:
+            count = connection.execute(sa.select(sa.func.count(USERS.c.number))).scalar_one()
             # numbers have gaps: erasures leave them, and visits of users who are there already
-            row = (sa.func.row_number().over(order_by=_USERS.c.number) - 1).label("row")
-            came = sa.select(_USERS.c.user_id, row).subquery()
+            row = (sa.func.row_number().over(order_by=USERS.c.number) - 1).label("row")
+            came = sa.select(USERS.c.user_id, row).subquery()
             is_taken = came.c.row * most % max(1, count) < most  # the first of each share
             statement = sa.select(came.c.user_id).where(is_taken).order_by(came.c.row).limit(most)
             return list(connection.execute(statement).scalars())
 
     def counts(self) -> tuple[int, int]:
         """Number of users and of visits."""
-        with self._problems_told(), self._engine.connect() as connection:
+        with (
+            self._problems_told(),
+            self._engine.connect() as connection,
+            answers_within(REWRITING_SECONDS),  # it reads every row
+        ):
             users, visits = (
                 connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
-                for table in (_USERS, _VISITS)
+                for table in (USERS, VISITS)
             )
         return users, visits
 
     def check(self) -> None:
-        """Raise `BrokenStore` unless the store answers."""
-        with self._problems_told(), self._engine.connect() as connection:
-            _about(connection, "version")
+        """Raise `BrokenStore` unless the store answers and, if a write failed, takes one again."""
+        if not self._write_failed:
+            with self._problems_told(), self._engine.connect() as connection:
+                _about(connection, "version")
+            return
+        with self._problems_told(), self._writing() as connection:
+            # SQLite writes no page that an UPDATE leaves as it was
+            connection.execute(sa.insert(ABOUT).values(name=_TRIED, value="yes"))
+            connection.execute(sa.delete(ABOUT).where(ABOUT.c.name == _TRIED))
 
     def erase(self, user: str) -> int:
         """Remove a user and all their visits for good; how many visits there were.
@@ -194,44 +177,61 @@ class VisitStore:
         that off, the next erasure or the next start finishes it.
         """
         with self._problems_told(), self._turn:
-            with self._engine.begin() as connection:
-                self._insert_new(connection, _ABOUT, [_USED])
+            with self._rewriting() as connection:
+                self._insert_new(connection, ABOUT, [_USED])
                 gone = _delete(connection, user)
             self._finish_erasures()
         return gone
+
+    def delete_visit(self, user: str, place: str, at_us: int) -> int:
+        """Delete the visit of a user at a place and instant; how many there were.
+
+        More than one if clients gave it several keys. Unlike `erase` this rewrites no file.
+        """
+        number = sa.select(USERS.c.number).where(USERS.c.user_id == user).scalar_subquery()
+        is_it = (VISITS.c.user == number, VISITS.c.at_us == at_us, VISITS.c.place_id == place)
+        with self._problems_told(), self._writing() as connection:
+            return connection.execute(sa.delete(VISITS).where(*is_it)).rowcount
 
     def close(self) -> None:
         """Let go of the database."""
         self._engine.dispose()
 
     def _set_up(self) -> None:
-        with self._problems_told(), self._turn, self._engine.begin() as connection:
-            _TABLES.create_all(connection)
-            self._insert_new(connection, _ABOUT, [{"name": "version", "value": _VERSION}])
-            version = _about(connection, "version")
-        if version != _VERSION:
+        try:
+            with self._rewriting() as connection:
+                connection.exec_driver_sql(_ALONE[connection.dialect.name])
+                TABLES.create_all(connection)
+                self._insert_new(connection, ABOUT, [{"name": "version", "value": VERSION}])
+                version = _about(connection, "version")
+        except SQLAlchemyError as problem:
+            raise _broken(problem) from problem
+        if version != VERSION:
             raise BrokenStore(
                 f"the visit store has tables of version {version}, this castpoi knows version "
-                f"{_VERSION}; use a newer castpoi, or another --store"
+                f"{VERSION}; use a newer castpoi, or another --store"
             )
 
     def _finish_what_broke_off(self) -> None:
         """Finish erasures of a former service; what holds them up does not hold up this one."""
         try:
-            with self._problems_told(), self._turn:
+            with self._turn:
                 self._finish_erasures()
-        except BrokenStore as problem:  # they stay marked, and the next erasure tries again
+        except (SQLAlchemyError, BrokenStore) as problem:  # the next erasure tries again
             log_failure("erasure not finished", problem)
 
     def _finish_erasures(self) -> None:
         """Scrub if an erasure is marked as not finished, and then take away its mark."""
-        with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        with (
+            self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection,
+            answers_within(REWRITING_SECONDS),
+        ):
             marks = _scrub_marks(connection)
             if not marks:
                 return
             self._scrub(connection)
             # only those read before: another may have been made since
-            connection.execute(sa.delete(_ABOUT).where(_ABOUT.c.name.in_(marks)))
+            connection.execute(sa.delete(ABOUT).where(ABOUT.c.name.in_(marks)))
             if self._is_sqlite:
                 connection.exec_driver_sql(_EMPTY_LOG)  # it holds no more than the mark
 
@@ -257,7 +257,7 @@ class VisitStore:
             raise _repeated_key()
         stored = self._insert_new(
             connection,
-            _VISITS,
+            VISITS,
             [
                 {"user": user, "key": key, "place_id": visit.place, "at_us": visit.at_us}
                 for (user, key), visit in sorted(rows.items(), key=lambda row: row[0])
@@ -273,9 +273,9 @@ class VisitStore:
         while missing := [user for user in users if user not in numbers]:
             for start in range(0, len(missing), _AT_ONCE):
                 some = missing[start : start + _AT_ONCE]
-                self._insert_new(connection, _USERS, [{"user_id": user} for user in some])
+                self._insert_new(connection, USERS, [{"user_id": user} for user in some])
                 # locked against being erased before their visits are in (PostgreSQL)
-                statement = sa.select(_USERS).where(_USERS.c.user_id.in_(some))
+                statement = sa.select(USERS).where(USERS.c.user_id.in_(some))
                 found = connection.execute(statement.with_for_update(read=True, key_share=True))
                 numbers |= {row.user_id: row.number for row in found}
         return numbers
@@ -290,45 +290,81 @@ class VisitStore:
         return len(connection.execute(statement, rows).all())
 
     @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        """A transaction, in turn; notes whether the database took it."""
+        try:
+            with self._turn, self._engine.begin() as connection:
+                yield connection
+        except SQLAlchemyError:
+            self._write_failed = True
+            raise
+        self._write_failed = False
+
+    @contextmanager
+    def _listing(self) -> Iterator[sa.Connection]:
+        """Read what may be about all users."""
+        with self._engine.connect() as connection, answers_within(LISTING_SECONDS):
+            yield connection
+
+    @contextmanager
+    def _rewriting(self) -> Iterator[sa.Connection]:
+        """A transaction that may change very many rows."""
+        with (
+            self._engine.connect() as connection,
+            answers_within(REWRITING_SECONDS),
+            connection.begin(),
+        ):
+            yield connection
+
+    @contextmanager
     def _problems_told(self) -> Iterator[None]:
+        """Log a failure of the database, once however many requests share it, and translate it."""
         try:
             yield
+        except BrokenStore as problem:
+            log_failure("store failed", problem)
+            raise
         except SQLAlchemyError as problem:
-            raise BrokenStore(
-                f"the visit store does not answer as it should ({type(problem).__name__}); look at "
-                "its disk space, its permissions and, for PostgreSQL, its server"
-            ) from problem
+            log_failure("store failed", problem)
+            raise _broken(problem) from problem
+
+
+def _broken(problem: SQLAlchemyError) -> BrokenStore:
+    return BrokenStore(
+        f"the visit store does not answer as it should ({type(problem).__name__}); look at "
+        "its disk space, its permissions and, for PostgreSQL, its server"
+    )
 
 
 def _has_visits(connection: sa.Connection) -> bool:
-    return connection.execute(sa.select(_VISITS.c.visit).limit(1)).first() is not None
+    return connection.execute(sa.select(VISITS.c.visit).limit(1)).first() is not None
 
 
 def _delete(connection: sa.Connection, user: str) -> int:
     """Delete the rows of a user and mark what is left to do; how many visits there were."""
     number = connection.execute(
-        sa.select(_USERS.c.number).where(_USERS.c.user_id == user).with_for_update()
+        sa.select(USERS.c.number).where(USERS.c.user_id == user).with_for_update()
     ).scalar()
     if number is None:
         return 0
-    gone = connection.execute(sa.delete(_VISITS).where(_VISITS.c.user == number))
-    connection.execute(sa.delete(_USERS).where(_USERS.c.number == number))
+    gone = connection.execute(sa.delete(VISITS).where(VISITS.c.user == number))
+    connection.execute(sa.delete(USERS).where(USERS.c.number == number))
     # the number never comes back, so every erasure has a mark of its own
-    connection.execute(sa.insert(_ABOUT).values(name=f"{_MUST_SCRUB}{number}", value="yes"))
+    connection.execute(sa.insert(ABOUT).values(name=f"{_MUST_SCRUB}{number}", value="yes"))
     return gone.rowcount
 
 
 def _scrub_marks(connection: sa.Connection) -> list[str]:
-    marks = sa.select(_ABOUT.c.name).where(_ABOUT.c.name.startswith(_MUST_SCRUB))
+    marks = sa.select(ABOUT.c.name).where(ABOUT.c.name.startswith(_MUST_SCRUB))
     return list(connection.execute(marks).scalars())
 
 
 def _history(connection: sa.Connection, user: str, most: int) -> list[StoredVisit]:
     latest = (
-        sa.select(_VISITS.c.place_id, _VISITS.c.at_us)
-        .join(_USERS, _VISITS.c.user == _USERS.c.number)
-        .where(_USERS.c.user_id == user)
-        .order_by(_VISITS.c.at_us.desc(), _VISITS.c.place_id.desc())
+        sa.select(VISITS.c.place_id, VISITS.c.at_us)
+        .join(USERS, VISITS.c.user == USERS.c.number)
+        .where(USERS.c.user_id == user)
+        .order_by(VISITS.c.at_us.desc(), VISITS.c.place_id.desc())
         .limit(most)
     )
     rows = reversed(connection.execute(latest).all())
@@ -336,7 +372,7 @@ def _history(connection: sa.Connection, user: str, most: int) -> list[StoredVisi
 
 
 def _about(connection: sa.Connection, name: str) -> str:
-    value = connection.execute(sa.select(_ABOUT.c.value).where(_ABOUT.c.name == name)).scalar_one()
+    value = connection.execute(sa.select(ABOUT.c.value).where(ABOUT.c.name == name)).scalar_one()
     return str(value)
 
 
@@ -345,8 +381,8 @@ def _check_repeats(connection: sa.Connection, rows: dict[tuple[int, bytes], Stor
     wanted = list(rows)
     for start in range(0, len(wanted), _AT_ONCE):
         found = connection.execute(
-            sa.select(_VISITS).where(
-                sa.tuple_(_VISITS.c.user, _VISITS.c.key).in_(wanted[start : start + _AT_ONCE])
+            sa.select(VISITS).where(
+                sa.tuple_(VISITS.c.user, VISITS.c.key).in_(wanted[start : start + _AT_ONCE])
             )
         )
         for row in found:

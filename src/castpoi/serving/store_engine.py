@@ -8,6 +8,12 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from castpoi.core.errors import BadInput
+from castpoi.serving.store_limits import (
+    ANSWER_SECONDS,
+    REWRITING_SECONDS,
+    answers_within,
+    limit_waits,
+)
 
 _PATIENCE_SECONDS: Final = 10
 
@@ -23,7 +29,7 @@ def open_engine(url: str) -> sa.Engine:
     """Connect to the database of a URL, sqlite:///FILE or postgresql://USER@HOST/NAME."""
     engine = _engine_of(url)
     try:
-        with engine.connect():
+        with answers_within(_PATIENCE_SECONDS), engine.connect():  # it may be starting, too
             pass
     except SQLAlchemyError as problem:
         engine.dispose()
@@ -44,17 +50,34 @@ def _engine_of(url: str) -> sa.Engine:
     if parsed.drivername == "sqlite" and parsed.database:
         return _sqlite(parsed, Path(parsed.database))
     if parsed.drivername in ("postgresql", "postgres"):
-        return sa.create_engine(
-            parsed.set(drivername="postgresql+psycopg"),
-            hide_parameters=True,  # errors are logged; who was where is not
-            pool_pre_ping=True,
-            pool_size=16,
-            connect_args={"connect_timeout": _PATIENCE_SECONDS},
-        )
+        return _postgresql(parsed.set(drivername="postgresql+psycopg"))
     raise BadInput(
         f"the visit store is of the kind '{parsed.drivername}'; write sqlite:///FILE or "
         "postgresql://USER@HOST/NAME"
     )
+
+
+def _postgresql(url: sa.URL) -> sa.Engine:
+    engine = sa.create_engine(
+        url,
+        hide_parameters=True,  # errors are logged; who was where is not
+        pool_pre_ping=True,
+        pool_size=16,
+        pool_timeout=ANSWER_SECONDS,
+        connect_args={
+            "connect_timeout": _PATIENCE_SECONDS,
+            "tcp_user_timeout": 1000 * _PATIENCE_SECONDS,
+            "keepalives_idle": _PATIENCE_SECONDS,
+        },
+    )
+    limit_waits(engine)
+
+    @sa.event.listens_for(engine, "connect")
+    def end_what_nobody_waits_for(connection: Any, _: object) -> None:
+        connection.execute(f"SET statement_timeout = '{REWRITING_SECONDS:.0f}s'")
+        connection.commit()
+
+    return engine
 
 
 def _sqlite(url: sa.URL, file: Path) -> sa.Engine:

@@ -1,27 +1,41 @@
 """Between the words of the API and the rows of the store: posted visits in, told visits out."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Final
 
 import numpy as np
 
 from castpoi.checkins.local_time import offsets_minutes, to_utc_us
 from castpoi.core.errors import BadInput
-from castpoi.recommend.moments import check_in_range, is_in_range, local_datetime, moment_of
+from castpoi.recommend.moments import (
+    check_in_range,
+    check_not_ahead,
+    is_in_range,
+    local_datetime,
+    moment_of,
+)
 from castpoi.recommend.place_book import PlaceBook
 from castpoi.recommend.request import Visit
 from castpoi.serving.schema import PostedVisit
 from castpoi.serving.store import StoredVisit
 
 
-def stored_visit(posted: PostedVisit, places: PlaceBook, *, what: str) -> StoredVisit:
+def stored_visit(posted: PostedVisit, places: PlaceBook, *, what: str, now_us: int) -> StoredVisit:
     """A posted visit as the store keeps it; `what` names it in an error."""
-    moment = moment_of(posted.at, what=what)
+    at_us = visit_instant_us(posted.place, posted.at, places, what=what)
+    check_not_ahead(at_us, now_us, what=what)
+    return StoredVisit(user=posted.user, place=posted.place, at_us=at_us, key=posted.key)
+
+
+def visit_instant_us(place: str, at: datetime, places: PlaceBook, *, what: str) -> int:
+    """The instant of a visit; without an offset, its time is the wall clock of the place."""
+    moment = moment_of(at, what=what)
     at_us = moment.clock_us
     if moment.is_naive:
-        at_us = _at_the_wall_of(posted.place, at_us, places, what)
-        check_in_range(at_us, posted.at, what=what)
-    return StoredVisit(user=posted.user, place=posted.place, at_us=at_us, key=posted.key)
+        at_us = _at_the_wall_of(place, at_us, places, what)
+        check_in_range(at_us, at, what=what)
+    return at_us
 
 
 def _at_the_wall_of(place: str, clock_us: int, places: PlaceBook, what: str) -> int:

@@ -1,0 +1,132 @@
+"""The store on PostgreSQL: several services on one server, and a server that is stopped.
+
+A stopped server has not ended: its sockets stay open, and nobody answers.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from castpoi.core.errors import BrokenStore
+from castpoi.recommend.recommender import Recommender
+from castpoi.serving.store import VisitStore
+from tests.serving.live import MORNING, PATIENCE_SECONDS, Live, living, service_of, wait_until
+from tests.serving.postgres import frozen, postgres_server
+from tests.serving.stores import places_of, visit
+
+AT = "2012-04-09T08:00:00-04:00"
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with postgres_server() as url:
+        yield url
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[VisitStore]:
+    store = VisitStore(url)
+    yield store
+    store.close()
+
+
+def seconds_until_refused(work: Callable[[], object]) -> float:
+    began = time.monotonic()
+    with pytest.raises(BrokenStore, match="does not answer"):
+        work()
+    return time.monotonic() - began
+
+
+def test_a_frozen_server_is_not_waited_for_and_is_used_again_when_it_goes_on(
+    url: str, store: VisitStore
+) -> None:
+    store.add([visit("ann", "cafe", 1)])
+    with frozen(url):
+        for work in (store.check, lambda: store.add([visit("ann", "park", 2)])):
+            assert seconds_until_refused(work) < 2
+        assert seconds_until_refused(lambda: store.erase("ann")) < 2
+        time.sleep(1.1)  # it is tried again
+        assert seconds_until_refused(store.check) > 1
+        assert seconds_until_refused(store.check) < 0.1  # others need not wait as well
+    wait_until(lambda: _answers(store))
+    assert places_of(store, "ann") == ["cafe"]
+    store.erase("ann")
+
+
+def _answers(store: VisitStore) -> bool:
+    try:
+        store.check()
+    except BrokenStore:
+        return False
+    return True
+
+
+def test_one_visit_that_waits_for_a_lock_keeps_no_other_from_being_stored(
+    store: VisitStore,
+) -> None:
+    store.add([visit("ann", "cafe", 1)])
+    with store._engine.begin() as other:
+        other.execute(sa.text("SELECT * FROM users FOR UPDATE"))
+        assert seconds_until_refused(lambda: store.add([visit("ann", "park", 2)])) < 2
+        store.add([visit("bob", "park", 2)])
+    assert places_of(store, "ann") == ["cafe"]
+    for user in ("ann", "bob"):
+        store.erase(user)
+
+
+def test_a_frozen_server_holds_up_only_those_who_need_it(
+    url: str, recommender: Recommender, tmp_path: Path
+) -> None:
+    service = service_of(recommender, tmp_path)
+    service.store.close()
+    service.store = VisitStore(url)
+    needy: list[tuple[str, str, dict[str, object]]] = [
+        ("GET", "/readyz", {}),
+        ("GET", "/v1/users", {}),
+        ("POST", "/v1/recommend", {"json": {"user": "ann"}}),
+        ("POST", "/v1/visits", {"json": {"user": "ann", "place": "park", "at": AT}}),
+    ]
+    with ThreadPoolExecutor(64) as people, living(service) as live:
+        live.post(user="ann", place="cafe", at=AT)
+        with frozen(url):
+            crowd = [people.submit(_timed, live, *asked) for asked in needy * 15]
+            time.sleep(0.2)
+            for _ in range(3):
+                status, seconds = _timed(
+                    live, "POST", "/v1/recommend", {"json": {"history": MORNING}}
+                )
+                assert (status, seconds < 1) == (200, True)
+                assert _timed(live, "GET", "/v1/places", {})[1] < 1
+            answers = [asked.result() for asked in crowd]
+        wait_until(lambda: live.ask("GET", "/readyz").status_code == 200)
+        assert live.recommend(user="ann")["recommendations"]
+    assert {status for status, _ in answers} == {503}
+    assert max(seconds for _, seconds in answers) < 4  # 1.9 s on two busy cores
+
+
+def _timed(live: Live, method: str, path: str, body: dict[str, object]) -> tuple[int, float]:
+    began = time.monotonic()
+    answer = live.ask(method, path, **body)
+    return answer.status_code, time.monotonic() - began
+
+
+def test_two_services_may_start_at_once_on_an_empty_database(url: str) -> None:
+    """Without a lock, both create the tables: 13 of 15 times one of two failed."""
+    engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    for _ in range(5):
+        with engine.begin() as connection:
+            connection.execute(sa.text("DROP TABLE IF EXISTS about, visits, users"))
+        both = threading.Barrier(2)
+
+        def start(_: int, both: threading.Barrier = both) -> None:
+            both.wait(PATIENCE_SECONDS)
+            VisitStore(url).close()
+
+        with ThreadPoolExecutor(2) as services:
+            assert list(services.map(start, range(2))) == [None, None]
+    engine.dispose()
