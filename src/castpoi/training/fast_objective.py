@@ -35,9 +35,10 @@ from castpoi.training.fused_loss import (
     fused_loss,
     quick_scores,
 )
+from castpoi.training.known_places import Known, KnownPlaces
 from castpoi.training.memory import MOST_TARGETS
-from castpoi.training.train_part import train_histories, user_begin
-from castpoi.training.windows import KnownPlaces, TrainWindow, cut_windows, known_places
+from castpoi.training.train_part import train_histories
+from castpoi.training.windows import TrainWindow, cut_windows
 
 _LAST_VISITS: Final = 5  # from which nearby candidates are drawn
 _FORECASTING: Final = (
@@ -91,13 +92,10 @@ class FastObjective:
         builder = BatchBuilder(config=model, lat=lat, lon=lon)
         self.facts = builder.facts(histories)
         self.place = histories.place
-        self.user_begin = user_begin(histories)  # [N]
-        self.user_end = np.repeat(histories.bounds[1:], histories.lengths)  # [N]
-        self.known = known_places(
+        self.known = KnownPlaces(
             histories, model.revisit_window, builder.points, known_time=model.known_time
         )
-        self.is_new_after = _is_new_after(histories.place, self.known)
-        self.anchors = anchors_after(histories, self.known, model.anchors)  # [N, A]
+        self.user_begin, self.user_end = self.known.user_begin, self.known.user_end  # [N], [N]
         self.windows: list[TrainWindow] = cut_windows(histories, model.window)
 
     def batches(self, epoch: int) -> Sequence[FastBatch]:
@@ -148,15 +146,17 @@ class FastObjective:
         """Mean loss over the targets of a part; draws the same whenever it is asked."""
         state, layout, device = part.state, part.layout, part.state.device
         place, popularity = table.vectors[1:], table.popularity[1:]
-        known, revisits = self._known(layout.visit, device)
+        pairs = self.known.of(layout.visit)
+        known, revisits = self._revisits(pairs, device)
         gain = (
             None
             if model.revisit_gate is None
             else model.revisit_gate(state, revisits, table.vectors)
         )
-        target = torch.from_numpy(self.place[layout.visit + 1]).to(device)
-        is_new = torch.from_numpy(self.is_new_after[layout.visit]).to(device)
-        anchors = torch.from_numpy(self.anchors[layout.visit]).to(device)  # [R, A]
+        following = self.place[layout.visit + 1]
+        target = torch.from_numpy(following).to(device)
+        is_new = torch.from_numpy(_is_new(following, pairs)).to(device)
+        anchors = torch.from_numpy(self._anchors(layout.visit, pairs)).to(device)  # [R, A]
         cell, by_cell = _by_distance(model, state, anchors)
         crowd = self._by_crowd(model, state, layout.visit, known)
         lesson = Lesson(
@@ -242,21 +242,25 @@ class FastObjective:
             read_age_us=torch.from_numpy(np.maximum(at_us[visit][:, None] - at_us[visit_read], 0)),
         )
 
-    def _known(self, visit: NDArray[np.int64], device: torch.device) -> tuple[Tensor, Revisits]:
-        """Which places each history knows, as row * V + place [E], and how well."""
-        known = self.known
-        begins, ends = known.bounds[visit], known.bounds[visit + 1]
-        lengths = ends - begins  # [R]
-        owner = np.repeat(np.arange(len(visit)), lengths)  # [E]
-        within = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        pairs = np.repeat(begins, lengths) + within  # [E]
-        place = known.place[pairs]
+    def _revisits(self, known: Known, device: torch.device) -> tuple[Tensor, Revisits]:
+        """Known pairs as row * V + place [E], and what the revisit gate reads of them."""
+        owner = known.owner
         revisits = Revisits(
             owner=torch.from_numpy(owner),
-            row=torch.from_numpy(place + 1),
-            features=torch.from_numpy(known.features[pairs]),
+            row=torch.from_numpy(known.place + 1),
+            features=torch.from_numpy(known.features),
         )
-        return torch.from_numpy(owner * self.places + place).to(device), revisits.to(device)
+        return torch.from_numpy(owner * self.places + known.place).to(device), revisits.to(device)
+
+    def _anchors(self, visit: NDArray[np.int64], known: Known) -> NDArray[np.int64]:
+        """Rows of the anchors of each history. [R] -> [R, A]"""
+        return anchors_after(
+            visit,
+            place=self.place,
+            user_begin=self.user_begin,
+            home=known.home,
+            anchors=self.model.anchors,
+        )
 
     def _last_rows(self, visit: NDArray[np.int64]) -> Tensor:
         """Rows of the last places visited up to each visit. [R] -> [R, a few]"""
@@ -368,10 +372,9 @@ def _by_distance(
     return model.distance_gate.cells(anchors), model.distance_gate.by_cell(state, anchors)
 
 
-def _is_new_after(place: NDArray[np.int64], known: KnownPlaces) -> NDArray[np.bool_]:
-    """Whether the history up to each visit does not know the place that follows. [N]"""
-    owner = np.repeat(np.arange(len(place)), np.diff(known.bounds))  # [E]
-    following = np.r_[place[1:], -1]
-    is_new = np.ones(len(place), dtype=np.bool_)
-    is_new[owner[known.place == following[owner]]] = False
+def _is_new(target: NDArray[np.int64], known: Known) -> NDArray[np.bool_]:
+    """Whether each history does not know its target. [R]"""
+    owner = known.owner
+    is_new = np.ones(len(target), dtype=np.bool_)
+    is_new[owner[known.place == target[owner]]] = False
     return is_new
