@@ -44,7 +44,8 @@ def test_known_places_agree_with_a_slow_count(visits: list[list[int]], window: i
 
 
 def walk(visits: int, places: int, seed: int = 0) -> list[int]:
-    return np.random.default_rng(seed).integers(0, places, visits).tolist()
+    walked: list[int] = np.random.default_rng(seed).integers(0, places, visits).tolist()
+    return walked
 
 
 def points(places: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:

@@ -7,7 +7,7 @@ same exact scorer.
 Shapes: B windows, T slots, R targets of a batch, C candidates, L visits read, D width, V places.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
@@ -35,8 +34,8 @@ from castpoi.training.fused_loss import (
     fused_loss,
     quick_scores,
 )
-from castpoi.training.known_places import Known, KnownPlaces
-from castpoi.training.memory import MOST_TARGETS
+from castpoi.training.known_places import KEPT_BYTES, Known, KnownPlaces
+from castpoi.training.memory import free_bytes
 from castpoi.training.train_part import train_histories
 from castpoi.training.windows import TrainWindow, cut_windows
 
@@ -79,11 +78,9 @@ class FastObjective:
         config: FastConfig,
         constants: LossConstants,
         seed: int,
-        targets_at_once: int = MOST_TARGETS,
     ) -> None:
         self.model = model
         self.config = config
-        self.targets_at_once = targets_at_once
         self.constants = constants
         self.seed = seed
         self.places = city.places.height
@@ -93,7 +90,11 @@ class FastObjective:
         self.facts = builder.facts(histories)
         self.place = histories.place
         self.known = KnownPlaces(
-            histories, model.revisit_window, builder.points, known_time=model.known_time
+            histories,
+            model.revisit_window,
+            builder.points,
+            known_time=model.known_time,
+            kept_bytes=min(KEPT_BYTES, free_bytes() // 4),
         )
         self.user_begin, self.user_end = self.known.user_begin, self.known.user_end  # [N], [N]
         self.windows: list[TrainWindow] = cut_windows(histories, model.window)
@@ -116,35 +117,15 @@ class FastObjective:
         return FastBatch(batch.windows[rank::ranks], (*batch.seed, rank))
 
     def loss(self, model: nn.Module, batch: FastBatch) -> Tensor:
-        """Mean loss over the targets of a batch, as many at once as the memory holds.
-
-        Where that takes several parts, what is computed for a part is forgotten, and computed again
-        when its gradient is asked for.
-        """
+        """Mean loss over the targets of a batch."""
         assert isinstance(model, CastPoi)
         device = model.popularity.device
         layout = self._layout([self.windows[each] for each in batch.windows]).to(device)
         table = model.table()
         states = model.states(layout.windows, table)  # [B, T, D]
-        state = states[layout.learns]  # [R, D]
         seed = np.random.SeedSequence(batch.seed)
-        whole = _Part(states=states, state=state, layout=layout, seed=seed)
-        if len(state) <= self.targets_at_once:
-            return self._loss_of(model, table, whole)
-
-        def loss_of(_: Tensor, part: _Part) -> Tensor:
-            return self._loss_of(model, table, part) * (len(part.state) / len(state))
-
-        # the tensor tells torch whose dropout is to be repeated: that of its device
-        shares = [
-            checkpoint(loss_of, part.state, part, use_reentrant=False)
-            for part in whole.split(self.targets_at_once)
-        ]
-        return torch.stack(shares).sum()
-
-    def _loss_of(self, model: CastPoi, table: PlaceTable, part: "_Part") -> Tensor:
-        """Mean loss over the targets of a part; draws the same whenever it is asked."""
-        state, layout, device = part.state, part.layout, part.state.device
+        state = states[layout.learns]  # [R, D]
+        targets = _Targets(states=states, state=state, layout=layout, seed=seed)
         place, popularity = table.vectors[1:], table.popularity[1:]
         pairs = self.known.of(layout.visit)
         known, revisits = self._revisits(pairs, device)
@@ -169,7 +150,7 @@ class FastObjective:
         )
         if model.refinement is None:
             return fused_loss(state, place, popularity, gain, None, lesson, by_cell, crowd)
-        lesson, refinement, forecasting = self._read_some(model, table, part, anchors, lesson)
+        lesson, refinement, forecasting = self._read_some(model, table, targets, anchors, lesson)
         loss = fused_loss(state, place, popularity, gain, refinement, lesson, by_cell, crowd)
         # the forecast learns on the side: the loss that is told is the model's
         return loss + _FORECASTING * (forecasting - forecasting.detach())
@@ -178,7 +159,7 @@ class FastObjective:
         self,
         model: CastPoi,
         table: PlaceTable,
-        part: "_Part",
+        targets: "_Targets",
         anchors: Tensor,
         lesson: Lesson,
     ) -> tuple[Lesson, Tensor, Tensor]:
@@ -190,13 +171,13 @@ class FastObjective:
         scores = lesson.scores  # [R, V]
         is_known = torch.zeros_like(scores)
         is_known.view(-1)[lesson.known] = 1.0
-        guess = partial(model.foretell, table, part.state.detach(), anchors, is_known)
+        guess = partial(model.foretell, table, targets.state.detach(), anchors, is_known)
         with torch.no_grad():
             scores.add_(guess())
-        nearest = model.distances.nearest(self._last_rows(part.layout.visit).to(scores.device))
-        rng = np.random.default_rng(part.seed)
+        nearest = model.distances.nearest(self._last_rows(targets.layout.visit).to(scores.device))
+        rng = np.random.default_rng(targets.seed)
         reading = self._choose(scores, lesson.target, nearest, rng)
-        said = self._read(model, table, part, reading.candidates)  # [R, C]
+        said = self._read(model, table, targets, reading.candidates)  # [R, C]
         foretold = guess(reading.candidates)
         wrong = (said.detach() - foretold).var(dim=1, correction=0).mean()
         return replace(lesson, reading=reading), said - foretold.detach(), wrong
@@ -280,17 +261,19 @@ class FastObjective:
         candidates = torch.cat([asked, hardest.indices, drawn], dim=1)  # [R, C]
         return Reading(candidates=candidates, weight=weight)
 
-    def _read(self, model: CastPoi, table: PlaceTable, part: "_Part", places: Tensor) -> Tensor:
+    def _read(
+        self, model: CastPoi, table: PlaceTable, targets: "_Targets", places: Tensor
+    ) -> Tensor:
         """What the reader says of places of every target. [R, C] -> [R, C]
 
         Every target is read from the visits before it, the last `window` of them.
         """
         assert model.refinement is not None
-        rows, layout = places + 1, part.layout
+        rows, layout = places + 1, targets.layout
         buckets = model.distances(layout.read_row, rows)  # [R, C, L]
         term, _ = model.refinement.read(
             table.of(rows),
-            model.refinement.reader.remember_prefixes(part.states, layout.read),
+            model.refinement.reader.remember_prefixes(targets.states, layout.read),
             model.refinement.bias(layout.read_age_us, layout.is_read, buckets),
         )
         return term
@@ -314,17 +297,6 @@ class _Layout:
     read_age_us: Tensor
     """Microseconds from that visit to the last one. [R, L]"""
 
-    def of(self, rows: slice) -> "_Layout":
-        """The same windows for some of the targets."""
-        return replace(
-            self,
-            visit=self.visit[rows],
-            read=self.read[rows],
-            is_read=self.is_read[rows],
-            read_row=self.read_row[rows],
-            read_age_us=self.read_age_us[rows],
-        )
-
     def to(self, device: torch.device) -> "_Layout":
         """The same on another device."""
         return replace(
@@ -339,8 +311,8 @@ class _Layout:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Part:
-    """Targets of a batch that are scored at once."""
+class _Targets:
+    """The targets of a batch."""
 
     states: Tensor
     """The state after every visit of the batch's windows. [B, T, D]"""
@@ -350,17 +322,6 @@ class _Part:
     """Of these targets."""
     seed: np.random.SeedSequence
     """Of what is drawn for them."""
-
-    def split(self, most: int) -> "Iterator[_Part]":
-        """The same in parts of at most so many targets, each with a seed of its own."""
-        for number, start in enumerate(range(0, len(self.state), most)):
-            rows = slice(start, start + most)
-            yield replace(
-                self,
-                state=self.state[rows],
-                layout=self.layout.of(rows),
-                seed=np.random.SeedSequence(self.seed.entropy, spawn_key=(number,)),
-            )
 
 
 def _by_distance(

@@ -23,10 +23,10 @@ from castpoi.model.revisit_features import Pairs, revisit_features
 from castpoi.training.memory import give_back
 from castpoi.training.train_part import user_begin
 
-KEPT_BYTES: Final = 2 * 2**30
+KEPT_BYTES: Final = 3 * 2**29
 """Memory for the pairs of all blocks that are kept."""
 
-_GIVE_BACK_BYTES: Final = 2**28  # blocks of many sizes leave gaps that grow to gigabytes
+_GIVE_BACK_BYTES: Final = 2**27  # arrays of many sizes leave gaps between them, gigabytes of them
 
 Numbers = NDArray[np.int64]
 
