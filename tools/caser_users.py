@@ -129,7 +129,7 @@ def train(city: City, *, seed: int, workshop: Path, console: Console) -> RankerO
         shape=shape.to_dict(),
         plan=plan,
         new_model=new_model,
-        objective=lambda frame: ObjectiveOfUsers(city, window=shape.window, config=plan, seed=seed),
+        objective=lambda: ObjectiveOfUsers(city, window=shape.window, config=plan, seed=seed),
         ranker=lambda model: RankerOfUsers(model, known),
     )
     model, training = follow(

@@ -104,6 +104,15 @@ def test_the_window_of_a_revisit_counts_visits_back_from_the_target() -> None:
     assert city.is_revisit(target, window=2).tolist() == [False]
 
 
+@given(questions())
+@settings(max_examples=40, deadline=None)
+def test_the_last_visits_before_a_row_are_the_tail_of_its_history(asked: Asked) -> None:
+    city, rows = trajectories(asked.visits), np.array(asked.rows, dtype=np.int64)
+    found = city.histories_before(rows, most=asked.window)
+    expected = city.histories_before(rows).tail(asked.window)
+    assert as_lists(found, found.at_us) == as_lists(expected, expected.at_us)
+
+
 def test_the_start_of_a_row_is_where_its_user_begins() -> None:
     city = trajectories([(3, 0), (3, 1), (5, 0), (9, 2), (9, 2)])
     assert city.starts.tolist() == [0, 0, 2, 3, 3]

@@ -143,3 +143,22 @@ def test_when_a_target_was_is_told_only_to_a_ranker_that_knows_the_time(
         object.__setattr__(ranker, "known_time", known_time)
     rank_targets(ranker, city.trajectories, rows, method="watched")
     assert told == [city.trajectories.at_us[rows].tolist() if known_time else None]
+
+
+def test_a_ranker_that_reads_few_visits_is_given_no_others() -> None:
+    """Else a thousand targets of one user with a million visits copy a thousand million."""
+    city = odd_city()
+    rows = np.arange(len(city.trajectories))
+    lengths: list[int] = []
+
+    class Watched(Fixed):
+        def encode(self, histories: Histories) -> int:
+            lengths.append(int(histories.lengths.max()))
+            return super().encode(histories)
+
+    ranker = Watched(np.arange(5, dtype=np.float32))
+    rank_targets(ranker, city.trajectories, rows, method="watched")
+    object.__setattr__(ranker, "most_visits", 2)
+    rank_targets(ranker, city.trajectories, rows, method="watched")
+    assert lengths[0] > 2
+    assert lengths[1:] == [2]

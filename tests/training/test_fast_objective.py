@@ -1,14 +1,12 @@
 """The fast objective: the paper's loss, for all positions of a window at once."""
 
 import math
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
@@ -16,7 +14,6 @@ from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import ModelConfig
 from castpoi.model.scoring import ExactScorer
-from castpoi.training import fast_objective as fast_objective_module
 from castpoi.training.fast_objective import FastBatch, FastConfig, FastObjective
 from castpoi.training.fused_loss import LossConstants
 from castpoi.training.objective import Objective
@@ -150,83 +147,6 @@ def test_processes_learn_from_their_shares_what_one_learns_from_the_batch(town: 
     for name, slope in slopes(whole).items():
         if not name.startswith("forecast."):
             torch.testing.assert_close(slopes(team)[name], slope, rtol=1e-3, atol=1e-6)
-
-
-@pytest.mark.parametrize("parts", OUR_PARTS.values(), ids=OUR_PARTS.keys())
-def test_a_batch_in_parts_that_fit_the_memory_teaches_what_it_teaches_at_once(
-    town: City, parts: dict[str, Any]
-) -> None:
-    """Where the reader reads every place; draws depend on how a batch is cut."""
-    config = tiny_model_config(window=10, **parts)
-    others = town.places.height - 1
-    sizes = {"windows_a_step": 7, "hard_candidates": others, "drawn_candidates": 1}
-    at_once, in_parts = (fast_objective(town, config, **sizes) for _ in range(2))
-    in_parts.targets_at_once = 4
-    batch = at_once.batches(0)[0]
-    assert at_once.targets(batch) % 4  # the last part is a smaller one
-    expected, found = (tiny_model(town, config, noise=0.3) for _ in range(2))
-    losses = [
-        objective.loss(model, batch)
-        for objective, model in ((at_once, expected), (in_parts, found))
-    ]
-    for loss in losses:
-        loss.backward()
-    assert losses[1].item() == pytest.approx(losses[0].item(), rel=1e-5)
-    for name, slope in slopes(expected).items():
-        if not name.startswith("forecast."):
-            torch.testing.assert_close(slopes(found)[name], slope, rtol=1e-3, atol=1e-6)
-
-
-def kept_bytes(objective: FastObjective, model: CastPoi) -> int:
-    """Memory of all that waits for the gradient of a batch, each tensor counted once."""
-    kept: dict[int, int] = {}
-
-    def keep(tensor: Tensor) -> Tensor:
-        whole = tensor.untyped_storage()
-        kept[whole.data_ptr()] = whole.nbytes()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        loss = objective.loss(model, objective.batches(0)[0])
-    loss.backward()
-    return sum(kept.values())
-
-
-def test_what_waits_for_the_gradient_does_not_grow_with_the_targets_of_a_step(town: City) -> None:
-    config = tiny_model_config(window=10)
-    at_once, in_parts = (fast_objective(town, config, windows_a_step=40) for _ in range(2))
-    in_parts.targets_at_once = 8
-    whole, bounded = (
-        kept_bytes(objective, tiny_model(town, config)) for objective in (at_once, in_parts)
-    )
-    assert bounded < whole / 5  # what is left is the backbone's
-
-
-def test_parts_are_computed_again_with_the_same_draws_and_the_same_dropout(
-    town: City, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = tiny_model_config(window=10, dropout=0.2)
-    objective = fast_objective(town, config, windows_a_step=7, hard_candidates=4)
-    objective.targets_at_once = 8
-
-    def learned() -> dict[str, Tensor]:
-        model = tiny_model(town, config, noise=0.3).train()
-        torch.manual_seed(3)
-        objective.loss(model, objective.batches(0)[0]).backward()
-        return slopes(model)
-
-    found = learned()
-    monkeypatch.setattr(fast_objective_module, "checkpoint", remember_all)
-    expected = learned()
-    assert found.keys() == expected.keys()
-    for name, slope in expected.items():
-        torch.testing.assert_close(found[name], slope, rtol=1e-5, atol=1e-7)
-
-
-def remember_all(work: Callable[..., Tensor], *given: Any, use_reentrant: bool) -> Tensor:
-    """In place of torch's checkpoint: nothing is forgotten, so nothing is computed again."""
-    assert not use_reentrant
-    return work(*given)
 
 
 def test_a_target_that_its_history_does_not_know_weighs_more(town: City) -> None:

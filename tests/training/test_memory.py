@@ -4,20 +4,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
+from castpoi.core.errors import BadInput
 from castpoi.model.config import ModelConfig
 from castpoi.training.memory import (
-    MOST_CANDIDATES,
-    MOST_TARGETS,
-    bytes_of_reading,
     bytes_of_target,
-    candidates_at_once,
+    bytes_of_training,
+    check_memory,
     free_bytes,
     free_bytes_of,
     give_back,
-    targets_at_once,
 )
 
 MACHINE = "MemTotal:  8000000 kB\nMemFree:  10 kB\nMemAvailable:    3000000 kB\n"
@@ -51,36 +47,18 @@ def test_where_nobody_says_a_modest_guess_is_made(tmp_path: Path, text: str) -> 
     assert free_bytes(tmp_path / "absent", tmp_path) == 2 * 2**30
 
 
-def test_an_ordinary_machine_reads_the_most_candidates() -> None:
-    paper = ModelConfig.preset("paper")
-    assert candidates_at_once(paper, histories=128, free=4 * 2**30) == MOST_CANDIDATES
+@pytest.mark.parametrize("preset", ["next", "fast"])
+def test_a_million_visits_fit_a_machine_with_four_gigabytes(preset: str) -> None:
+    model = ModelConfig.preset(preset)
+    needed = bytes_of_training(model, visits=10**6, places=5_000, targets=100, read=37)
+    check_memory(needed, free=4 * 2**30)
 
 
-@given(st.integers(1, 2**40), st.integers(1, 4096))
-def test_what_is_read_at_once_fits_or_is_one(free: int, histories: int) -> None:
-    config = ModelConfig()
-    count = candidates_at_once(config, histories=histories, free=free)
-    assert count.bit_count() == 1
-    assert count == 1 or count * histories * bytes_of_reading(config) <= free / 4
-
-
-def test_an_ordinary_machine_scores_all_targets_of_a_step_of_an_ordinary_city() -> None:
-    """A step of two windows has a hundred of them at most."""
-    for name, free_gb, least in (("fast", 8, 1024), ("fast", 4, 512), ("next", 4, 1024)):
-        count = targets_at_once(
-            ModelConfig.preset(name), places=10_000, candidates=37, free=free_gb * 2**30
-        )
-        assert count >= least
-
-
-@given(st.integers(1, 2**40), st.integers(1, 10**8), st.integers(1, 100))
-def test_what_is_scored_at_once_fits_or_is_one(free: int, places: int, candidates: int) -> None:
-    config = ModelConfig()
-    count = targets_at_once(config, places=places, candidates=candidates, free=free)
-    assert count.bit_count() == 1
-    assert count <= MOST_TARGETS
-    reading = candidates * bytes_of_reading(config)
-    assert count == 1 or count * (places * 4 * 12 + reading) <= free / 4
+def test_a_training_that_does_not_fit_is_refused_in_words() -> None:
+    model = ModelConfig.preset("next")
+    needed = bytes_of_training(model, visits=10**6, places=10**6, targets=100, read=37)
+    with pytest.raises(BadInput, match=r"about 8\.4 GiB of memory, and 4\.0 GiB are free"):
+        check_memory(needed, free=4 * 2**30)
 
 
 def test_where_nobody_reads_reading_takes_no_memory() -> None:

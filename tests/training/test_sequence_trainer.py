@@ -99,7 +99,7 @@ def test_another_seed_gives_other_weights_and_another_order(
 
 def first_batch(begun: course.Course[Any]) -> list[int]:
     """The first windows or prefixes of an epoch."""
-    batch = begun.objective({}).batches(0)[0]
+    batch = begun.objective().batches(0)[0]
     numbers: list[int] = (batch.ends if isinstance(batch, ClozeBatch) else batch).tolist()
     return numbers
 

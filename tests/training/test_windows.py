@@ -1,32 +1,16 @@
-"""Windows of training: every visit with a successor learns once; known places are counted right."""
+"""Windows of training: every visit with a successor learns once."""
 
-import math
-from collections import Counter
-
-import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from castpoi.checkins.trajectory import Histories
 from castpoi.training.train_part import train_histories
-from castpoi.training.windows import cut_windows, known_places
+from castpoi.training.windows import cut_windows
 from tests.cities import CAFE, OFFICE, PARK, small_city
+from tests.training.histories import laid_out
 
 trajectories = st.lists(
     st.lists(st.integers(0, 4), min_size=1, max_size=30), min_size=1, max_size=4
 )
-
-
-def laid_out(visits: list[list[int]]) -> Histories:
-    place = np.array([place for user in visits for place in user], dtype=np.int64)
-    bounds = np.cumsum([0, *(len(user) for user in visits)])
-    return Histories(
-        place=place,
-        at_us=np.arange(len(place)),
-        offset_minutes=np.zeros(len(place), dtype=np.int64),
-        bounds=bounds,
-    )
 
 
 def test_train_histories_hold_the_train_visits_of_every_user_and_nothing_else() -> None:
@@ -69,26 +53,3 @@ def test_a_window_never_leaves_its_user_and_looks_back_a_full_stride(
         assert len(set(owner[window.begin : window.end + 1].tolist())) == 1
         first = int(histories.bounds[owner[window.begin]])
         assert window.begin == max(first, window.learn - stride)
-
-
-@given(visits=trajectories, window=st.integers(1, 12))
-@settings(max_examples=80, deadline=None)
-def test_known_places_agree_with_a_slow_count(visits: list[list[int]], window: int) -> None:
-    histories = laid_out(visits)
-    known = known_places(histories, window)
-    for position, owner in enumerate(histories.owner.tolist()):
-        first = max(int(histories.bounds[owner]), position - window + 1)
-        seen = histories.place[first : position + 1].tolist()
-        pairs = slice(known.bounds[position], known.bounds[position + 1])
-        places = known.place[pairs].tolist()
-        counts = Counter(seen)
-        assert sorted(places) == sorted(counts)
-        for place, (log_count, recency, is_known) in zip(
-            places, known.features[pairs], strict=True
-        ):
-            last = len(seen) - 1 - seen[::-1].index(place)
-            assert log_count == pytest.approx(math.log1p(counts[place]))
-            assert recency == pytest.approx((window - (len(seen) - 1 - last)) / window)
-            assert is_known == 1
-        latest_first = list(dict.fromkeys(reversed(seen)))
-        assert known.home[position] == max(latest_first, key=counts.__getitem__)

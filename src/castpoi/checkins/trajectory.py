@@ -96,9 +96,16 @@ class Trajectories:
         """Row at which the trajectory of each row's user begins. [N]"""
         return np.searchsorted(self.user, self.user, side="left")
 
-    def histories_before(self, rows: NDArray[np.int64], *, known_time: bool = False) -> Histories:
-        """What the user of each row did before it, and if its time is known, when it was."""
+    def histories_before(
+        self, rows: NDArray[np.int64], *, known_time: bool = False, most: int | None = None
+    ) -> Histories:
+        """What the user of each row did before it, and if its time is known, when it was.
+
+        Where `most` is given, only the last visits of each history, at most that many.
+        """
         starts = np.searchsorted(self.user, self.user[rows], side="left")
+        if most is not None:
+            starts = np.maximum(starts, rows - most)
         visits, bounds = slices(starts, rows)
         return Histories(
             place=self.place[visits],

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from castpoi.checkins.trajectory import Trajectories
 from castpoi.core.errors import BadScores
 from castpoi.core.progress import Progress, Silence
-from castpoi.methods.ranker import Ranker, knows_time
+from castpoi.methods.ranker import Ranker, knows_time, most_visits
 
 BLOCK_BYTES: Final = 16 * 2**20
 """Scores held at a time. Blocks that stay near the processor's cache are also the quickest."""
@@ -60,7 +60,9 @@ def scored_blocks(
     with (progress or Silence()).task(f"ranking with {method}", total=len(rows)) as task:
         for start in range(0, len(rows), step):
             block = rows[start : start + step]
-            histories = trajectories.histories_before(block, known_time=knows_time(ranker))
+            histories = trajectories.histories_before(
+                block, known_time=knows_time(ranker), most=most_visits(ranker)
+            )
             scores = ranker.score(ranker.encode(histories))
             _check_shape(scores, (len(block), ranker.places), method)
             yield scores, trajectories.place[block]

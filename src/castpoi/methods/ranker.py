@@ -43,6 +43,12 @@ def knows_time(ranker: Ranker[Any]) -> bool:
     return bool(getattr(ranker, "known_time", False))
 
 
+def most_visits(ranker: Ranker[Any]) -> int | None:
+    """How many last visits of a history a ranker reads; None: all."""
+    most: int | None = getattr(ranker, "most_visits", None)
+    return most
+
+
 class SavableRanker(Ranker[Encoded], Protocol[Encoded]):
     """A ranker that rests on disk as numbers and words, so that loading it runs no code."""
 

@@ -194,6 +194,11 @@ class ModelConfig:
         states = self.window if self.candidate_conditioning else 1
         return states + self.backbone_layers * (self.window - 1)
 
+    @property
+    def most_visits(self) -> int:
+        """Last visits of a history that can change its score, the move to the first included."""
+        return max(self.visits_read + 1, self.revisit_window)
+
     def to_dict(self) -> dict[str, Any]:
         """The config in JSON's words."""
         return {

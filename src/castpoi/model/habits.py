@@ -70,7 +70,9 @@ _LONG_HOURS: Final = float(np.log1p(365 * 24))  # a year is 1
 _FAR_KM: Final = float(np.log1p(100.0))  # 100 km is 1
 _SHARE: Final = 20.0  # a share of a twentieth is log 2
 _LEAST: Final = 1e-9
-_POSITIONS_AT_ONCE: Final = 64  # bounds the memory, and what is computed of visits to come
+
+POSITIONS_AT_ONCE: Final = 64
+"""Positions of one history whose features are computed together; bounds the memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,17 +92,17 @@ class Visits:
     now_angle: Values
     now_is_weekend: NDArray[np.bool_]
     known_time: bool
+    points: NDArray[np.float64]
+    """All places of the city on the unit sphere. [P, 3]"""
 
     def part(self, some: slice) -> "Visits":
         """Some of the visits."""
         columns = {each.name: getattr(self, each.name) for each in fields(self)}
-        known_time = columns.pop("known_time")
-        return Visits(
-            **{name: column[some] for name, column in columns.items()}, known_time=known_time
-        )
+        rest = {name: columns.pop(name) for name in ("known_time", "points")}
+        return Visits(**{name: column[some] for name, column in columns.items()}, **rest)
 
     @classmethod
-    def of(cls, histories: Histories, *, known_time: bool) -> "Visits":
+    def of(cls, histories: Histories, points: NDArray[np.float64], *, known_time: bool) -> "Visits":
         """What habits look at in some histories, and whether they know when the next visit is."""
         now_us = histories.following_us if known_time else histories.at_us
         local, local_now = local_us(histories), local_us(histories, now_us)
@@ -115,31 +117,27 @@ class Visits:
             now_angle=_angle(local_now),
             now_is_weekend=is_weekend(local_now),
             known_time=known_time,
+            points=points,
         )
 
 
 def habits_of(
-    visits: Visits,
-    position: Numbers,
-    place: Numbers,
-    *,
-    window: int,
-    points: NDArray[np.float64],
+    visits: Visits, position: Numbers, last: Numbers, *, window: int
 ) -> Iterator[tuple[slice, Values]]:
     """Habits of the history that ends with each position, for a place that it knows.
 
-    [E] visits in order, [E] places, all places on the unit sphere [P, 3] -> some pairs at a time,
-    and their habits [some, habits]
+    [E] visits in order, [E] the last visit to the place -> some pairs at a time, and their habits
+    [some, habits]
     """
     for pairs in _stretches(position, visits.begin):
-        stretch = _Stretch(visits, position[pairs], window, points)
-        yield pairs, stretch.habits(position[pairs], place[pairs])
+        stretch = _Stretch(visits, position[pairs], window)
+        yield pairs, stretch.habits(position[pairs], last[pairs])
 
 
 def _stretches(position: Numbers, begin: Numbers) -> list[slice]:
     """Pairs whose positions are near each other in one history."""
     start = begin[position]
-    number = (position - start) // _POSITIONS_AT_ONCE
+    number = (position - start) // POSITIONS_AT_ONCE
     is_other = (np.diff(start) != 0) | (np.diff(number) != 0)
     edges = [0, *(np.flatnonzero(is_other) + 1).tolist(), len(position)]
     return [slice(first, end) for first, end in pairwise(edges) if end > first]
@@ -148,12 +146,10 @@ def _stretches(position: Numbers, begin: Numbers) -> list[slice]:
 class _Stretch:
     """Some positions of one history, and the visits that any of them counts."""
 
-    def __init__(
-        self, visits: Visits, position: Numbers, window: int, points: NDArray[np.float64]
-    ) -> None:
+    def __init__(self, visits: Visits, position: Numbers, window: int) -> None:
         first, end = int(position[0]), int(position[-1]) + 1
         start = max(int(visits.begin[first]), first - window + 1)
-        self.first = first
+        self.first, self.start = first, start
         self.visits = visits.part(slice(start, end))
         self.here = np.arange(first - start, end - start)  # numbers of visits count from `start`
         self.places, self.of_visit = np.unique(self.visits.place, return_inverse=True)
@@ -167,11 +163,12 @@ class _Stretch:
         now = self.visits.now_hours[self.here, None]
         self.age = np.maximum(now - self.visits.hours, 0).astype(np.float32)  # [n, v]
         here = self.places[self.of_visit[self.here]]
-        self.km = _kilometres(points[here], points[self.places])  # [n, p]
+        self.km = _kilometres(visits.points[here], visits.points[self.places])  # [n, p]
 
-    def habits(self, position: Numbers, place: Numbers) -> Values:
+    def habits(self, position: Numbers, last: Numbers) -> Values:
         """What is told of pairs. [E], [E] -> [E, habits]"""
-        at, there = position - self.first, np.searchsorted(self.places, place)
+        at, latest = position - self.first, last - self.start
+        there = self.of_visit[latest]
         sums, of_all = {}, {}
         for name, weight in self._weights():
             sums[name] = (weight @ self.is_there)[at, there]  # [n, v] -> [n, p] -> [E]
@@ -181,7 +178,7 @@ class _Stretch:
             _share(sums["visits"], of_all["visits"]),
             np.log1p(sums["fresh"]),
             np.log1p(sums["fresher"]),
-            np.log1p(self._since(at, there)) / _LONG_HOURS,
+            np.log1p(self.age[at, latest]) / _LONG_HOURS,
             sums["hour"] / visits,
             sums["day"] / visits,
             np.log1p(sums["from here"]),
@@ -201,7 +198,10 @@ class _Stretch:
             there == self.of_visit[self.here][at],
             *self._of_history(at),
         ]
-        return np.stack(told, axis=1).astype(np.float32)
+        habits = np.empty((len(at), len(HABITS)), dtype=np.float32)
+        for column, values in enumerate(told):
+            habits[:, column] = values
+        return habits
 
     def _weights(self) -> Iterator[tuple[str, Values]]:
         """What each visit counts for each position, in many ways. [n, v] each"""
@@ -245,13 +245,6 @@ class _Stretch:
         hours = np.maximum(np.diff(self.visits.hours, prepend=self.visits.hours[0]), 0)
         leading: Values = (np.log1p(hours) / _LONG_HOURS).astype(np.float32)
         return leading
-
-    def _since(self, at: Numbers, there: Numbers) -> Values:
-        """Hours from the last visit to a place until now. [E], [E] -> [E]"""
-        number = np.arange(len(self.of_visit))[:, None]
-        latest = np.maximum.accumulate(np.where(self.is_there > 0, number, 0))  # [v, p]
-        since: Values = self.age[at, latest[self.here][at, there]]
-        return since
 
     def _of_history(self, at: Numbers) -> list[NDArray[np.floating]]:
         """What is told of a position alone. [E] -> [E] each"""

@@ -58,6 +58,11 @@ class CastPoiRanker:
         """Whether histories must tell the moment of the visit to come."""
         return self.model.config.known_time
 
+    @property
+    def most_visits(self) -> int:
+        """Last visits of a history that can change its scores."""
+        return self.model.config.most_visits
+
     @torch.inference_mode()
     def encode(self, histories: Histories) -> Encoded:
         """Read a batch of histories once, before any place is scored."""

@@ -18,7 +18,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from castpoi.checkins.trajectory import Histories
 from castpoi.model.config import RevisitFeatures
 from castpoi.model.habits import HABITS, Visits, habits_of
 
@@ -43,21 +42,15 @@ FEATURES: Final[Mapping[RevisitFeatures, int]] = {"paper": _PAPER, "habits": _PA
 
 
 def revisit_features(
-    histories: Histories,
-    pairs: Pairs,
-    window: int,
-    points: NDArray[np.float64] | None = None,
-    *,
-    known_time: bool = False,
+    pairs: Pairs, window: int, visits: Visits | None = None
 ) -> NDArray[np.float32]:
-    """What is told of pairs; with habits, where all places on the unit sphere are given. [E, F]"""
-    kind: RevisitFeatures = "paper" if points is None else "habits"
+    """The features of pairs: the paper's, or with habits where `visits` are given. [E, F]"""
+    kind: RevisitFeatures = "paper" if visits is None else "habits"
     features = np.ones((len(pairs.place), FEATURES[kind]), dtype=np.float32)
     features[:, 0] = np.log1p(pairs.count)
     features[:, 1] = pairs.slot / window
-    if points is not None:
-        visits = Visits.of(histories, known_time=known_time)
-        stretches = habits_of(visits, pairs.position, pairs.place, window=window, points=points)
-        for some, habits in stretches:
+    if visits is not None:
+        last = pairs.position - (window - pairs.slot)  # visit there
+        for some, habits in habits_of(visits, pairs.position, last, window=window):
             features[some, _PAPER:] = habits
     return features

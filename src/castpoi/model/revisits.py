@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from castpoi.checkins.trajectory import Histories
+from castpoi.model.habits import Visits
 from castpoi.model.known_pairs import KnownPairs
 from castpoi.model.revisit_features import Pairs, revisit_features
 
@@ -46,9 +47,9 @@ def revisits_of(
     """
     last = recent.bounds[1:][pairs.owner] - 1  # visit with which the pair's history ends [E]
     known = Pairs(position=last, place=pairs.place, count=pairs.count, slot=pairs.slot)
-    told = revisit_features(recent, known, window, points, known_time=known_time)
+    visits = None if points is None else Visits.of(recent, points, known_time=known_time)
     return Revisits(
         owner=torch.from_numpy(pairs.owner),
         row=torch.from_numpy(pairs.place + 1),
-        features=torch.from_numpy(told),
+        features=torch.from_numpy(revisit_features(known, window, visits)),
     )

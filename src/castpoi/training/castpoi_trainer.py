@@ -1,6 +1,5 @@
 """From a city to a trained CaST-POI: configs, objective, ranker."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from castpoi.checkins import record
@@ -15,22 +14,14 @@ from castpoi.training.config import TrainingConfig
 from castpoi.training.course import Course, follow
 from castpoi.training.device import device_named
 from castpoi.training.fast_objective import FastConfig, FastObjective
-from castpoi.training.full_objective import FullObjective
+from castpoi.training.full_objective import CANDIDATES_AT_ONCE, FullObjective
 from castpoi.training.fused_loss import LossConstants
-from castpoi.training.memory import (
-    MOST_CANDIDATES,
-    MOST_TARGETS,
-    candidates_at_once,
-    free_bytes_of,
-    targets_at_once,
-)
+from castpoi.training.memory import bytes_of_training, check_memory, free_bytes_of
 from castpoi.training.objective import Objective
 from castpoi.training.selection import ShortlistRanker
 from castpoi.training.settings import configs_of
 from castpoi.training.train_part import train_histories
 from castpoi.training.trainer import Log, TrainingOptions
-
-_CANDIDATES, _TARGETS = "candidates_at_once", "targets_at_once"
 
 
 def train_castpoi(
@@ -44,6 +35,7 @@ def train_castpoi(
 ) -> CastPoiRanker:
     """Learn from the train part, keep the epoch that is best on validation."""
     model_config, config = configs_of(options.preset, options.settings)
+    _check_memory(city, model_config, config, options.device)
     lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
     builder = BatchBuilder(config=model_config, lat=lat, lon=lon)
     ranker = CastPoiRanker if config.objective == "full" else ShortlistRanker
@@ -52,9 +44,8 @@ def train_castpoi(
         shape=model_config.to_dict(),
         plan=config,
         new_model=lambda: untrained_model(city, model_config, seed=seed),
-        objective=lambda frame: objective_of(city, model_config, config, seed=seed, frame=frame),
+        objective=lambda: objective_of(city, model_config, config, seed=seed),
         ranker=lambda model: ranker(model, builder),
-        frame=lambda: _frame(city, model_config, config, options.device),
     )
     model, training = follow(
         course, city, part=part, seed=seed, log=log, progress=progress, options=options
@@ -84,14 +75,19 @@ def untrained_model(city: City, config: ModelConfig, *, seed: int) -> CastPoi:
     return model
 
 
-def _frame(city: City, model: ModelConfig, config: TrainingConfig, device: str) -> dict[str, int]:
-    """How many candidates and targets fit the memory of a device."""
-    free = free_bytes_of(device_named(device))
-    places, read = city.places.height, 1 + config.hard_candidates + config.drawn_candidates
-    return {
-        _CANDIDATES: candidates_at_once(model, histories=config.batch, free=free),
-        _TARGETS: targets_at_once(model, places=places, candidates=read, free=free),
-    }
+def _check_memory(city: City, model: ModelConfig, config: TrainingConfig, device: str) -> None:
+    """Refuse a training that the memory of a device does not hold."""
+    is_full = config.objective == "full"
+    needed = bytes_of_training(
+        model,
+        visits=len(city.trajectories),
+        places=city.places.height,
+        targets=config.batch if is_full else config.windows_a_step * model.window,
+        read=(
+            CANDIDATES_AT_ONCE if is_full else 1 + config.hard_candidates + config.drawn_candidates
+        ),
+    )
+    check_memory(needed, free_bytes_of(device_named(device)))
 
 
 def objective_of(
@@ -100,14 +96,10 @@ def objective_of(
     config: TrainingConfig,
     *,
     seed: int,
-    frame: Mapping[str, int] | None = None,
 ) -> Objective[Any]:
-    """The objective that a config asks for, within the frame that the machine sets."""
-    frame = {_CANDIDATES: MOST_CANDIDATES, _TARGETS: MOST_TARGETS, **(frame or {})}
+    """The objective that a config asks for."""
     if config.objective == "full":
-        return FullObjective(
-            city, model=model, config=config, seed=seed, candidates_at_once=frame[_CANDIDATES]
-        )
+        return FullObjective(city, model=model, config=config, seed=seed)
     rivals = max(1, city.places.height - 1)
     return FastObjective(
         city,
@@ -125,5 +117,4 @@ def objective_of(
             hard_negatives=min(config.hard_negatives, rivals),
         ),
         seed=seed,
-        targets_at_once=frame[_TARGETS],
     )

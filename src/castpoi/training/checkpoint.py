@@ -38,7 +38,7 @@ class Checkpoint:
     tensors: Mapping[str, Tensor]
     """Weights and optimizer, by name."""
     frame: Mapping[str, int] = field(default_factory=dict)
-    """What the machine decided at the start and must stay: threads, candidates at once."""
+    """What the machine decided at the start and must stay: threads."""
 
 
 @dataclass(frozen=True, kw_only=True)

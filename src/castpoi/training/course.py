@@ -35,11 +35,6 @@ Model = TypeVar("Model", bound=nn.Module)
 _THREADS: Final = "threads"
 
 
-def no_frame() -> dict[str, int]:
-    """The frame of a course for which the machine decides nothing but the threads."""
-    return {}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Course(Generic[Model]):
     """What one learned method has of its own."""
@@ -50,12 +45,10 @@ class Course(Generic[Model]):
     plan: Plan
     new_model: Callable[[], Model]
     """The untrained model."""
-    objective: Callable[[Mapping[str, int]], Objective[Any]]
-    """What it learns, given the frame."""
+    objective: Callable[[], Objective[Any]]
+    """What it learns."""
     ranker: Callable[[Model], Ranker[Any]]
     """How it ranks while it is trained."""
-    frame: Callable[[], dict[str, int]] = no_frame
-    """What the machine decides at the start and must stay (see `Checkpoint.frame`)."""
 
 
 def follow(
@@ -88,7 +81,7 @@ def follow(
             model = course.new_model().to(device)
             loop = TrainingLoop(
                 model,
-                course.objective(frame),
+                course.objective(),
                 _validation(course, city, crew),
                 config=course.plan,
                 seed=seed,
@@ -147,8 +140,8 @@ def _clear_if_unfit(workshop: Workshop, options: TrainingOptions) -> None:
 
 
 def _frame(course: Course[Any]) -> dict[str, int]:
-    """What this machine decides: cores, and what the course asks."""
-    return {_THREADS: course.plan.threads or torch.get_num_threads(), **course.frame()}
+    """What this machine decides at the start and must stay: cores."""
+    return {_THREADS: course.plan.threads or torch.get_num_threads()}
 
 
 def _validation(course: Course[Any], city: City, crew: Team) -> Validate:

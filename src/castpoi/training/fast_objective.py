@@ -7,7 +7,7 @@ same exact scorer.
 Shapes: B windows, T slots, R targets of a batch, C candidates, L visits read, D width, V places.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
@@ -35,9 +34,10 @@ from castpoi.training.fused_loss import (
     fused_loss,
     quick_scores,
 )
-from castpoi.training.memory import MOST_TARGETS
-from castpoi.training.train_part import train_histories, user_begin
-from castpoi.training.windows import KnownPlaces, TrainWindow, cut_windows, known_places
+from castpoi.training.known_places import KEPT_BYTES, Known, KnownPlaces
+from castpoi.training.memory import free_bytes
+from castpoi.training.train_part import train_histories
+from castpoi.training.windows import TrainWindow, cut_windows
 
 _LAST_VISITS: Final = 5  # from which nearby candidates are drawn
 _FORECASTING: Final = (
@@ -78,11 +78,9 @@ class FastObjective:
         config: FastConfig,
         constants: LossConstants,
         seed: int,
-        targets_at_once: int = MOST_TARGETS,
     ) -> None:
         self.model = model
         self.config = config
-        self.targets_at_once = targets_at_once
         self.constants = constants
         self.seed = seed
         self.places = city.places.height
@@ -91,13 +89,14 @@ class FastObjective:
         builder = BatchBuilder(config=model, lat=lat, lon=lon)
         self.facts = builder.facts(histories)
         self.place = histories.place
-        self.user_begin = user_begin(histories)  # [N]
-        self.user_end = np.repeat(histories.bounds[1:], histories.lengths)  # [N]
-        self.known = known_places(
-            histories, model.revisit_window, builder.points, known_time=model.known_time
+        self.known = KnownPlaces(
+            histories,
+            model.revisit_window,
+            builder.points,
+            known_time=model.known_time,
+            kept_bytes=min(KEPT_BYTES, free_bytes() // 4),
         )
-        self.is_new_after = _is_new_after(histories.place, self.known)
-        self.anchors = anchors_after(histories, self.known, model.anchors)  # [N, A]
+        self.user_begin, self.user_end = self.known.user_begin, self.known.user_end  # [N], [N]
         self.windows: list[TrainWindow] = cut_windows(histories, model.window)
 
     def batches(self, epoch: int) -> Sequence[FastBatch]:
@@ -118,45 +117,27 @@ class FastObjective:
         return FastBatch(batch.windows[rank::ranks], (*batch.seed, rank))
 
     def loss(self, model: nn.Module, batch: FastBatch) -> Tensor:
-        """Mean loss over the targets of a batch, as many at once as the memory holds.
-
-        Where that takes several parts, what is computed for a part is forgotten, and computed again
-        when its gradient is asked for.
-        """
+        """Mean loss over the targets of a batch."""
         assert isinstance(model, CastPoi)
         device = model.popularity.device
         layout = self._layout([self.windows[each] for each in batch.windows]).to(device)
         table = model.table()
         states = model.states(layout.windows, table)  # [B, T, D]
-        state = states[layout.learns]  # [R, D]
         seed = np.random.SeedSequence(batch.seed)
-        whole = _Part(states=states, state=state, layout=layout, seed=seed)
-        if len(state) <= self.targets_at_once:
-            return self._loss_of(model, table, whole)
-
-        def loss_of(_: Tensor, part: _Part) -> Tensor:
-            return self._loss_of(model, table, part) * (len(part.state) / len(state))
-
-        # the tensor tells torch whose dropout is to be repeated: that of its device
-        shares = [
-            checkpoint(loss_of, part.state, part, use_reentrant=False)
-            for part in whole.split(self.targets_at_once)
-        ]
-        return torch.stack(shares).sum()
-
-    def _loss_of(self, model: CastPoi, table: PlaceTable, part: "_Part") -> Tensor:
-        """Mean loss over the targets of a part; draws the same whenever it is asked."""
-        state, layout, device = part.state, part.layout, part.state.device
+        state = states[layout.learns]  # [R, D]
+        targets = _Targets(states=states, state=state, layout=layout, seed=seed)
         place, popularity = table.vectors[1:], table.popularity[1:]
-        known, revisits = self._known(layout.visit, device)
+        pairs = self.known.of(layout.visit)
+        known, revisits = self._revisits(pairs, device)
         gain = (
             None
             if model.revisit_gate is None
             else model.revisit_gate(state, revisits, table.vectors)
         )
-        target = torch.from_numpy(self.place[layout.visit + 1]).to(device)
-        is_new = torch.from_numpy(self.is_new_after[layout.visit]).to(device)
-        anchors = torch.from_numpy(self.anchors[layout.visit]).to(device)  # [R, A]
+        following = self.place[layout.visit + 1]
+        target = torch.from_numpy(following).to(device)
+        is_new = torch.from_numpy(_is_new(following, pairs)).to(device)
+        anchors = torch.from_numpy(self._anchors(layout.visit, pairs)).to(device)  # [R, A]
         cell, by_cell = _by_distance(model, state, anchors)
         crowd = self._by_crowd(model, state, layout.visit, known)
         lesson = Lesson(
@@ -169,7 +150,7 @@ class FastObjective:
         )
         if model.refinement is None:
             return fused_loss(state, place, popularity, gain, None, lesson, by_cell, crowd)
-        lesson, refinement, forecasting = self._read_some(model, table, part, anchors, lesson)
+        lesson, refinement, forecasting = self._read_some(model, table, targets, anchors, lesson)
         loss = fused_loss(state, place, popularity, gain, refinement, lesson, by_cell, crowd)
         # the forecast learns on the side: the loss that is told is the model's
         return loss + _FORECASTING * (forecasting - forecasting.detach())
@@ -178,7 +159,7 @@ class FastObjective:
         self,
         model: CastPoi,
         table: PlaceTable,
-        part: "_Part",
+        targets: "_Targets",
         anchors: Tensor,
         lesson: Lesson,
     ) -> tuple[Lesson, Tensor, Tensor]:
@@ -190,13 +171,13 @@ class FastObjective:
         scores = lesson.scores  # [R, V]
         is_known = torch.zeros_like(scores)
         is_known.view(-1)[lesson.known] = 1.0
-        guess = partial(model.foretell, table, part.state.detach(), anchors, is_known)
+        guess = partial(model.foretell, table, targets.state.detach(), anchors, is_known)
         with torch.no_grad():
             scores.add_(guess())
-        nearest = model.distances.nearest(self._last_rows(part.layout.visit).to(scores.device))
-        rng = np.random.default_rng(part.seed)
+        nearest = model.distances.nearest(self._last_rows(targets.layout.visit).to(scores.device))
+        rng = np.random.default_rng(targets.seed)
         reading = self._choose(scores, lesson.target, nearest, rng)
-        said = self._read(model, table, part, reading.candidates)  # [R, C]
+        said = self._read(model, table, targets, reading.candidates)  # [R, C]
         foretold = guess(reading.candidates)
         wrong = (said.detach() - foretold).var(dim=1, correction=0).mean()
         return replace(lesson, reading=reading), said - foretold.detach(), wrong
@@ -242,21 +223,25 @@ class FastObjective:
             read_age_us=torch.from_numpy(np.maximum(at_us[visit][:, None] - at_us[visit_read], 0)),
         )
 
-    def _known(self, visit: NDArray[np.int64], device: torch.device) -> tuple[Tensor, Revisits]:
-        """Which places each history knows, as row * V + place [E], and how well."""
-        known = self.known
-        begins, ends = known.bounds[visit], known.bounds[visit + 1]
-        lengths = ends - begins  # [R]
-        owner = np.repeat(np.arange(len(visit)), lengths)  # [E]
-        within = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        pairs = np.repeat(begins, lengths) + within  # [E]
-        place = known.place[pairs]
+    def _revisits(self, known: Known, device: torch.device) -> tuple[Tensor, Revisits]:
+        """Known pairs as row * V + place [E], and what the revisit gate reads of them."""
+        owner = known.owner
         revisits = Revisits(
             owner=torch.from_numpy(owner),
-            row=torch.from_numpy(place + 1),
-            features=torch.from_numpy(known.features[pairs]),
+            row=torch.from_numpy(known.place + 1),
+            features=torch.from_numpy(known.features),
         )
-        return torch.from_numpy(owner * self.places + place).to(device), revisits.to(device)
+        return torch.from_numpy(owner * self.places + known.place).to(device), revisits.to(device)
+
+    def _anchors(self, visit: NDArray[np.int64], known: Known) -> NDArray[np.int64]:
+        """Rows of the anchors of each history. [R] -> [R, A]"""
+        return anchors_after(
+            visit,
+            place=self.place,
+            user_begin=self.user_begin,
+            home=known.home,
+            anchors=self.model.anchors,
+        )
 
     def _last_rows(self, visit: NDArray[np.int64]) -> Tensor:
         """Rows of the last places visited up to each visit. [R] -> [R, a few]"""
@@ -276,17 +261,19 @@ class FastObjective:
         candidates = torch.cat([asked, hardest.indices, drawn], dim=1)  # [R, C]
         return Reading(candidates=candidates, weight=weight)
 
-    def _read(self, model: CastPoi, table: PlaceTable, part: "_Part", places: Tensor) -> Tensor:
+    def _read(
+        self, model: CastPoi, table: PlaceTable, targets: "_Targets", places: Tensor
+    ) -> Tensor:
         """What the reader says of places of every target. [R, C] -> [R, C]
 
         Every target is read from the visits before it, the last `window` of them.
         """
         assert model.refinement is not None
-        rows, layout = places + 1, part.layout
+        rows, layout = places + 1, targets.layout
         buckets = model.distances(layout.read_row, rows)  # [R, C, L]
         term, _ = model.refinement.read(
             table.of(rows),
-            model.refinement.reader.remember_prefixes(part.states, layout.read),
+            model.refinement.reader.remember_prefixes(targets.states, layout.read),
             model.refinement.bias(layout.read_age_us, layout.is_read, buckets),
         )
         return term
@@ -310,17 +297,6 @@ class _Layout:
     read_age_us: Tensor
     """Microseconds from that visit to the last one. [R, L]"""
 
-    def of(self, rows: slice) -> "_Layout":
-        """The same windows for some of the targets."""
-        return replace(
-            self,
-            visit=self.visit[rows],
-            read=self.read[rows],
-            is_read=self.is_read[rows],
-            read_row=self.read_row[rows],
-            read_age_us=self.read_age_us[rows],
-        )
-
     def to(self, device: torch.device) -> "_Layout":
         """The same on another device."""
         return replace(
@@ -335,8 +311,8 @@ class _Layout:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Part:
-    """Targets of a batch that are scored at once."""
+class _Targets:
+    """The targets of a batch."""
 
     states: Tensor
     """The state after every visit of the batch's windows. [B, T, D]"""
@@ -346,17 +322,6 @@ class _Part:
     """Of these targets."""
     seed: np.random.SeedSequence
     """Of what is drawn for them."""
-
-    def split(self, most: int) -> "Iterator[_Part]":
-        """The same in parts of at most so many targets, each with a seed of its own."""
-        for number, start in enumerate(range(0, len(self.state), most)):
-            rows = slice(start, start + most)
-            yield replace(
-                self,
-                state=self.state[rows],
-                layout=self.layout.of(rows),
-                seed=np.random.SeedSequence(self.seed.entropy, spawn_key=(number,)),
-            )
 
 
 def _by_distance(
@@ -368,10 +333,9 @@ def _by_distance(
     return model.distance_gate.cells(anchors), model.distance_gate.by_cell(state, anchors)
 
 
-def _is_new_after(place: NDArray[np.int64], known: KnownPlaces) -> NDArray[np.bool_]:
-    """Whether the history up to each visit does not know the place that follows. [N]"""
-    owner = np.repeat(np.arange(len(place)), np.diff(known.bounds))  # [E]
-    following = np.r_[place[1:], -1]
-    is_new = np.ones(len(place), dtype=np.bool_)
-    is_new[owner[known.place == following[owner]]] = False
+def _is_new(target: NDArray[np.int64], known: Known) -> NDArray[np.bool_]:
+    """Whether each history does not know its target. [R]"""
+    owner = known.owner
+    is_new = np.ones(len(target), dtype=np.bool_)
+    is_new[owner[known.place == target[owner]]] = False
     return is_new

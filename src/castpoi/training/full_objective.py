@@ -9,6 +9,7 @@ Shapes: B instances of a batch, P places, C candidates at once.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import torch
@@ -25,6 +26,9 @@ from castpoi.training.config import TrainingConfig
 from castpoi.training.loss import mean_loss
 from castpoi.training.train_part import rows_with_history, train_trajectories
 
+CANDIDATES_AT_ONCE: Final = 32
+"""Larger parts were not quicker on a CPU: what is written should be read again from its cache."""
+
 Prefixes = NDArray[np.int64]
 """A batch: instances by their number. [B]"""
 
@@ -39,7 +43,7 @@ class FullObjective:
         model: ModelConfig,
         config: TrainingConfig,
         seed: int,
-        candidates_at_once: int,
+        candidates_at_once: int = CANDIDATES_AT_ONCE,
     ) -> None:
         self.config = config
         self.seed = seed
@@ -70,7 +74,9 @@ class FullObjective:
         device = model.popularity.device
         rows = self.target_rows[batch]
         known_time = model.config.known_time
-        histories = self.trajectories.histories_before(rows, known_time=known_time)
+        histories = self.trajectories.histories_before(
+            rows, known_time=known_time, most=model.config.most_visits
+        )
         encoded = model.encode(self.builder.build(histories).to(device))
         scores = score_every_place(model, encoded, self.candidates_at_once)
         target = torch.from_numpy(self.trajectories.place[rows]).to(device)

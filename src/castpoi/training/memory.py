@@ -1,9 +1,4 @@
-"""Memory: what is free, how much may be computed at once within it, and giving it back.
-
-Numbers of candidates and targets are rounded down to a power of two and have a ceiling. Ordinary
-machines reach that of candidates, and hold all targets of a step of the presets, so that two of
-them cut a step into the same parts and their runs agree to the last bit.
-"""
+"""Memory: what is free, an estimate of what a training takes, and giving it back."""
 
 import ctypes
 import os
@@ -12,18 +7,16 @@ from typing import Final
 
 import torch
 
+from castpoi.core.errors import BadInput
 from castpoi.model.config import ModelConfig
 
-MOST_CANDIDATES: Final = 32
-"""Larger parts were not quicker on a CPU: what is written should be read again from its cache."""
-
-MOST_TARGETS: Final = 4096
-"""More than any step of the fast objective has, unless it is told to be large."""
-
 _UNKNOWN_FREE_BYTES: Final = 2 * 2**30  # where the system does not say
-_SHARE: Final = 0.25  # of what is free; the rest is for gradients, the optimizer and others
+_SHARE: Final = 0.75  # of what is free; the rest is for features that are kept between epochs
 _FLOAT_BYTES: Final = 4
-_MATRICES: Final = 12  # of targets x places that a step of the fast objective holds, about
+_GIB: Final = 2**30
+_MATRICES: Final = 12  # of targets x places that a step holds, about
+_COPIES: Final = 7  # of the place table: weights, gradient, optimizer, averages
+_VISIT_BYTES: Final = 600  # of the city, and of what training computes of each visit
 
 
 def free_bytes(meminfo: Path = Path("/proc/meminfo"), cgroup: Path = Path("/sys/fs/cgroup")) -> int:
@@ -46,23 +39,31 @@ def free_bytes_of(device: torch.device) -> int:
     return free
 
 
-def candidates_at_once(config: ModelConfig, *, histories: int, free: int) -> int:
-    """How many candidates may be read for so many histories, a power of two and at least 1."""
-    fitting = int(free * _SHARE) // (histories * bytes_of_reading(config))
-    return _power_of_two(fitting, most=MOST_CANDIDATES)
+def bytes_of_training(
+    model: ModelConfig, *, visits: int, places: int, targets: int, read: int
+) -> int:
+    """About what a training holds at once, where a step has `targets` and reads `read` of each."""
+    step = targets * bytes_of_target(model, places=places, candidates=read)
+    return step + _COPIES * _FLOAT_BYTES * places * model.width + _VISIT_BYTES * visits
 
 
-def targets_at_once(config: ModelConfig, *, places: int, candidates: int, free: int) -> int:
-    """How many targets the fast objective may learn from at once, a power of two and at least 1.
+def check_memory(needed: int, free: int) -> None:
+    """Refuse a training that would not fit, before it begins.
 
-    Each is scored against all places, and the reader, if there is one, reads it for so many.
+    Raises:
+        BadInput: it needs more than the free memory.
     """
-    fitting = int(free * _SHARE) // bytes_of_target(config, places=places, candidates=candidates)
-    return _power_of_two(fitting, most=MOST_TARGETS)
+    if needed <= _SHARE * free:
+        return
+    raise BadInput(
+        f"training would take about {needed / _GIB:.1f} GiB of memory, and {free / _GIB:.1f} GiB "
+        f"are free, of which it may take {_SHARE:.0%}; lower width, windows_a_step or batch, "
+        "prepare the city with fewer places (--min-place-checkins), or use a larger machine"
+    )
 
 
 def bytes_of_target(config: ModelConfig, *, places: int, candidates: int) -> int:
-    """About what a step of the fast objective holds for one target, the backbone aside."""
+    """About what a step holds for one target, the backbone aside."""
     scoring = _FLOAT_BYTES * _MATRICES * places
     if not config.candidate_conditioning:
         return scoring
@@ -88,11 +89,6 @@ def give_back() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     if trim is not None:
         trim(0)
-
-
-def _power_of_two(fitting: int, *, most: int) -> int:
-    """The largest that is no more than what fits, nor than the most."""
-    return 1 << (max(1, min(fitting, most)).bit_length() - 1)
 
 
 def _of_machine(meminfo: Path) -> int | None:

@@ -37,7 +37,7 @@ def train_sequence(
         shape=shape.to_dict(),
         plan=plan,
         new_model=lambda: new_model(method, config=shape, places=city.places.height, seed=seed),
-        objective=lambda frame: objective_of(kind, city, shape, plan, seed=seed),
+        objective=lambda: objective_of(kind, city, shape, plan, seed=seed),
         ranker=lambda model: SequenceRanker(model, method=method),
     )
     model, training = follow(

@@ -9,15 +9,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from castpoi.checkins.city import City
+from castpoi.checkins.trajectory import Histories
 from castpoi.model.distance_buckets import unit_vectors
 from castpoi.model.habits import HABITS
 from castpoi.model.known_pairs import known_pairs
 from castpoi.model.revisits import revisits_of
+from castpoi.training.known_places import Known, KnownPlaces
 from castpoi.training.train_part import train_histories
-from castpoi.training.windows import KnownPlaces, known_places
 from tests.model.slow_habits import habits
 from tests.model.small import LAT, LON, histories, walk
-from tests.training.histories import prefixes
+from tests.training.histories import every_position, prefixes
 
 POINTS = unit_vectors(LAT, LON).numpy()
 
@@ -27,7 +28,19 @@ def points_of(city: City) -> NDArray[np.float64]:
     return unit_vectors(lat, lon).numpy()
 
 
-def of_position(found: KnownPlaces, position: int) -> dict[int, NDArray[np.float32]]:
+def known_places(
+    trajectories: Histories,
+    window: int,
+    points: NDArray[np.float64] | None = None,
+    *,
+    known_time: bool = False,
+) -> Known:
+    """Those of every position."""
+    known = KnownPlaces(trajectories, window, points, known_time=known_time)
+    return known.of(every_position(trajectories))
+
+
+def of_position(found: Known, position: int) -> dict[int, NDArray[np.float32]]:
     pairs = slice(found.bounds[position], found.bounds[position + 1])
     return dict(zip(found.place[pairs].tolist(), found.features[pairs], strict=True))
 
@@ -44,7 +57,8 @@ def test_habits_of_all_positions_agree_with_a_slow_count(
 ) -> None:
     many = [walk(length, seed=seed + number) for number, length in enumerate(lengths)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("castpoi.model.habits._POSITIONS_AT_ONCE", at_once)
+        patch.setattr("castpoi.model.habits.POSITIONS_AT_ONCE", at_once)
+        patch.setattr("castpoi.training.known_places.POSITIONS_AT_ONCE", at_once)
         found = known_places(histories(*many), window, POINTS)
     ends = [visits[: end + 1] for visits in many for end in range(len(visits))]
     for position, visits in enumerate(ends):
