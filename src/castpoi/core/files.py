@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from castpoi.core.errors import BadInput, BrokenFolder
-from castpoi.folder_kinds import KINDS, other_files
-from castpoi.staging import exchange, recover, staging_beside, sweep, sync, sync_tree
+from castpoi.core.folder_kinds import KINDS, other_files
+from castpoi.core.staging import exchange, recover, staging_beside, sweep, sync, sync_tree
 
 
 @contextmanager

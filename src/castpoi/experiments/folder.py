@@ -19,6 +19,7 @@ from typing import Any
 
 from castpoi.core.errors import BadInput
 from castpoi.core.files import is_folder_of, read_manifest, read_or_nothing, write_json
+from castpoi.core.staging import sweep
 from castpoi.experiments.experiment import LOGS, RUNS, CityFolder, Experiment
 from castpoi.experiments.key import CODE, Key
 from castpoi.experiments.wholeness import (
@@ -32,7 +33,6 @@ from castpoi.experiments.wholeness import (
     make_room,
     read_proof,
 )
-from castpoi.staging import sweep
 from castpoi.training.train import workshop_of
 
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from castpoi.core.errors import BadInput, CastPoiError
 from castpoi.core.files import is_folder_of, read_json, read_manifest, read_or_nothing
+from castpoi.core.folder_kinds import other_files
 from castpoi.evaluation.result import Result
 from castpoi.experiments.estimate import Former
 from castpoi.experiments.experiment import Experiment
-from castpoi.folder_kinds import other_files
 from castpoi.methods.run import CONFIG, LOG, MODEL
 
 PROOF: Final = "experiment.json"

@@ -1,0 +1,1 @@
+"""Ranking methods: their protocol, the registry, and runs on disk."""

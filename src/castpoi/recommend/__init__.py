@@ -1,0 +1,1 @@
+"""From a request to recommendations with reasons, without HTTP and SQL."""

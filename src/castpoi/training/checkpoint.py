@@ -21,7 +21,7 @@ from torch import Tensor
 
 from castpoi.core.errors import BrokenFolder
 from castpoi.core.files import read_json, write_json
-from castpoi.staging import sync
+from castpoi.core.staging import sync
 from castpoi.training.selection import EpochRecord
 
 STATE: Final = "checkpoint.json"
