@@ -7,8 +7,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from castpoi import files, staging
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize
+from castpoi.core import files, staging
 from tests.conftest import CommandLine
 
 SMALL = ("--users", 20, "--places", 60, "--days", 10)

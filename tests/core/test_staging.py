@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from castpoi import staging
+from castpoi.core import staging
 from castpoi.core.files import check_vacant, new_file, read_manifest, write_json
 from castpoi.core.lock import try_lock
 from castpoi.core.staging import staging_beside, sweep
@@ -17,7 +17,7 @@ from castpoi.core.staging import staging_beside, sweep
 _REPLACE = """
 import os, signal, sys
 from pathlib import Path
-from castpoi import staging
+from castpoi.core import staging
 from castpoi.core.files import new_folder, write_json
 
 def killed(*_, **__):
