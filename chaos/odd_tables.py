@@ -7,7 +7,7 @@ import bz2
 import gzip
 import io
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -16,6 +16,7 @@ import polars as pl
 from tests.sources import NEW_YORK, TABLE_HEADER, table, table_rows, visits_in
 
 Rows = list[list[str]]
+Columns = Mapping[str, object]
 
 VISITS: Final = visits_in(NEW_YORK)
 ROWS: Final = table_rows(VISITS)
@@ -219,7 +220,7 @@ def _parquet() -> Iterator[OddTable]:
         "lat": [float(each) for each in columns[_LAT]],
         "lon": [float(each) for each in columns[_LON]],
     }
-    for name, changes in (
+    same: list[tuple[str, Columns]] = [
         ("of texts", {}),
         ("with floats", numbers),
         ("with instants", {**numbers, "time": pl.Series(at, dtype=pl.Datetime("us", "UTC"))}),
@@ -227,9 +228,10 @@ def _parquet() -> Iterator[OddTable]:
         ("with integer users", {**numbers, "user": [int(each) for each in columns[_USER]]}),
         ("with categories", {**numbers, "place": pl.Series(columns[_PLACE], dtype=pl.Categorical)}),
         ("with epoch seconds", {**numbers, "time": [int(each.timestamp()) for each in at]}),
-    ):
+    ]
+    for name, changes in same:
         yield _same(f"parquet {name}", _written({**texts, **changes}), ending="parquet")
-    for name, changes in (
+    bad: list[tuple[str, Columns]] = [
         ("with lists", {"lat": [[each] for each in numbers["lat"]]}),
         ("with structs", {"place": [{"id": each} for each in columns[_PLACE]]}),
         ("with booleans", {"time": [True] * len(at)}),
@@ -238,7 +240,8 @@ def _parquet() -> Iterator[OddTable]:
         ("with dates", {"time": pl.Series([each.date() for each in at])}),
         ("with NaN", {"lat": [float("nan"), *numbers["lat"][1:]], "lon": numbers["lon"]}),
         ("with binary ids", {"user": [each.encode() for each in columns[_USER]]}),
-    ):
+    ]
+    for name, changes in bad:
         yield _refused(f"parquet {name}", _written({**texts, **changes}), ending="parquet")
     whole = _written(texts)
     yield _refused("parquet cut off", whole[: len(whole) // 2], ending="parquet")
@@ -250,7 +253,7 @@ def _parquet() -> Iterator[OddTable]:
     yield _refused("parquet called csv", whole)
 
 
-def _written(columns: dict[str, object]) -> bytes:
+def _written(columns: Columns) -> bytes:
     content = io.BytesIO()
     pl.DataFrame(columns).write_parquet(content)
     return content.getvalue()

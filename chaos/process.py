@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from chaos.castpoi_command import COUNTED
 from chaos.page import ROOT
@@ -102,6 +102,6 @@ def done(words: Sequence[object], folder: Path) -> Ended:
     return ended
 
 
-def _text(file: "tempfile._TemporaryFileWrapper[bytes]") -> str:
+def _text(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read(1 << 20).decode(errors="replace")

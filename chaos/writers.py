@@ -15,11 +15,12 @@ def attack(arena: Arena) -> Iterator[Outcome]:
     """Let pairs of commands race for one OUT."""
     inputs = arena.inputs
     people = ("data", "synthesize", "--users", 20, "--places", 40, "--days", 30)
-    for name, pair in (
+    pairs: list[tuple[str, list[tuple[object, ...]]]] = [
         ("prepare", [("data", "prepare", inputs.table)] * 2),
-        ("train", [("train", inputs.city, "--model", name) for name in ("markov", "revisit")]),
+        ("train", [("train", inputs.city, "--model", method) for method in ("markov", "revisit")]),
         ("synthesize", [(*people, "--seed", seed) for seed in (1, 2)]),
-    ):
+    ]
+    for name, pair in pairs:
         outcome = Outcome(attack=f"two writers on one OUT: {name}")
         for number in range(PAIRS):
             outcome.trial(race(arena, f"{name}-{number}", pair))
