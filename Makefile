@@ -3,7 +3,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do command 
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help install demo test lint audit bench format tables clean
+.PHONY: help install demo test lint audit bench chaos format tables clean
 
 help:            ## Show this help
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -52,6 +52,9 @@ tables: .venv/.dev ## Write the tables of README and docs anew from results/
 
 bench: .venv/.bench ## Speed and memory, as ratios inside one run
 	@$(BIN)/python -m benchmarks
+
+chaos: .venv/.dev ## Kills, full disks, flipped bits, odd tables; under ten minutes
+	@$(BIN)/python -m chaos
 
 clean:           ## Remove what make has built
 	@rm -rf .venv .audit castpoi-demo

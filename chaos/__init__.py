@@ -1,0 +1,1 @@
+"""What castpoi survives: kills, full disks, frozen databases, flipped bits, odd tables."""

@@ -1,0 +1,23 @@
+"""What every attack is given: a folder, small inputs, a seed, and a way to report progress."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from chaos.commands import Inputs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arena:
+    """The surroundings of one attack."""
+
+    folder: Path
+    """Empty at the start, removed at the end."""
+    inputs: Inputs
+    seed: int
+    workers: int = 2
+    """Commands that run at the same time."""
+
+    def say(self, words: str) -> None:
+        """Report progress on standard error."""
+        print(f"  {words}", file=sys.stderr, flush=True)
