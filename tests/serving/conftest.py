@@ -1,4 +1,4 @@
-"""What the tests of serving share: one thread, runs to answer, and stores to remember."""
+"""Fixtures of the serving tests: one thread, small runs, visit stores."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,36 +6,11 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from castpoi.recommend.recommender import Recommender, load
 from castpoi.serving.store import VisitStore
 from tests.one_thread import one_thread  # noqa: F401  a fixture for all of them
+from tests.run_fixtures import near_sighted, recommender, run_folder, unread  # noqa: F401
 from tests.serving.postgres import postgres_server
-from tests.serving.small_run import OUR_PARTS, small_run
 from tests.serving.stores import Opening
-
-
-@pytest.fixture(scope="session")
-def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A CaST-POI run of the small city, the city beside it; not to be changed."""
-    return small_run(tmp_path_factory.mktemp("small"))
-
-
-@pytest.fixture(scope="session")
-def near_sighted(tmp_path_factory: pytest.TempPathFactory) -> Recommender:
-    """The same of a model with parts of our own, among them a distance gate."""
-    return load(small_run(tmp_path_factory.mktemp("next"), **OUR_PARTS))
-
-
-@pytest.fixture(scope="session")
-def unread(tmp_path_factory: pytest.TempPathFactory) -> Recommender:
-    """The same without a reader, as castpoi-next is."""
-    parts = OUR_PARTS | {"candidate_conditioning": False}
-    return load(small_run(tmp_path_factory.mktemp("unread"), **parts))
-
-
-@pytest.fixture(scope="session")
-def recommender(run_folder: Path) -> Recommender:
-    return load(run_folder)
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
