@@ -9,6 +9,8 @@ import pytest
 
 from castpoi.cli.main import main
 
+pytest_plugins = ["tests.messages"]
+
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

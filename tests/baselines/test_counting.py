@@ -16,6 +16,7 @@ from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadInput, TooFewCheckins
 from tests.cities import CAFE, OFFICE, PARK, STATION, THEATRE, small_city
 from tests.contract import odd_city
+from tests.messages import refused
 
 
 def history(*places: int) -> Histories:
@@ -39,13 +40,13 @@ def test_test_histories_are_train_and_validation_and_validation_histories_are_tr
 
 
 def test_train_cannot_be_foretold() -> None:
-    with pytest.raises(BadInput, match="part 'train' cannot be foretold; choose test or valid"):
+    with refused(BadInput):
         parts_before("train")
 
 
 def test_a_city_without_known_checkins_has_nothing_to_count() -> None:
     city = small_city([(0, CAFE, "2012-04-02 12:00")], ["test"])
-    with pytest.raises(TooFewCheckins, match="no check-ins in train or validation"):
+    with refused(TooFewCheckins):
         Popularity.count(city, part="test")
 
 

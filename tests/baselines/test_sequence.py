@@ -10,6 +10,7 @@ from castpoi.baselines.sequence_models import MODELS, model_class, new_model
 from castpoi.baselines.sequence_ranker import SequenceRanker, last_rows
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadInput
+from tests.messages import refused
 
 TRANSFORMER = {"layers": 2, "heads": 2, "feed_forward_width": 256}
 RECBOLE: dict[str, dict[str, Any]] = {
@@ -86,7 +87,7 @@ def test_presets_are_of_the_paper_and_tuned_to_the_width_of_castpoi(name: str) -
     assert (paper.width, paper.window) == (64, 50)
     assert (tuned.width, tuned.window) == (128, 50)  # as wide as CaST-POI, the same windows
     assert kind.config_class.from_dict(paper.to_dict()) == paper
-    with pytest.raises(BadInput, match="there is no preset 'fast'; choose paper or tuned"):
+    with refused(BadInput):
         kind.config_class.preset("fast")
 
 
@@ -168,15 +169,15 @@ def test_a_model_refuses_nonsense(settings: dict[str, Any], words: str) -> None:
 
 
 def test_a_temperature_is_above_zero() -> None:
-    with pytest.raises(BadInput, match=r"temperature=0.0 is not valid; it must be a number above"):
+    with refused(BadInput):
         model_class("core").config_class.from_dict({"temperature": 0.0})
 
 
 def test_a_ranker_refuses_places_of_another_city() -> None:
     ranker = small_ranker()
-    with pytest.raises(BadInput, match="a history visits place 5, but the model knows places 0 to"):
+    with refused(BadInput):
         ranker.encode(histories_of([1, 5]))
-    with pytest.raises(BadInput, match="candidate -1 is no place of the city; its places are 0 to"):
+    with refused(BadInput):
         ranker.score(ranker.encode(histories_of([1])), np.array([0, -1]))
 
 

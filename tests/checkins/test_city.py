@@ -17,6 +17,7 @@ from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.core.errors import BadInput, BrokenFolder
 from tests.cities import CAFE, OFFICE, PARK, small_city
+from tests.messages import refused
 
 CITY = small_city(
     [
@@ -43,7 +44,7 @@ def test_a_saved_city_is_loaded_as_it_was(tmp_path: Path) -> None:
 
 def test_a_city_is_not_written_over_another_unless_asked(tmp_path: Path) -> None:
     CITY.save(tmp_path / "city")
-    with pytest.raises(BadInput, match=r"already holds a city; choose another --out"):
+    with refused(BadInput):
         CITY.save(tmp_path / "city")
     CITY.save(tmp_path / "city", overwrite=True)
 
@@ -161,7 +162,7 @@ def test_a_table_that_cannot_be_read_is_refused_even_for_the_audit(
 ) -> None:
     CITY.save(tmp_path / "city")
     damage(tmp_path / "city")
-    with pytest.raises(BrokenFolder, match=r"split.parquet is damaged \(.+\); prepare the city"):
+    with refused(BrokenFolder):
         City.load(tmp_path / "city", verify=False)
 
 

@@ -24,6 +24,7 @@ from tests.checkins.small_sources import (
     small,
     zipped,
 )
+from tests.messages import refused
 
 
 def test_a_gzip_arrives_whole_with_its_origin_beside_it(
@@ -59,7 +60,7 @@ def test_a_part_whose_halves_do_not_fit_is_fetched_once_more_from_the_start(
     publish.gowalla()
     server.answers = [Answer(cut_after=HALF)]
     once = replace(waits.patience, attempts=1)
-    with pytest.raises(DownloadFailed, match="broke off"):
+    with refused(DownloadFailed):
         fetch("gowalla", tmp_path, patience=once)
     (tmp_path / f"{GZ}.part").write_bytes(bytes(HALF))
     assert is_whole(fetch("gowalla", tmp_path, patience=once), tmp_path)
@@ -96,7 +97,7 @@ def test_a_file_of_another_size_than_published_is_refused_before_a_byte_is_writt
     publish: Publish, server: FileServer, tmp_path: Path
 ) -> None:
     publish(replace(small("gowalla", GOWALLA, server.url(GZ)), size=len(GOWALLA) + 1))
-    with pytest.raises(DownloadFailed, match=r"announces [0-9,]+ bytes, the published file has"):
+    with refused(DownloadFailed):
         fetch("gowalla", tmp_path)
     assert leftovers(tmp_path) == set()
 
@@ -117,7 +118,7 @@ def test_a_shorter_stream_than_published_is_refused(
 ) -> None:
     publish(replace(small("gowalla", GOWALLA, server.url(GZ)), size=len(GOWALLA) + 1))
     server.always = Answer(is_chunked=True)
-    with pytest.raises(DownloadFailed, match=r"it has [0-9,]+ bytes, the published file has"):
+    with refused(DownloadFailed):
         fetch("gowalla", tmp_path)
     assert leftovers(tmp_path) == set()
 
@@ -127,7 +128,7 @@ def test_a_file_with_another_checksum_never_gets_its_name(
 ) -> None:
     publish.gowalla()
     server.files[GZ] = gzip.compress(gowalla_text(seed=1), mtime=0)
-    with pytest.raises(DownloadFailed, match=r"gives another file: its md5 is [0-9a-f]{32}, that"):
+    with refused(DownloadFailed):
         fetch("gowalla", tmp_path)
     assert leftovers(tmp_path) == set()
 
@@ -138,7 +139,7 @@ def test_a_server_that_always_cuts_and_is_always_wrong_comes_to_an_end(
     publish.gowalla()
     server.files[GZ] = gzip.compress(gowalla_text(seed=1), mtime=0)
     server.answers = [Answer(cut_after=HALF), Answer()] * 5
-    with pytest.raises(DownloadFailed, match="gives another file"):
+    with refused(DownloadFailed):
         fetch("gowalla", tmp_path, patience=waits.patience)
     assert len(server.asked) == 4
 
@@ -167,7 +168,7 @@ def test_a_bomb_is_noticed(
 ) -> None:
     publish.gowalla()
     monkeypatch.setattr(fetch_check, "_LONGEST_TEXT", 1000)
-    with pytest.raises(DownloadFailed, match="it unpacks to more than 1,000 bytes"):
+    with refused(DownloadFailed):
         fetch("gowalla", tmp_path)
 
 
@@ -221,9 +222,7 @@ def test_a_zip_that_lacks_the_second_city_says_so(publish: Publish, tmp_path: Pa
     publish.tsmc2014("nyc", content)
     publish.tsmc2014("tky", content)
     fetch("nyc", tmp_path)
-    with pytest.raises(
-        DownloadFailed, match=r"does not give dataset_TSMC2014_TKY.txt: it holds no"
-    ):
+    with refused(DownloadFailed):
         fetch("tky", tmp_path)
 
 
@@ -240,7 +239,7 @@ def test_a_damaged_zip_is_refused(damage: str, publish: Publish, tmp_path: Path)
         content[6] |= 1
         content[content.index(b"PK\x01\x02") + 8] |= 1
     publish.tsmc2014(content=bytes(content))
-    with pytest.raises(DownloadFailed, match=r"not a whole zip file|cannot be unpacked"):
+    with refused(DownloadFailed):
         fetch("nyc", tmp_path)
     assert leftovers(tmp_path) == set()
 
@@ -265,7 +264,7 @@ def test_a_file_that_changed_after_it_was_fetched_is_noticed_and_left_alone(
     fetched = fetch("gowalla", tmp_path)
     changed = gzip.compress(gowalla_text(seed=1), mtime=0)
     fetched.file.write_bytes(changed)
-    with pytest.raises(DownloadFailed, match=r"has changed since .*\.source\.json was written"):
+    with refused(DownloadFailed):
         fetch("gowalla", tmp_path)
     assert fetched.file.read_bytes() == changed
 
@@ -300,7 +299,7 @@ def test_a_wrong_file_put_there_by_hand_is_refused_and_left_alone(
 ) -> None:
     publish.gowalla()
     (tmp_path / GZ).write_bytes(b"something else")
-    with pytest.raises(DownloadFailed, match="is there but is not the published file: its md5 is"):
+    with refused(DownloadFailed):
         fetch("gowalla", tmp_path)
     assert (tmp_path / GZ).read_bytes() == b"something else"
 
@@ -309,14 +308,14 @@ def test_a_file_in_place_of_the_folder_is_refused(publish: Publish, tmp_path: Pa
     publish.gowalla()
     taken = tmp_path / "taken"
     taken.write_text("a file")
-    with pytest.raises(BadInput, match=r"taken cannot be read or written: File exists; mend that"):
+    with refused(BadInput):
         fetch("gowalla", taken)
 
 
 def test_a_folder_in_place_of_the_file_is_refused(publish: Publish, tmp_path: Path) -> None:
     publish.gowalla()
     (tmp_path / GZ).mkdir()
-    with pytest.raises(BadInput, match=r"cannot be read or written: Is a directory"):
+    with refused(BadInput):
         fetch("gowalla", tmp_path)
 
 
@@ -325,14 +324,14 @@ def test_a_folder_that_may_not_be_written_is_refused(publish: Publish, tmp_path:
     publish.gowalla()
     tmp_path.chmod(0o500)
     try:
-        with pytest.raises(BadInput, match="cannot be read or written: Permission denied"):
+        with refused(BadInput):
             fetch("gowalla", tmp_path)
     finally:
         tmp_path.chmod(0o700)
 
 
 def test_an_unknown_data_set_names_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="'paris'; castpoi can fetch nyc, tky, gowalla, brightkite"):
+    with refused(BadInput):
         fetch("paris", tmp_path)
 
 

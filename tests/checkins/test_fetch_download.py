@@ -21,6 +21,7 @@ from tests.checkins.small_sources import (
     gowalla_text,
     small,
 )
+from tests.messages import refused
 
 
 def test_a_slow_server_is_waited_for_as_long_as_bytes_come(
@@ -38,9 +39,7 @@ def test_a_silent_server_is_given_up_after_a_few_attempts(
 ) -> None:
     publish.gowalla()
     server.always = Answer(silent_after=0)
-    with pytest.raises(
-        DownloadFailed, match=r"stalled: no (more bytes|answer) came \(tried 3 times\)"
-    ):
+    with refused(DownloadFailed):
         fetch("gowalla", tmp_path, patience=replace(waits.patience, silence_seconds=0.3))
     assert waits == [1, 2]
     assert GZ not in leftovers(tmp_path)
@@ -50,7 +49,7 @@ def test_a_server_that_never_answers_is_given_up(waits: Waits, tmp_path: Path) -
     with socket.create_server(("127.0.0.1", 0)) as mute:
         url = f"http://127.0.0.1:{mute.getsockname()[1]}/{GZ}"
         impatience = replace(waits.patience, silence_seconds=0.2)
-        with pytest.raises(DownloadFailed, match="stalled: no answer came"):
+        with refused(DownloadFailed):
             fetch("gowalla", tmp_path, mirror=url, patience=impatience)
 
 
@@ -72,7 +71,7 @@ def test_a_later_call_resumes_what_an_earlier_one_left(
     publish.gowalla()
     server.answers = [Answer(cut_after=HALF)]
     once = replace(waits.patience, attempts=1)
-    with pytest.raises(DownloadFailed, match=r"broke off, [0-9,]+ bytes are missing"):
+    with refused(DownloadFailed):
         fetch("gowalla", tmp_path, patience=once)
     assert (tmp_path / f"{GZ}.part").read_bytes() == GOWALLA[:HALF]
     fetched = fetch("gowalla", tmp_path, patience=once)
@@ -97,7 +96,7 @@ def test_a_cut_stream_without_length_is_noticed(
 ) -> None:
     publish.gowalla()
     server.always = Answer(is_chunked=True, cut_after=HALF)
-    with pytest.raises(DownloadFailed, match="broke off: IncompleteRead"):
+    with refused(DownloadFailed):
         fetch("gowalla", tmp_path, patience=replace(waits.patience, attempts=1))
 
 
@@ -136,12 +135,12 @@ def test_a_file_that_changed_meanwhile_begins_anew(
     server.files[GZ] = other
     once = replace(waits.patience, attempts=1)
     server.answers = [Answer(cut_after=HALF, etag='"old"')]
-    with pytest.raises(DownloadFailed, match="broke off"):
+    with refused(DownloadFailed):
         fetch("gowalla", tmp_path, patience=once)
     server.files[GZ] = GOWALLA
     server.always = Answer(etag='"new"', heeds_if_range=heeds_if_range)
     if not heeds_if_range:
-        with pytest.raises(DownloadFailed, match="sent another part than asked for"):
+        with refused(DownloadFailed):
             fetch("gowalla", tmp_path, patience=once)
     fetched = fetch("gowalla", tmp_path, patience=waits.patience)
     assert is_whole(fetched, tmp_path)
@@ -164,7 +163,7 @@ def test_a_part_of_another_address_is_not_continued(
     publish.gowalla()
     server.files["elsewhere.gz"] = GOWALLA
     server.answers = [Answer(cut_after=HALF)]
-    with pytest.raises(DownloadFailed, match="broke off"):
+    with refused(DownloadFailed):
         fetch("gowalla", tmp_path, patience=replace(waits.patience, attempts=1))
     fetch("gowalla", tmp_path, mirror=server.url("elsewhere.gz"))
     assert server.ranges == [None, None]
@@ -229,7 +228,7 @@ def test_the_rest_of_another_file_is_never_glued_to_the_part(
     server.answers = [Answer(cut_after=500)]
     part = tmp_path / "file.part"
     once = replace(waits.patience, attempts=1)
-    with pytest.raises(DownloadFailed, match="broke off"):
+    with refused(DownloadFailed):
         download(server.url("file"), part, size=None, patience=once, progress=Silence())
     server.files["file"] = NEW
     server.answers = [answer]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from castpoi.checkins.local_time import check_zone, offsets_minutes, to_utc_us
 from castpoi.core.errors import BadInput
+from tests.messages import refused
 
 NEW_YORK = "America/New_York"
 ZONES = [
@@ -174,5 +175,5 @@ def test_any_wall_clock_is_read_as_the_standard_library_reads_it(second: int, zo
 
 def test_a_name_that_is_no_zone_is_refused() -> None:
     check_zone(NEW_YORK, where="--zone")
-    with pytest.raises(BadInput, match=r"--zone: 'Mars/Olympus' is not an IANA time zone"):
+    with refused(BadInput):
         check_zone("Mars/Olympus", where="--zone")

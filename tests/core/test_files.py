@@ -18,6 +18,7 @@ from castpoi.core.files import (
     read_or_nothing,
     write_json,
 )
+from tests.messages import refused
 
 
 def make_city(folder: Path, word: str = "old") -> None:
@@ -67,14 +68,14 @@ def test_a_folder_with_files_of_somebody_else_is_not_replaced(tmp_path: Path) ->
         check_vacant(tmp_path / "city", kind="city", overwrite=True)
     (tmp_path / "city" / "own").mkdir()
     (tmp_path / "city" / "own" / "manifest.json").touch()
-    with pytest.raises(BadInput, match=r"also holds NOTES.md and 2 more, which"):
+    with refused(BadInput):
         check_vacant(tmp_path / "city", kind="city", overwrite=True)
 
 
 def test_a_file_that_comes_while_the_new_folder_is_built_is_not_removed(tmp_path: Path) -> None:
     make_city(tmp_path / "city")
     with (
-        pytest.raises(BadInput, match=r"also holds NOTES.md"),
+        refused(BadInput),
         new_folder(tmp_path / "city", kind="city", overwrite=True),
     ):
         (tmp_path / "city" / "NOTES.md").write_text("mine")
@@ -113,7 +114,7 @@ def test_a_failed_replacement_leaves_the_former_folder(tmp_path: Path) -> None:
 def test_a_former_folder_stays_if_the_new_one_cannot_be_moved(tmp_path: Path) -> None:
     make_city(tmp_path / "city")
     with (
-        pytest.raises(BadInput, match="city cannot be written: No such file or directory; choose"),
+        refused(BadInput),
         new_folder(tmp_path / "city", kind="city", overwrite=True) as staging,
     ):
         staging.rmdir()
@@ -155,22 +156,22 @@ def test_what_is_of_another_kind_is_never_replaced(tmp_path: Path, overwrite: bo
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "manifest.json").write_text("not json")
     for name in ("city", "file", "folder"):
-        with pytest.raises(BadInput, match=r"exists and is not a run; choose another --out"):
+        with refused(BadInput):
             check_vacant(tmp_path / name, kind="run", overwrite=overwrite)
 
 
 def test_a_target_inside_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(BadInput, match=r"cannot be written: .*file is a file; choose another"):
+    with refused(BadInput):
         check_vacant(tmp_path / "file" / "deep" / "city", kind="city", overwrite=False)
 
 
 def test_the_root_folder_and_a_loop_of_links_are_refused_in_words(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"^/ exists and is not a city; choose another --out$"):
+    with refused(BadInput):
         check_vacant(Path("/"), kind="city", overwrite=True)
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     for target in (tmp_path / "loop", tmp_path / "loop" / "city"):
-        with pytest.raises(BadInput, match=r"written: Too many levels of symbolic links; choose"):
+        with refused(BadInput):
             check_vacant(target, kind="city", overwrite=False)
 
 
@@ -189,7 +190,7 @@ def test_a_folder_is_as_open_to_others_as_its_person_wants(
 
 def test_a_target_that_the_disk_refuses_is_told(tmp_path: Path) -> None:
     with (
-        pytest.raises(BadInput, match=r"cannot be written: File name too long; choose another"),
+        refused(BadInput),
         new_folder(tmp_path / ("c" * 250), kind="city"),
     ):
         pass
@@ -204,15 +205,15 @@ def test_a_folder_is_of_a_kind_only_by_its_manifest(tmp_path: Path, content: str
 
 
 def test_a_manifest_is_refused_in_words(tmp_path: Path) -> None:
-    with pytest.raises(BrokenFolder, match=r"gone is not a folder; a city is expected there: name"):
+    with refused(BrokenFolder):
         read_manifest(tmp_path / "gone", kind="city")
-    with pytest.raises(BrokenFolder, match=r"no manifest.json, so it is not a city; name another"):
+    with refused(BrokenFolder):
         read_manifest(tmp_path, kind="city")
     write_json(tmp_path / "manifest.json", {"kind": "run"})
-    with pytest.raises(BrokenFolder, match=r"holds a run, but a city is expected there: name"):
+    with refused(BrokenFolder):
         read_manifest(tmp_path, kind="city")
     write_json(tmp_path / "manifest.json", {})
-    with pytest.raises(BrokenFolder, match=r"holds something else, but a city is expected there"):
+    with refused(BrokenFolder):
         read_manifest(tmp_path, kind="city")
 
 
@@ -228,13 +229,13 @@ def test_whoever_names_a_wrong_folder_is_told_what_makes_a_right_one(
 
 
 def test_json_is_refused_in_words(tmp_path: Path) -> None:
-    with pytest.raises(BrokenFolder, match=r"gone.json cannot be read: No such file or directory"):
+    with refused(BrokenFolder):
         read_json(tmp_path / "gone.json")
     (tmp_path / "a.json").write_text("{")
-    with pytest.raises(BrokenFolder, match=r"a.json is not valid JSON: "):
+    with refused(BrokenFolder):
         read_json(tmp_path / "a.json")
     (tmp_path / "a.json").write_text("[1]")
-    with pytest.raises(BrokenFolder, match=r"holds a list, an object is expected; make .* again"):
+    with refused(BrokenFolder):
         read_json(tmp_path / "a.json")
 
 

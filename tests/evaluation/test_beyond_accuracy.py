@@ -10,6 +10,7 @@ from castpoi.evaluation.result import Result
 from tests.contract import odd_city
 from tests.evaluation.rankers import fixed
 from tests.evaluation.results import result_of
+from tests.messages import refused
 
 
 @pytest.fixture
@@ -56,18 +57,18 @@ def test_top_places_come_back_from_disk_and_join_by_checkin(
 
 
 def test_results_without_top_places_say_so() -> None:
-    with pytest.raises(BrokenFolder, match=r"street-0 has no top.parquet, as an older castpoi"):
+    with refused(BrokenFolder):
         beyond_accuracy(result_of([1, 2]))
 
 
 def test_top_places_of_other_targets_are_refused(office_first: Result) -> None:
     assert office_first.top is not None
     fewer = replace(office_first, top=office_first.top.head(3))
-    with pytest.raises(BrokenFolder, match=r"of different targets \(4 and 3, 3 in common\)"):
+    with refused(BrokenFolder):
         beyond_accuracy(fewer)
 
 
 def test_coverage_needs_the_number_of_places(office_first: Result) -> None:
     manifest = {key: value for key, value in office_first.manifest.items() if key != "places"}
-    with pytest.raises(BrokenFolder, match="does not say how many places its city has; evaluate"):
+    with refused(BrokenFolder):
         beyond_accuracy(replace(office_first, manifest=manifest))

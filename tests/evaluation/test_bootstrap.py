@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from castpoi.core.errors import BadInput
 from castpoi.evaluation.bootstrap import DRAWS, Bootstrap, paired_bootstrap
+from tests.messages import refused
 
 
 def bootstrap(
@@ -79,7 +80,7 @@ def test_equal_contenders_are_told_apart_about_one_time_in_twenty() -> None:
 
 
 def test_nothing_to_draw_from_and_no_draw_are_refused() -> None:
-    with pytest.raises(BadInput, match="there is no target to draw from; a bootstrap needs at le"):
+    with refused(BadInput):
         bootstrap()
-    with pytest.raises(BadInput, match="0 draws say nothing; a bootstrap needs at least one"):
+    with refused(BadInput):
         bootstrap(1, 2, draws=0)

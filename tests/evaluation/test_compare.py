@@ -12,6 +12,7 @@ from castpoi.evaluation.evaluate import evaluate
 from castpoi.evaluation.result import Result
 from tests.contract import odd_city
 from tests.evaluation.rankers import fixed
+from tests.messages import refused
 
 
 def result(method: str, *scores: float, seed: int = 0, part: str = "test") -> Result:
@@ -97,22 +98,20 @@ def test_results_of_different_targets_are_refused() -> None:
 def test_results_that_do_not_agree_about_revisits_are_refused() -> None:
     near = result("near", *NEAR_FIRST)
     turned = replace(near, ranks=near.ranks.with_columns(~pl.col("is_revisit")), name="turned")
-    with pytest.raises(
-        BrokenFolder, match="near-0 and turned do not agree which targets are revis"
-    ):
+    with refused(BrokenFolder):
         compare([near, turned])
 
 
 def test_a_copy_does_not_pass_for_a_second_seed() -> None:
     near = result("near", *NEAR_FIRST)
-    with pytest.raises(BadInput, match="near-0 and copy are both near with seed 0; leave one out"):
+    with refused(BadInput):
         compare([near, replace(near, name="copy")])
 
 
 def test_an_unknown_metric_and_no_result_are_refused() -> None:
-    with pytest.raises(BadInput, match="'HR@7' is not a metric; sort by one of HR@1"):
+    with refused(BadInput):
         compare([result("near", *NEAR_FIRST)], sort_by="HR@7")
-    with pytest.raises(BadInput, match="there is no result to compare"):
+    with refused(BadInput):
         compare([])
 
 

@@ -6,6 +6,7 @@ import pytest
 from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.evaluation.contender import Contender, ranks_side_by_side, with_equal_seeds
 from tests.evaluation.results import contenders_of, result_of
+from tests.messages import refused
 
 
 def test_ranks_are_joined_by_checkin_not_by_position() -> None:
@@ -58,9 +59,9 @@ def test_a_copy_does_not_pass_for_a_second_seed() -> None:
 
 def test_nobody_and_namesakes_are_refused() -> None:
     near = result_of([1], method="near")
-    with pytest.raises(BadInput, match="near has no result; name at least one result folder"):
+    with refused(BadInput):
         Contender("near", ())
-    with pytest.raises(BadInput, match="there is no contender; name at least one result folder"):
+    with refused(BadInput):
         ranks_side_by_side([])
-    with pytest.raises(BadInput, match="two contenders are named x; give every contender its own"):
+    with refused(BadInput):
         ranks_side_by_side([Contender("x", (near,)), Contender("x", (near,))])

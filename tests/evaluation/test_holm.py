@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from castpoi.core.errors import BadInput
 from castpoi.evaluation.holm import holm
+from tests.messages import refused
 
 FAMILIES = st.lists(st.floats(0, 1), max_size=16)
 
@@ -49,5 +50,5 @@ def test_a_family_without_a_true_effect_errs_no_more_often_than_alpha() -> None:
 
 @pytest.mark.parametrize("oddity", [-0.1, 1.1, float("nan")])
 def test_what_is_no_p_value_is_refused(oddity: float) -> None:
-    with pytest.raises(BadInput, match="are not all p-values; each must lie between 0 and 1"):
+    with refused(BadInput):
         holm([0.5, oddity])

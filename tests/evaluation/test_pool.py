@@ -12,6 +12,7 @@ from castpoi.evaluation.contender import Contender
 from castpoi.evaluation.metrics import per_target
 from castpoi.evaluation.pool import POOLS, in_pool, pool_curve
 from tests.evaluation.results import result_of
+from tests.messages import refused
 
 
 def one(metric: str, rank: float, *, pool: int, places: int) -> float:
@@ -157,7 +158,7 @@ def test_what_makes_no_sense_is_refused() -> None:
     for pool in (0, 11):
         with pytest.raises(BadInput, match=f"a pool of {pool} is impossible: it holds 1 to all 10"):
             in_pool("MRR", ranks, pool=pool, places=10)
-    with pytest.raises(BadInput, match=r"ranks from 3.0 to 3.0 do not fit 2 places; name the"):
+    with refused(BadInput):
         in_pool("MRR", ranks, pool=2, places=2)
-    with pytest.raises(BadInput, match="'NDCG@10' has no closed form in a pool; choose HR@1"):
+    with refused(BadInput):
         in_pool("NDCG@10", ranks, pool=5, places=10)

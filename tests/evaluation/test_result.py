@@ -14,6 +14,7 @@ from castpoi.evaluation.result import Result
 from tests.cities import CAFE, small_city
 from tests.contract import odd_city
 from tests.evaluation.rankers import fixed
+from tests.messages import refused
 
 
 @pytest.fixture
@@ -75,19 +76,19 @@ def test_the_summary_has_metrics_strata_number_and_seconds(result: Result) -> No
 
 
 def test_a_city_of_another_size_is_refused() -> None:
-    with pytest.raises(BrokenFolder, match="street knows 3 places, but the city has 5"):
+    with refused(BrokenFolder):
         evaluate(fixed(1, 2, 3), odd_city(), method="street")
 
 
 def test_a_part_without_targets_is_refused() -> None:
     city = small_city([(0, CAFE, "2012-04-02 12:00")], ["train"])
-    with pytest.raises(TooFewCheckins, match="the test part of the city has no check-ins to fore"):
+    with refused(TooFewCheckins):
         evaluate(fixed(1, 2, 3, 4, 5), city, method="street")
 
 
 def test_a_former_result_is_not_replaced_unasked(result: Result, tmp_path: Path) -> None:
     result.save(tmp_path / "result")
-    with pytest.raises(BadInput, match="already holds a result"):
+    with refused(BadInput):
         result.save(tmp_path / "result")
     result.save(tmp_path / "result", overwrite=True)
 
@@ -103,17 +104,17 @@ def test_missing_and_damaged_ranks_are_told_apart(result: Result, tmp_path: Path
     result.save(tmp_path / "result")
     ranks = tmp_path / "result" / "ranks.parquet"
     ranks.write_bytes(b"not a table")
-    with pytest.raises(BrokenFolder, match=r"ranks.parquet is damaged .*; evaluate again"):
+    with refused(BrokenFolder):
         Result.load(tmp_path / "result")
     ranks.unlink()
-    with pytest.raises(BrokenFolder, match=r"ranks.parquet is missing; evaluate again"):
+    with refused(BrokenFolder):
         Result.load(tmp_path / "result")
 
 
 def test_ranks_without_a_column_are_damaged(result: Result, tmp_path: Path) -> None:
     result.save(tmp_path / "result")
     result.ranks.drop("rank").write_parquet(tmp_path / "result" / "ranks.parquet")
-    with pytest.raises(BrokenFolder, match="is damaged"):
+    with refused(BrokenFolder):
         Result.load(tmp_path / "result")
 
 
@@ -144,7 +145,7 @@ def test_what_is_no_rank_is_refused(
 def test_ranks_without_a_target_are_refused(result: Result, tmp_path: Path) -> None:
     result.save(tmp_path / "result")
     result.ranks.head(0).write_parquet(tmp_path / "result" / "ranks.parquet")
-    with pytest.raises(BrokenFolder, match="it has no target"):
+    with refused(BrokenFolder):
         Result.load(tmp_path / "result")
 
 
@@ -154,16 +155,14 @@ def test_ranks_that_do_not_give_the_metrics_beside_them_are_refused(
     result.save(tmp_path / "result")
     better = result.ranks.with_columns(pl.lit(1.0).alias("rank"))
     better.write_parquet(tmp_path / "result" / "ranks.parquet")
-    with pytest.raises(
-        BrokenFolder, match=r"metrics.json says .*, the ranks beside it give 1.0000"
-    ):
+    with refused(BrokenFolder):
         Result.load(tmp_path / "result")
 
 
 def test_a_manifest_that_says_too_little_is_refused(result: Result, tmp_path: Path) -> None:
     result.save(tmp_path / "result")
     write_json(tmp_path / "result" / "manifest.json", {"kind": "result", "method": "street"})
-    with pytest.raises(BrokenFolder, match="does not say fingerprint, part, seconds, seed"):
+    with refused(BrokenFolder):
         Result.load(tmp_path / "result")
 
 

@@ -8,6 +8,7 @@ from castpoi.core.errors import BadInput
 from castpoi.evaluation.contender import Contender
 from castpoi.evaluation.significance import PairedTest, judge, paired_test
 from tests.evaluation.results import result_of
+from tests.messages import refused
 
 
 def contender(name: str, *ranks_of_seeds: Sequence[float]) -> Contender:
@@ -68,7 +69,7 @@ def test_the_bootstrap_depends_on_its_seed_alone() -> None:
 
 
 def test_an_unknown_metric_is_refused() -> None:
-    with pytest.raises(BadInput, match="'HR@7' is not a metric; choose one of HR@1, HR@5"):
+    with refused(BadInput):
         paired_test(contender("a", [1]), contender("b", [1]), "HR@7", seed=1)
 
 

@@ -10,6 +10,7 @@ from castpoi.core.errors import BadInput, UnknownMethod
 from castpoi.experiments.suite import Suite
 from castpoi.experiments.suite_file import read_suite, suite_names
 from castpoi.methods.registry import METHODS, Method
+from tests.messages import refused
 
 ROW = """
 [rows.mine]
@@ -320,14 +321,14 @@ def test_a_row_that_may_be_the_strongest_baseline_is_not_tested_against_it(tmp_p
 
 
 def test_an_unknown_method_is_told_with_its_row(tmp_path: Path) -> None:
-    with pytest.raises(UnknownMethod, match=r"own.toml: rows.mine.method: no method is named 'cas"):
+    with refused(UnknownMethod):
         read(tmp_path, "title = 'x'" + ROW.replace('"castpoi"', '"castpio"'))
 
 
 def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "own.toml").write_text("title = 'deep'" + ROW)
-    with pytest.raises(BadInput, match=r"own\.toml has two tables named own; rename one"):
+    with refused(BadInput):
         read(tmp_path, "title = 'x'\ninclude = ['deep/own.toml']" + ROW)
 
 
@@ -337,5 +338,5 @@ def test_a_file_may_begin_with_the_mark_that_some_editors_write(tmp_path: Path) 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_bytes(b"title = '\xff'")
-    with pytest.raises(BadInput, match=r"own\.toml is not valid TOML"):
+    with refused(BadInput):
         read_suite(str(tmp_path / "own.toml"))

@@ -13,6 +13,7 @@ from castpoi.training.train import train
 from tests import trapped_files
 from tests.cities import small_city
 from tests.contract import odd_city
+from tests.messages import refused
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def test_the_log_has_one_event_a_line_and_the_first_names_method_and_seed(run_fo
 def test_a_run_may_not_foretell_what_it_has_seen(run_folder: Path) -> None:
     run = load_run(run_folder)
     run.check_may_foretell("test")
-    with pytest.raises(BadInput, match=r"has seen the validation part.*--part validation"):
+    with refused(BadInput):
         run.check_may_foretell("validation")
 
 
@@ -62,13 +63,13 @@ def test_a_changed_model_is_noticed(run_folder: Path) -> None:
     content = bytearray(model.read_bytes())
     content[-1] ^= 1
     model.write_bytes(content)
-    with pytest.raises(BrokenFolder, match=r"model.safetensors has changed since it was trained"):
+    with refused(BrokenFolder):
         load_run(run_folder)
 
 
 def test_changed_settings_are_noticed(run_folder: Path) -> None:
     write_json(run_folder / "config.json", {"back_off": 0.5})
-    with pytest.raises(BrokenFolder, match=r"config.json has changed since it was trained"):
+    with refused(BrokenFolder):
         load_run(run_folder)
 
 
@@ -82,7 +83,7 @@ def test_an_older_run_without_a_hash_of_its_settings_is_read(run_folder: Path) -
 
 def test_a_missing_model_is_noticed(run_folder: Path) -> None:
     (run_folder / "model.safetensors").unlink()
-    with pytest.raises(BrokenFolder, match=r"model.safetensors cannot be read: No such file"):
+    with refused(BrokenFolder):
         load_run(run_folder)
 
 
@@ -91,20 +92,20 @@ def test_a_model_that_would_run_code_is_not_opened(
     run_folder: Path, tmp_path: Path, kind: str
 ) -> None:
     replace_model(run_folder, trapped_files.content(kind, tmp_path / "trap"))
-    with pytest.raises(BrokenFolder, match=r"model.safetensors is damaged"):
+    with refused(BrokenFolder):
         load_run(run_folder)
     assert not (tmp_path / "trap").exists()
 
 
 def test_a_model_that_lacks_an_array_is_noticed(run_folder: Path) -> None:
     replace_model(run_folder, save({}))
-    with pytest.raises(BrokenFolder, match=r"does not fit the method markov \('popularity'\)"):
+    with refused(BrokenFolder):
         load_run(run_folder)
 
 
 def test_a_manifest_that_says_too_little_is_refused(run_folder: Path) -> None:
     write_json(run_folder / "manifest.json", {"kind": "run", "method": "markov"})
-    with pytest.raises(BrokenFolder, match="does not say city, fingerprint, knows, model_sha256"):
+    with refused(BrokenFolder):
         load_run(run_folder)
 
 
@@ -130,7 +131,7 @@ def test_a_manifest_with_a_value_of_the_wrong_type_is_refused(
 
 def test_a_run_of_a_method_that_is_gone_is_refused(run_folder: Path) -> None:
     change_manifest(run_folder, method="oracle")
-    with pytest.raises(UnknownMethod, match="no method is named 'oracle'"):
+    with refused(UnknownMethod):
         load_run(run_folder)
 
 
@@ -148,35 +149,33 @@ def test_an_older_run_reads_its_places_from_the_city(run_folder: Path, tmp_path:
     assert read_places(load_run(run_folder)).equals(own)
     (tmp_path / "city").rename(tmp_path / "moved")
     assert read_places(load_run(run_folder), tmp_path / "moved").equals(own)
-    with pytest.raises(BrokenFolder, match=r"a city that is not at .*city; say where the city is"):
+    with refused(BrokenFolder):
         read_places(load_run(run_folder))
 
 
 def test_another_city_is_refused(run_folder: Path, tmp_path: Path) -> None:
     small_city([(0, 0, "2012-04-02 12:00")], ["test"]).save(tmp_path / "other")
-    with pytest.raises(
-        BrokenFolder, match=r"trained on a city with fingerprint .*, but .*other has"
-    ):
+    with refused(BrokenFolder):
         city_of(load_run(run_folder), tmp_path / "other")
 
 
 def test_changed_places_are_noticed(run_folder: Path) -> None:
     with (run_folder / "places.parquet").open("ab") as places:
         places.write(b"!")
-    with pytest.raises(BrokenFolder, match=r"places.parquet has changed since it was trained"):
+    with refused(BrokenFolder):
         read_places(load_run(run_folder))
 
 
 def test_missing_places_are_noticed(run_folder: Path) -> None:
     (run_folder / "places.parquet").unlink()
-    with pytest.raises(BrokenFolder, match=r"places.parquet cannot be read: No such file"):
+    with refused(BrokenFolder):
         read_places(load_run(run_folder))
 
 
 def test_places_that_are_no_table_are_noticed(run_folder: Path) -> None:
     (run_folder / "places.parquet").write_bytes(b"no table")
     change_manifest(run_folder, places_sha256=sha256(b"no table").hexdigest())
-    with pytest.raises(BrokenFolder, match=r"places.parquet is damaged"):
+    with refused(BrokenFolder):
         read_places(load_run(run_folder))
 
 

@@ -6,6 +6,7 @@ import pytest
 from castpoi.core.errors import BadInput
 from castpoi.recommend.history_file import read_history
 from castpoi.recommend.request import Visit
+from tests.messages import refused
 
 TWO = (Visit("cafe", "2012-04-03T12:00:00-04:00"), Visit("park", "2012-04-03 19:00"))
 
@@ -65,12 +66,10 @@ def test_a_file_that_holds_no_history_is_refused(
 
 def test_the_visits_of_several_people_are_no_history(tmp_path: Path) -> None:
     (tmp_path / "visits").write_text("user,place,time\nann,cafe,now\nbob,park,now\nann,cafe,now\n")
-    with pytest.raises(
-        BadInput, match="the column 'user' names 2 people; a history is that of one"
-    ):
+    with refused(BadInput):
         read_history(tmp_path / "visits")
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="visits cannot be read: No such file"):
+    with refused(BadInput):
         read_history(tmp_path / "visits")

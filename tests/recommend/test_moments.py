@@ -4,6 +4,7 @@ import pytest
 
 from castpoi.core.errors import BadInput
 from castpoi.recommend.moments import Moment, instant_us, local_datetime, moment_of
+from tests.messages import refused
 
 NOON_US = 1_333_468_800_000_000  # 2012-04-03T16:00:00Z, noon in New York
 
@@ -32,7 +33,7 @@ def test_a_time_with_its_offset_is_an_instant(written: str | datetime) -> None:
 )
 def test_a_time_without_offset_is_a_wall_clock(written: str | datetime) -> None:
     assert moment_of(written, what="at") == Moment(NOON_US, is_naive=True)
-    with pytest.raises(BadInput, match=r"at: '2012.*' does not say its offset from UTC; write it"):
+    with refused(BadInput):
         instant_us(written, what="at")
 
 
@@ -43,12 +44,12 @@ def test_what_is_not_a_time_is_refused(written: str) -> None:
 
 
 def test_a_time_that_is_not_even_a_text_is_refused() -> None:
-    with pytest.raises(BadInput, match="at: 'None' is not a time"):
+    with refused(BadInput):
         moment_of(None, what="at")  # type: ignore[arg-type]
 
 
 def test_a_long_text_is_not_repeated_at_length() -> None:
-    with pytest.raises(BadInput, match=r"at: 'x{40}…' is not a time"):
+    with refused(BadInput):
         moment_of("x" * 5000, what="at")
 
 

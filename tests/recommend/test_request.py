@@ -5,6 +5,7 @@ import pytest
 
 from castpoi.core.errors import BadInput
 from castpoi.recommend.request import Request, Visit
+from tests.messages import refused
 
 NOON = datetime(2012, 4, 3, 16, tzinfo=UTC)
 
@@ -32,7 +33,7 @@ def test_half_a_visit_is_refused(visit: Any, words: str) -> None:
 
 @pytest.mark.parametrize("who", [{}, {"history": (), "user": "user 0"}])
 def test_a_request_is_about_a_history_or_a_user(who: dict[str, Any]) -> None:
-    with pytest.raises(BadInput, match=r"either a history \(which may be empty\) or a user"):
+    with refused(BadInput):
         Request(**who)
 
 
@@ -44,7 +45,7 @@ def test_no_fewer_than_one_place_can_be_asked_for(k: Any) -> None:
 
 @pytest.mark.parametrize("within_km", [0, -1.0, float("nan"), float("inf")])
 def test_a_radius_is_a_positive_number(within_km: float) -> None:
-    with pytest.raises(BadInput, match=r"within_km=.* is not valid; it must be above 0"):
+    with refused(BadInput):
         Request(history=(), within_km=within_km)
 
 
@@ -61,15 +62,15 @@ def test_a_point_outside_the_earth_is_refused_without_repeating_it(
 
 
 def test_a_point_has_two_parts() -> None:
-    with pytest.raises(BadInput, match="near has 3 parts; it must be a latitude and a longitude"):
+    with refused(BadInput):
         Request.of(history=[], near=[40.7, -74.0, 12.0])
 
 
 def test_a_single_text_is_no_list_of_categories() -> None:
-    with pytest.raises(BadInput, match="categories is one text; give a list of texts"):
+    with refused(BadInput):
         Request.of(history=[], categories="Food")
 
 
 def test_the_moment_of_asking_says_its_offset() -> None:
-    with pytest.raises(BadInput, match="at: '2012-04-03T16:00' does not say its offset from UTC"):
+    with refused(BadInput):
         Request(history=(), at="2012-04-03T16:00")

@@ -22,6 +22,7 @@ from castpoi.recommend.shortlist_choice import (
 from castpoi.serving.measured_shortlist import with_measured_shortlist
 from castpoi.serving.store import StoredVisit, VisitStore
 from castpoi.serving.tried_histories import histories_to_try, made_up
+from tests.messages import refused
 from tests.serving.live import MORNING, living, service_of
 from tests.serving.small_run import small_book, small_run
 
@@ -45,7 +46,7 @@ def test_a_setting_is_decided_by_the_size_of_the_vocabulary(
 
 
 def test_a_shortlist_of_nothing_is_refused() -> None:
-    with pytest.raises(BadInput, match="a shortlist of 0 places is none; give at least 1, or"):
+    with refused(BadInput):
         decided(0, places=9, exact_up_to=5)
 
 

@@ -12,6 +12,7 @@ from castpoi.core.errors import BrokenFolder
 from castpoi.reports.evidence import read_evidence
 from castpoi.reports.finding import Finding
 from castpoi.reports.learned_biases import LearnedBias, biases_of, read_biases, row_with_biases
+from tests.messages import refused
 from tests.reports.result_folders import FINGERPRINT, result_of
 
 EDGES_KM = [0.5, 2.0, 5.0, 20.0, 100.0]
@@ -71,7 +72,7 @@ def test_without_run_and_record_there_are_none(tmp_path: Path) -> None:
 def test_damaged_weights_are_told(tmp_path: Path) -> None:
     run = a_run(tmp_path / "run")
     (run / "model.safetensors").write_bytes(b"nothing")
-    with pytest.raises(BrokenFolder, match=r"model\.safetensors cannot be read .* train again"):
+    with refused(BrokenFolder):
         read_biases(run)
 
 

@@ -17,6 +17,7 @@ from castpoi.recommend.recommender import Recommender
 from castpoi.serving.city_import import CityImport, visits_of_city
 from castpoi.serving.store import Receipt, StoredVisit, VisitStore
 from tests.contract import odd_city
+from tests.messages import refused
 from tests.serving.stores import Opening, places_of, visit
 
 
@@ -206,7 +207,7 @@ def test_an_erasure_that_a_reader_holds_up_is_told_and_finished_when_asked_again
     store = VisitStore(f"sqlite:///{tmp_path}/visits.sqlite")
     store.add([visit("ann", "cafe", 1)])
     with reading(store):
-        with pytest.raises(BrokenStore, match=r"the user is erased, but the log .* ask .* again"):
+        with refused(BrokenStore):
             store.erase("ann")
         assert store.counts() == (0, 0)
     assert store.erase("ann") == 0

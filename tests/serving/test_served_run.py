@@ -12,6 +12,7 @@ from castpoi.serving.served_run import ServedRun, model_card
 from castpoi.serving.store import VisitStore
 from tests.conftest import CommandLine
 from tests.contract import odd_city
+from tests.messages import refused
 from tests.serving.small_run import DAY, OUR_PARTS, small_run, spoil_weights
 
 
@@ -62,11 +63,11 @@ def test_a_run_that_cannot_be_read_leaves_the_former_one(recommender: Recommende
         raise BrokenFolder("damaged")
 
     served = ServedRun(lambda: recommender)
-    with pytest.raises(ModelNotReady, match="still loading its run; ask again in a moment"):
+    with refused(ModelNotReady):
         _ = served.current
     served.load()
     served._load = broken
-    with pytest.raises(BrokenFolder, match="damaged"):
+    with refused(BrokenFolder):
         served.load()
     assert served.current is recommender
 
@@ -79,7 +80,7 @@ def test_a_run_with_scores_that_are_not_finite_is_refused_and_the_former_one_sta
     served = ServedRun(lambda: load(run))
     former = served.load()
     spoil_weights(run)
-    with pytest.raises(BrokenFolder, match=r"cannot be served: .*no finite numbers"):
+    with refused(BrokenFolder):
         served.load()
     assert served.current is former
 
@@ -106,7 +107,7 @@ def test_a_city_that_is_gone_leaves_the_store_empty_unless_it_was_named(
     said: list[str] = []
     CityImport(folder=None, say=said.append).fill(store, run)
     assert said == [f"The store begins empty: the run's city is not at {folder / 'city'} any more."]
-    with pytest.raises(BrokenFolder, match="elsewhere"):
+    with refused(BrokenFolder):
         CityImport(folder=folder / "elsewhere", say=said.append).fill(store, run)
     CityImport(folder=folder / "moved", say=said.append).fill(store, run)
     assert store.counts() == (4, 14)

@@ -9,6 +9,7 @@ from castpoi.core.errors import BrokenFolder
 from castpoi.core.files import read_json, write_json
 from castpoi.training.checkpoint import STATE, Checkpoint, Workshop, differences
 from tests import trapped_files
+from tests.messages import refused
 from tests.training.test_selection import epoch
 
 IDENTITY = {"seed": 1, "model": {"width": 8, "edges": [1.0, 2.0]}}
@@ -62,9 +63,7 @@ def test_tensors_that_were_cut_short_by_a_kill_change_nothing(tmp_path: Path) ->
 def test_another_training_is_told_by_its_differences(tmp_path: Path) -> None:
     workshop(tmp_path).save(checkpoint(1))
     other = workshop(tmp_path, seed=2, model={"width": 16, "edges": [1.0, 2.0]})
-    with pytest.raises(
-        BrokenFolder, match=r"of another training \(model.width 8, not 16; seed 1, not 2\)"
-    ):
+    with refused(BrokenFolder):
         other.load()
 
 
@@ -77,7 +76,7 @@ def test_changed_tensors_are_noticed(tmp_path: Path) -> None:
     workshop(tmp_path).save(checkpoint(1))
     path = tmp_path / "epoch-1.safetensors"
     path.write_bytes(path.read_bytes()[:-1] + b"x")
-    with pytest.raises(BrokenFolder, match="its tensors are not those it was written with"):
+    with refused(BrokenFolder):
         workshop(tmp_path).load()
 
 
@@ -88,7 +87,7 @@ def test_tensors_that_would_run_code_are_not_opened(tmp_path: Path, kind: str) -
     (tmp_path / "epoch-1.safetensors").write_bytes(content)
     state = read_json(tmp_path / STATE)
     write_json(tmp_path / STATE, state | {"sha256": hashlib.sha256(content).hexdigest()})
-    with pytest.raises(BrokenFolder, match="it is damaged"):
+    with refused(BrokenFolder):
         workshop(tmp_path).load()
     assert not (tmp_path / "trap").exists()
 
@@ -96,7 +95,7 @@ def test_tensors_that_would_run_code_are_not_opened(tmp_path: Path, kind: str) -
 def test_missing_tensors_are_noticed(tmp_path: Path) -> None:
     workshop(tmp_path).save(checkpoint(1))
     (tmp_path / "epoch-1.safetensors").unlink()
-    with pytest.raises(BrokenFolder, match=r"it is damaged: .*No such file"):
+    with refused(BrokenFolder):
         workshop(tmp_path).load()
 
 

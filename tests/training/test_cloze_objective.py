@@ -58,7 +58,7 @@ def test_a_window_ends_at_every_train_visit_that_has_one_before_it() -> None:
     assert sorted(places) == sorted([OFFICE, CAFE, PARK, OFFICE])
 
 
-@pytest.mark.parametrize("window_step", [1, 3, 10**6])
+@pytest.mark.parametrize("window_step", [1, 3, 2048])
 def test_epochs_take_turns_until_a_window_has_ended_everywhere(
     town: City, window_step: int
 ) -> None:

@@ -20,6 +20,7 @@ from castpoi.training.loop import Surroundings, TrainingLoop, Validate
 from castpoi.training.objective import Objective
 from castpoi.training.schedule import learning_rate
 from castpoi.training.world import World
+from tests.messages import refused
 from tests.training.small import full_objective, tiny_model, tiny_model_config
 
 CONFIG = TrainingConfig(
@@ -259,7 +260,7 @@ def test_a_diverged_loss_stops_with_the_last_good_checkpoint(town: City, tmp_pat
 def test_a_loss_that_diverges_at_once_leaves_nothing(town: City) -> None:
     loop = loop_of(town)
     loop.objective = Broken(loop.objective, good_steps=0)
-    with pytest.raises(TrainingDiverged, match=r"in epoch 1: .*; no epoch was finished before"):
+    with refused(TrainingDiverged):
         loop.run()
 
 

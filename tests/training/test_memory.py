@@ -15,6 +15,7 @@ from castpoi.training.memory import (
     free_bytes_of,
     give_back,
 )
+from tests.messages import refused
 
 MACHINE = "MemTotal:  8000000 kB\nMemFree:  10 kB\nMemAvailable:    3000000 kB\n"
 
@@ -57,7 +58,7 @@ def test_a_million_visits_fit_a_machine_with_four_gigabytes(preset: str) -> None
 def test_a_training_that_does_not_fit_is_refused_in_words() -> None:
     model = ModelConfig.preset("next")
     needed = bytes_of_training(model, visits=10**6, places=10**6, targets=100, read=37)
-    with pytest.raises(BadInput, match=r"about 8\.4 GiB of memory, and 4\.0 GiB are free"):
+    with refused(BadInput):
         check_memory(needed, free=4 * 2**30)
 
 

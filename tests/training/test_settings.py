@@ -7,6 +7,7 @@ from castpoi.core.errors import BadInput
 from castpoi.model.config import ModelConfig
 from castpoi.training.config import TrainingConfig
 from castpoi.training.settings import configs_of, pairs_of
+from tests.messages import refused
 
 
 def test_every_kind_of_setting_is_read_by_its_field() -> None:
@@ -43,7 +44,7 @@ def test_an_unknown_setting_gets_a_guess_and_all_that_are_known() -> None:
     words = "no setting 'widht'; did you mean 'width'\\? settings of the model are width, heads"
     with pytest.raises(BadInput, match=words):
         configs_of("fast", {"widht": "3"})
-    with pytest.raises(BadInput, match=r"'zz'; settings of the model .* settings of the training"):
+    with refused(BadInput):
         configs_of("fast", {"zz": "3"})
 
 
@@ -69,5 +70,5 @@ def test_a_setting_is_a_name_and_a_value(word: str) -> None:
 
 
 def test_a_setting_is_given_once() -> None:
-    with pytest.raises(BadInput, match="setting 'epochs' is given twice"):
+    with refused(BadInput):
         pairs_of(["epochs=3", "epochs = 4"])

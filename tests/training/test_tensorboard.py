@@ -7,6 +7,7 @@ import pytest
 
 from castpoi.core.errors import BadInput
 from castpoi.training.tensorboard import TensorBoardLog
+from tests.messages import refused
 
 
 class Notes:
@@ -39,5 +40,5 @@ def test_without_tensorboard_the_way_out_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(BadInput, match="pip install 'castpoi\\[tensorboard\\]'"):
+    with refused(BadInput):
         TensorBoardLog(Notes(), tmp_path)
