@@ -1,4 +1,6 @@
+import errno
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +150,42 @@ def test_a_workshop_never_takes_the_place_of_something_else(
     with refused(BadInput):
         train(city, tmp_path / "run", method="dice")
     assert (mine / "diary.txt").read_text() == "mine"
+
+
+def test_checkpoints_that_a_kill_left_beside_their_finished_run_are_removed(
+    city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(METHODS, "_by_name", {**METHODS._by_name, "dice": DICE})
+    run = tmp_path / "run"
+    with monkeypatch.context() as killed:
+        killed.setattr("castpoi.training.train.remove", lambda _: None)
+        train(city, run, method="dice")
+    assert workshop_of(run).is_dir()
+    unfinished = tmp_path / "other.training"
+    shutil.copytree(workshop_of(run), unfinished)
+    with refused(BadInput):
+        train(city, run, method="dice")
+    assert not workshop_of(run).exists()
+    shutil.copytree(run, tmp_path / "other")
+    (unfinished / "log.jsonl").write_text("")
+    with refused(BadInput):
+        train(city, tmp_path / "other", method="dice")
+    assert unfinished.is_dir()
+
+
+def test_a_full_disk_leaves_no_folder_that_the_next_training_refuses(
+    city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(METHODS, "_by_name", {**METHODS._by_name, "dice": DICE})
+    with monkeypatch.context() as disk:
+        disk.setattr("castpoi.training.train.write_json", full)
+        with refused(BadInput):
+            train(city, tmp_path / "run", method="dice")
+    train(city, tmp_path / "run", method="dice")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["city", "run"]
 
 
 def test_the_wall_time_of_a_resumed_training_counts_the_epochs_before(

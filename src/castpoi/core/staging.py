@@ -1,6 +1,6 @@
 """Staging folders: new files are built next to their target and then moved to it.
 
-    .NAME.1a2b3c4d           what will become NAME, or a replaced NAME that is being removed
+    .NAME.1a2b3c4d           the future NAME, or a former NAME that is being removed
     .NAME.1a2b3c4d.former    a replaced NAME, for a moment, on systems without an atomic exchange
 
 A process holds a lock on its staging folder. A staging folder that no living process holds was left
@@ -51,6 +51,14 @@ def sweep(target: Path) -> None:
         with _locked(stray) as is_mine:
             if is_mine:
                 shutil.rmtree(stray, ignore_errors=True)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder. After a kill it is whole, or the next `sweep` removes the rest."""
+    stray = folder.with_name(f".{folder.name}.{uuid4().hex[:8]}")
+    with _locked(folder):
+        folder.rename(stray)
+        shutil.rmtree(stray, ignore_errors=True)
 
 
 def recover(target: Path) -> None:

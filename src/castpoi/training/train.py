@@ -6,7 +6,6 @@ together, the first one writes and the others only lend a hand.
 """
 
 import json
-import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -18,10 +17,11 @@ from castpoi.baselines.known import parts_before
 from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.core.errors import BadInput
-from castpoi.core.files import check_vacant, new_folder, write_json, writing
+from castpoi.core.files import check_vacant, is_folder_of, new_folder, write_json, writing
 from castpoi.core.lock import LOCK, alone_in
 from castpoi.core.progress import Progress, Silence
 from castpoi.core.provenance import Stopwatch, commit
+from castpoi.core.staging import remove, sweep
 from castpoi.methods.ranker import SavableRanker
 from castpoi.methods.registry import METHODS, Method
 from castpoi.methods.run import LOG, Run, RunLog, load_run, places_of, write_run
@@ -51,6 +51,7 @@ def train(
     _check_options(chosen, options)
     world = World.from_environment()
     if world.is_first:
+        _remove_finished(out)
         check_vacant(out, kind="run", overwrite=overwrite)
     work = Stopwatch()
     city = City.load(city_folder)
@@ -198,25 +199,41 @@ def _curves(log: RunLog, tensorboard: Path | None, world: World) -> Log:
     return TensorBoardLog(log, tensorboard)
 
 
+def _remove_finished(out: Path) -> None:
+    """Remove the checkpoints of a run that is whole: its command was killed before it did so.
+
+    The run and its checkpoints have the same log. Checkpoints of another training stay.
+    """
+    folder = workshop_of(out)
+    sweep(folder)
+    try:
+        is_finished = (folder / LOG).read_bytes() == (out / LOG).read_bytes()
+    except OSError:  # there are no checkpoints, or no run
+        return
+    if is_finished and is_folder_of(out, "run") and is_folder_of(folder, "training"):
+        with alone_in(folder, patience_seconds=0):
+            remove(folder)
+
+
 @contextmanager
 def _workshop(out: Path, world: World) -> Iterator[Path]:
-    """The workshop of a run; it goes when the run is whole, or if it holds no checkpoint."""
+    """The checkpoint folder of a run; removed if the run is whole or there is no checkpoint."""
     folder = workshop_of(out)
     if not world.is_first:
         yield folder
         return
     check_vacant(folder, kind="training", overwrite=True)
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    if not is_folder_of(folder, "training"):
+        with new_folder(folder, kind="training") as staging, writing(folder):
+            write_json(staging / "manifest.json", {"kind": "training", "run": out.name})
     with alone_in(folder, patience_seconds=0):
-        write_json(folder / "manifest.json", {"kind": "training", "run": out.name})
         try:
             yield folder
         except BaseException:
             if {each.name for each in folder.iterdir()} <= _KEPT_ANYWAY:
-                shutil.rmtree(folder)
+                remove(folder)
             raise
-        shutil.rmtree(folder)
+        remove(folder)
 
 
 @contextmanager
