@@ -18,7 +18,7 @@ from castpoi.core.errors import CastPoiError
 
 SNAPSHOT: Final = Path(__file__).with_name("messages.snap")
 _TEMPORARY: Final = re.compile(
-    r"(?<!\w)/(?:[^\s'\"/]+/)*pytest-of-[^/]+/pytest-\d+(?:/popen-gw\d+)?"
+    r"(?<!\w)/(?:[^\s'\"/]+/)*pytest-of-[^/]+/pytest-\d+(?:/popen-gw\d+)?(?:/test_\w*\d)?"
 )
 
 

@@ -16,6 +16,7 @@ from castpoi.core.lock import alone_in
 from castpoi.core.progress import Task
 from castpoi.experiments import job, key
 from castpoi.experiments.experiment import CityFolder, experiments_of
+from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.runner import Pace
 from castpoi.training.train import workshop_of
 from tests.experiments.bench import COUNTED, GOOD, Bench, row
@@ -61,6 +62,21 @@ def test_runs_stay_if_asked_and_are_used_again(village: CityFolder, tmp_path: Pa
     log = bench.log("village/good/1")
     assert (log.count("castpoi train"), log.count("castpoi evaluate")) == (1, 2)
     assert 5000 < read_json(proof)["seconds"] < 6000  # with all that the run took before
+
+
+@pytest.mark.parametrize("keep_runs", [False, True])
+def test_a_run_that_a_kill_left_beside_its_finished_result_is_removed_unless_kept(
+    village: CityFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep_runs: bool
+) -> None:
+    bench = Bench(village, [GOOD], tmp_path / "out")
+    with monkeypatch.context() as killed:
+        killed.setattr(SuiteFolder, "remove_run", lambda *_: None)
+        bench.run(keep_runs=keep_runs)
+    run = tmp_path / "out" / "runs" / "village" / "good" / "1"
+    assert run.is_dir()
+    bench.run()
+    assert run.is_dir() == keep_runs
+    assert set(bench.why().values()) == {""}
 
 
 def test_a_failing_row_does_not_stop_the_others(village: CityFolder, tmp_path: Path) -> None:

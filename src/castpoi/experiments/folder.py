@@ -117,6 +117,11 @@ class SuiteFolder:
         sweep(run)
         self._run_key(experiment).unlink(missing_ok=True)
 
+    def remove_finished_run(self, experiment: Experiment) -> None:
+        """Remove the run of a finished experiment if a killed command should have removed it."""
+        if not self.proof(experiment).get("keeps_run", True):
+            self.remove_run(experiment)
+
     def made(self, experiment: Experiment) -> dict[str, Any]:
         """The manifest of what the commands of an experiment have made: a result, or a run."""
         if experiment.is_trial:

@@ -91,7 +91,7 @@ class Job:
                 f"{self.experiment.city.folder} was prepared anew while {self.experiment.name} was "
                 "under way; give the same command again"
             )
-        proof = self._proof()
+        proof = {**self._proof(), "keeps_run": keep_run}
         self._folder.close(self.experiment, proof)
         if not keep_run:
             self._folder.remove_run(self.experiment)

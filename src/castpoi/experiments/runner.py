@@ -71,6 +71,9 @@ def run_plan(
             folder.root.mkdir(parents=True, exist_ok=True)
             (folder.root / RUNS).mkdir(exist_ok=True)
             lock = held.enter_context(alone_in(folder.root, lock=f"{RUNS}/.lock"))
+        for each in plan:
+            if each.is_there:
+                folder.remove_finished_run(each.experiment)
         task = held.enter_context(progress.task(name, total=len(plan)))
         runner = _Runner(plan, folder, record=record(), pace=pace, lock=lock, task=task, say=say)
         try:
