@@ -6,10 +6,11 @@ import pytest
 
 from castpoi.baselines.sequence_models import model_class
 from castpoi.cli.demo import _brief_training
+from castpoi.core.config import changed
 from castpoi.core.files import read_json, write_json
 from castpoi.methods.registry import METHODS
 from castpoi.training.sequence_config import SequenceTrainingConfig
-from castpoi.training.settings import changed, configs_of
+from castpoi.training.settings import configs_of
 from tests.conftest import CommandLine
 
 

@@ -121,7 +121,7 @@ def test_trials_of_other_code_are_left_out_and_said_so(
 @pytest.mark.parametrize(
     ("given", "code", "sentence"),
     [
-        (["--try", "dropout=0.2,x"], 1, "setting dropout='x' cannot be read; give a number"),
+        (["--try", "dropout=0.2,x"], 1, "dropout='x' is not valid; it must be a number"),
         (["--try", "dropout="], 1, "'dropout=' leaves out a value to try"),
         (["--try", "drop=1"], 1, "there is no setting 'drop'; did you mean 'dropout'?"),
         (["--try", "dropout=1", "--model", "revisit"], 1, "revisit is counted, not learned"),

@@ -11,7 +11,6 @@ from castpoi.experiments.estimate import (
     Estimate,
     Estimator,
     Former,
-    duration_words,
     remaining,
 )
 from castpoi.experiments.experiment import CityFolder, Experiment
@@ -110,12 +109,3 @@ def test_what_is_not_known_makes_it_at_least() -> None:
     assert remaining([Estimate(90.0, "")], [], jobs=1).words == "about 2 min"
     assert remaining([Estimate(90.0, ""), NOT_KNOWN], [], jobs=1).words == "at least 2 min"
     assert remaining([NOT_KNOWN], [], jobs=1).words == "an unknown time"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0.4, "0 s"), (59.4, "59 s"), (60, "1 min"), (3599, "1 h 0 min"), (7500, "2 h 5 min"),
-     (273_600, "3 d 4 h")],
-)  # fmt: skip
-def test_durations_read_well(seconds: float, words: str) -> None:
-    assert duration_words(seconds) == words

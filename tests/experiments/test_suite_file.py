@@ -230,7 +230,7 @@ def test_what_is_wrong_with_a_suite_is_told_with_file_and_key(
         (
             "castpoi",
             "set = { epochs = 'many' }",
-            ".set: setting epochs='many' cannot be read; give",
+            ".set: epochs='many' is not valid; it must",
         ),
         ("castpoi", "set = { heads = 3 }", ".set: heads=3 must divide width=128"),
         ("sasrec", "set = { dropout = 2 }", ".set: dropout=2.0 is not valid; it must be"),

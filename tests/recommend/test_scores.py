@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from castpoi.core.arrays import log_sum_exp
 from castpoi.core.errors import BadScores
 from castpoi.recommend.history import History
-from castpoi.recommend.scores import PlaceScorer, Scores, log_sum_exp
+from castpoi.recommend.scores import PlaceScorer, Scores
 from tests.messages import refused
 from tests.serving.small_run import small_book
 

@@ -152,7 +152,7 @@ def test_a_checkpoint_of_another_method_is_not_continued(
     [
         ({"batch": "0"}, "batch=0 is not valid; it must be a whole number of at least 1"),
         ({"clip": "0"}, "clip=0.0 is not valid; it must be a number above 0, or none"),
-        ({"clip": "much"}, "setting clip='much' cannot be read; give a number or none"),
+        ({"clip": "much"}, "clip='much' is not valid; it must be a number, or none"),
         ({"final_rate": "2"}, "final_rate=2.0 is above 1; the rate can only fall"),
         ({"select_by": "luck"}, "select_by='luck' is not valid; it must be 'HR@10' or 'MRR'"),
         ({"weight_decay": "-1"}, "weight_decay=-1.0 is not valid; it must be a number of at least"),

@@ -213,7 +213,7 @@ def test_wrong_settings_are_told_before_any_work(
 ) -> None:
     for words, sentence in (
         (["--set", "widht=64"], "there is no setting 'widht'; did you mean 'width'?"),
-        (["--epochs", "many"], "setting epochs='many' cannot be read; give a whole number"),
+        (["--epochs", "many"], "epochs='many' is not valid; it must be a whole number"),
         (["--epochs", "3", "--set", "epochs=4"], "setting 'epochs' is given twice"),
         (["--set", "heads=3"], "heads=3 must divide width=128"),
     ):

@@ -13,8 +13,8 @@ from castpoi.checkins.describe import Bucket, CityDescription, Quartiles, descri
 from castpoi.cli.console import Console, speaks
 from castpoi.core.errors import BadInput
 from castpoi.core.files import write_text, writing
+from castpoi.core.quantities import day_words, distance_words, duration_words, share_words
 from castpoi.reports.city_page import city_page
-from castpoi.reports.quantities import day_words, distance_words, gap_words, share_words
 
 _PAGE: Final = b"<!doctype html>"
 _RISING: Final = " ▁▂▃▄▅▆▇█"
@@ -91,7 +91,7 @@ def _report(console: Console, description: CityDescription, name: str) -> None:
         stays = share_words(description.same_place_share)
         heading = f"Distance to the user's next visit: median {median}, {stays} at the same place"
         _show(console, heading, _bars(_until_last(description.distances)))
-        heading = f"Gap to the user's next visit: median {gap_words(description.median_gap_hours)}"
+        heading = f"Gap to the user's next visit: median {_gap(description)}"
         _show(console, heading, _bars(_until_last(description.gaps)))
     _show(console, "Top categories", _bars(description.top_categories))
     console.say(
@@ -180,3 +180,9 @@ def _until_last(buckets: Sequence[Bucket]) -> list[Bucket]:
     """The buckets up to the last that holds something."""
     last = max(position for position, bucket in enumerate(buckets) if bucket.count)
     return list(buckets[: last + 1])
+
+
+def _gap(description: CityDescription) -> str:
+    """The median gap in words."""
+    hours = description.median_gap_hours
+    return duration_words(None if hours is None else 3600 * hours)

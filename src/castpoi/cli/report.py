@@ -7,7 +7,7 @@ import click
 
 from castpoi.cli.console import Console, speaks
 from castpoi.core.files import check_vacant
-from castpoi.reports.quantities import counted
+from castpoi.core.quantities import counted
 from castpoi.reports.report import Report
 from castpoi.reports.report_folder import write_report
 

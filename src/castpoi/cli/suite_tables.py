@@ -7,9 +7,10 @@ from typing import Any
 
 from castpoi.cli.compare import as_json, show_comparison
 from castpoi.cli.console import Console
+from castpoi.core.quantities import duration_words
 from castpoi.evaluation.compare import Comparison, compare
 from castpoi.evaluation.result import Result
-from castpoi.experiments.estimate import Estimate, Estimator, Former, duration_words, remaining
+from castpoi.experiments.estimate import Estimate, Estimator, Former, remaining
 from castpoi.experiments.experiment import Experiment
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.plan import Planned

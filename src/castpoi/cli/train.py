@@ -8,9 +8,9 @@ import click
 from castpoi.cli.console import Console, speaks
 from castpoi.cli.method_list import method_list
 from castpoi.cli.seeds import SEED
+from castpoi.core.config import pairs_of
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import Run
-from castpoi.training.settings import pairs_of
 from castpoi.training.train import train as train_run
 from castpoi.training.trainer import TrainingOptions
 from castpoi.training.world import World

@@ -11,6 +11,7 @@ from castpoi.cli.paced import end_with, paced, run_shown
 from castpoi.cli.seeds import SEED
 from castpoi.cli.suite_tables import show_plan
 from castpoi.cli.tune_tables import show_trials
+from castpoi.core.config import pairs_of
 from castpoi.experiments.experiment import CityFolder
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.plan import plan_of
@@ -19,7 +20,6 @@ from castpoi.experiments.suite import DEFAULT_SEEDS
 from castpoi.experiments.trials import tried_of
 from castpoi.experiments.tune_record import TuneRecord, check_setup
 from castpoi.methods.registry import METHODS
-from castpoi.training.settings import pairs_of
 
 _LEARNED = [method for method in METHODS if method.needs_training]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from castpoi.cli.console import Console
 from castpoi.cli.suite_tables import error_of, show_failures, told
-from castpoi.experiments.estimate import duration_words
+from castpoi.core.quantities import duration_words
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.job import training_words
 from castpoi.experiments.plan import Planned

@@ -22,6 +22,9 @@ Each message is one sentence or two: the thing, the value received, the rule, th
 The command line prints it and ends with exit code 1.
 """
 
+import difflib
+from collections.abc import Iterable
+
 
 class CastPoiError(Exception):
     """A problem a person can do something about; its text says what."""
@@ -89,3 +92,9 @@ class ModelNotReady(CastPoiError):
 
 class Overloaded(CastPoiError):
     """More requests wait than the service may keep."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`did you mean 'train'? ` for a misspelt word; empty if no known word is close."""
+    close = difflib.get_close_matches(word.lower(), known, n=1)
+    return f"did you mean '{close[0]}'? " if close else ""

@@ -14,6 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from castpoi.core.arrays import k_best
+
 TOP: Final = 10
 """Places listed for every target; all of them in a city that has fewer."""
 
@@ -43,7 +45,9 @@ def top_places(
     scores: NDArray[np.float32], targets: NDArray[np.int64], *, most: int = TOP
 ) -> TopPlaces:
     """The `most` best places of each history, and their softmax. [B, P], [B] -> [B, K]"""
-    best = _best(scores, min(most, scores.shape[1]))  # [B, K]
+    best = np.empty((len(scores), min(most, scores.shape[1])), dtype=np.int64)  # [B, K]
+    for row, own in enumerate(scores):
+        best[row] = k_best(own, most)
     highest = scores.max(axis=1, keepdims=True)  # [B, 1]
     total = np.exp(scores - highest).sum(axis=1, keepdims=True, dtype=np.float64)  # [B, 1]
     wanted = np.concatenate([best, targets[:, None]], axis=1)  # [B, K + 1]
@@ -51,16 +55,3 @@ def top_places(
     above = np.take_along_axis(scores, wanted, axis=1) - highest.astype(np.float64)
     softmax = np.exp(above) / total  # [B, K + 1]
     return TopPlaces(place=best, softmax=softmax[:, :-1], target_softmax=softmax[:, -1])
-
-
-def _best(scores: NDArray[np.float32], most: int) -> NDArray[np.int64]:
-    """Numbers of the best places; only those, as sorting all of them would cost more."""
-    last = scores.shape[1] - most
-    bar = np.partition(scores, last, axis=1)[:, last]  # [B]
-    best = np.empty((len(scores), most), dtype=np.int64)
-    for row, (own, at_least) in enumerate(zip(scores, bar, strict=True)):
-        above = np.flatnonzero(own > at_least)
-        above = above[np.argsort(-own[above], kind="stable")]
-        level = np.flatnonzero(own == at_least)[: most - len(above)]
-        best[row] = np.concatenate([above, level])
-    return best

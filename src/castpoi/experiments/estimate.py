@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from castpoi.core.quantities import duration_words
 from castpoi.experiments.experiment import Experiment
 from castpoi.methods.outline import row_from_dict
 
@@ -146,17 +147,3 @@ def remaining(
     longest = max(known, default=0.0)  # no number of jobs makes one experiment shorter
     is_whole = len(known) == len(waiting) + len(under_way)
     return Remaining(max(longest, sum(known) / jobs), is_whole)
-
-
-def duration_words(seconds: float) -> str:
-    """As `45 s`, `12 min`, `2 h 5 min` or `3 d 4 h`."""
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 24:
-        return f"{hours} h {minutes} min"
-    days, hours = divmod(hours, 24)
-    return f"{days} d {hours} h"

@@ -11,7 +11,8 @@ from castpoi.core.errors import CastPoiError
 from castpoi.core.files import writing
 from castpoi.core.lock import alone_in
 from castpoi.core.progress import Progress, Task, describe
-from castpoi.experiments.estimate import Estimator, Former, duration_words, remaining
+from castpoi.core.quantities import duration_words
+from castpoi.experiments.estimate import Estimator, Former, remaining
 from castpoi.experiments.experiment import RUNS, Experiment
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.job import Job

@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from castpoi.core.config import pairs_of
 from castpoi.core.errors import BadInput
-from castpoi.training.settings import pairs_of
 
 Tried = Mapping[str, Sequence[str]]
 """The values to try of each setting, as a person writes them."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from castpoi.core.arrays import k_best, log_sum_exp
 from castpoi.core.errors import BadScores
 from castpoi.methods.ranker import Ranker
 from castpoi.recommend.history import History, end_to_end
@@ -33,11 +34,7 @@ class Scores:
     def best(self, history: int, k: int) -> NDArray[np.int64]:
         """The best eligible places, best first; equal scores by place number."""
         numbers = np.flatnonzero(self.is_eligible[history])
-        score = self.score[history, numbers]
-        if len(numbers) > k:
-            least = np.partition(score, len(score) - k)[len(score) - k]
-            numbers, score = numbers[score >= least], score[score >= least]
-        return numbers[np.lexsort((numbers, -score))[:k]]
+        return numbers[k_best(self.score[history, numbers], k)]
 
     def probability(self, history: int, places: NDArray[np.int64]) -> NDArray[np.float64]:
         """Softmax over all places of the vocabulary, for some of them."""
@@ -85,11 +82,3 @@ class PlaceScorer:
         """The same for histories none of which is empty. B, [B, P], [B]"""
         score = self.ranker.score(self.ranker.encode(end_to_end(histories)))  # [B, P]
         return Scores(score=score, is_eligible=is_allowed, log_total=log_sum_exp(score))
-
-
-def log_sum_exp(score: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Logarithm of the sum of exp(score) over places. [B, P] -> [B]"""
-    highest = score.max(axis=1, keepdims=True).astype(np.float64)
-    total: NDArray[np.float64] = np.exp(score - highest).sum(axis=1)
-    found: NDArray[np.float64] = highest[:, 0] + np.log(total)
-    return found

@@ -13,10 +13,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from castpoi.core.arrays import log_sum_exp
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.recommend.history import History, end_to_end
 from castpoi.recommend.place_book import PlaceBook
-from castpoi.recommend.scores import PlaceScorer, Scores, log_sum_exp
+from castpoi.recommend.scores import PlaceScorer, Scores
 
 _EVENLY_SPREAD: Final = 64
 

@@ -11,8 +11,14 @@ from typing import Any, Final
 from castpoi import __version__
 from castpoi.checkins.city import REVISIT_WINDOW, City
 from castpoi.checkins.describe import NOT_GIVEN, Bucket, CityDescription
+from castpoi.core.quantities import (
+    counted,
+    day_words,
+    distance_words,
+    duration_words,
+    share_words,
+)  # fmt: skip
 from castpoi.reports.place_map import place_map
-from castpoi.reports.quantities import counted, day_words, distance_words, gap_words, share_words
 from castpoi.reports.svg import Markup, columns_chart, curve_chart, element, joined, rows_chart
 
 _WEEKDAYS: Final = (
@@ -82,7 +88,7 @@ def _cards(description: CityDescription) -> Markup:
         "days": f"{description.days:,}",
         "test targets that are revisits": share_words(description.revisit_share),
         "median distance to the next visit": distance_words(description.median_distance_km),
-        "median gap to the next visit": gap_words(description.median_gap_hours),
+        "median gap to the next visit": _gap(description),
     }
     return element(
         "dl",
@@ -129,7 +135,7 @@ def _moves(description: CityDescription) -> Markup:
                 rows_chart(_trimmed(description.distances), label="Distance between visits"),
             ),
             _figure(
-                f"Half of all gaps are within {gap_words(description.median_gap_hours)}",
+                f"Half of all gaps are within {_gap(description)}",
                 "Time between consecutive check-ins of a user.",
                 rows_chart(_trimmed(description.gaps), label="Gap between visits"),
             ),
@@ -326,3 +332,9 @@ def _plain(number: float) -> str:
 
 def _number(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else "–"
+
+
+def _gap(description: CityDescription) -> str:
+    """The median gap in words."""
+    hours = description.median_gap_hours
+    return duration_words(None if hours is None else 3600 * hours)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.checkins.describe import busiest, checkins_per_place
+from castpoi.core.quantities import counted
 from castpoi.geo.distance import EARTH_RADIUS_KM
-from castpoi.reports.quantities import counted
 from castpoi.reports.svg import Dot, Graticule, Markup, dot_map, nice_step
 
 MOST_DOTS: Final = 4000

@@ -12,6 +12,7 @@ from typing import Final
 
 from castpoi import __version__
 from castpoi.checkins.city import REVISIT_WINDOW
+from castpoi.core.quantities import duration_words
 from castpoi.evaluation.significance import Verdict
 from castpoi.evaluation.strata import TOO_SMALL
 from castpoi.methods.outline import ORACLE, OURS, Row
@@ -20,7 +21,6 @@ from castpoi.reports.html_table import html_table
 from castpoi.reports.metric_table import p_words
 from castpoi.reports.model_card import card_file
 from castpoi.reports.outline import WHAT_TESTS_TELL
-from castpoi.reports.quantities import gap_words
 from castpoi.reports.report import Chapter, Report
 from castpoi.reports.svg import Markup, element, joined
 from castpoi.reports.table import Table
@@ -210,8 +210,8 @@ def _cards(report: Report) -> Markup:
         "targets": f"{sum(city.targets for city in splits):,}",
         "paired tests": f"{len(report.verdicts.all):,}",
         "of them significant": f"{sum(e.verdict.is_significant for e in report.verdicts.all):,}",
-        "of training": gap_words(trained / 3600) if trained else "–",
-        "of ranking": gap_words(ranked / 3600),
+        "of training": duration_words(trained) if trained else "–",
+        "of ranking": duration_words(ranked),
     }
     shown = [
         element("div", element("dt", term), element("dd", number), class_="card")

@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 from urllib.parse import quote
 
+from castpoi.core.quantities import duration_words
 from castpoi.reports.evidence import Evidence
 from castpoi.reports.finding import Finding
-from castpoi.reports.quantities import gap_words
 from castpoi.reports.table import NOTHING, Cell, Group, Table, word
 
 _COLUMNS = ("Result", "Row", "Seed", "Training", "Ranking", "castpoi", "Commit")
@@ -54,5 +54,5 @@ def _line(finding: Finding, root: Path, out: Path) -> list[Cell]:
 def _seconds(seconds: float | None) -> Cell:
     if seconds is None:
         return NOTHING
-    words = f"{seconds:.1f} s" if seconds < 60 else gap_words(seconds / 3600)
+    words = f"{seconds:.1f} s" if seconds < 60 else duration_words(seconds)
     return Cell(text=words, value=seconds)

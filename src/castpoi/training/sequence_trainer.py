@@ -8,13 +8,13 @@ from castpoi.baselines.sequence_config import SequenceConfig
 from castpoi.baselines.sequence_models import model_class, new_model
 from castpoi.baselines.sequence_ranker import SequenceRanker
 from castpoi.checkins.city import City
+from castpoi.core.config import changed
 from castpoi.core.errors import BadInput
 from castpoi.core.progress import Progress
 from castpoi.training.course import Course, follow
 from castpoi.training.objective import Objective
 from castpoi.training.sequence_config import SequenceTrainingConfig
 from castpoi.training.sequence_objective import PrefixObjective, WindowObjective
-from castpoi.training.settings import changed
 from castpoi.training.trainer import Log, TrainingOptions
 
 DEFAULT_PRESET: Final = "paper"

@@ -1,10 +1,10 @@
-"""Counts, distances, gaps and days in words a person reads at a glance."""
+"""Quantities in words: counts, distances, durations, shares and days."""
 
 from datetime import date
 
 
 def counted(count: int, thing: str) -> str:
-    """So many things: 1 place, 2,000 places."""
+    """A count and its noun: 1 place, 2,000 places."""
     return f"{count:,} {thing}" + ("" if count == 1 else "s")
 
 
@@ -17,15 +17,16 @@ def distance_words(distance_km: float | None) -> str:
     return f"{distance_km:,.1f} km" if distance_km < 99.95 else f"{distance_km:,.0f} km"
 
 
-def gap_words(gap_hours: float | None) -> str:
-    """A stretch of time with the unit that suits it: 18 s, 25 min, 3.9 h, 4.2 days."""
-    if gap_hours is None:
+def duration_words(seconds: float | None) -> str:
+    """A duration with the unit that suits it: 18 s, 25 min, 3.9 h, 4.2 days."""
+    if seconds is None:
         return "–"
-    if gap_hours < 1 / 60:
-        return f"{gap_hours * 3600:.0f} s"
-    if gap_hours < 1:
-        return f"{gap_hours * 60:.0f} min"
-    return f"{gap_hours:.1f} h" if gap_hours < 48 else f"{gap_hours / 24:,.1f} days"
+    if round(seconds) < 60:
+        return f"{seconds:.0f} s"
+    if round(seconds / 60) < 60:
+        return f"{seconds / 60:.0f} min"
+    hours = seconds / 3600
+    return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:,.1f} days"
 
 
 def share_words(share: float | None) -> str:
