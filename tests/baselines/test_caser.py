@@ -12,19 +12,28 @@ from tests.messages import refused
 ORACLE = load_oracle("caser")
 
 
-def oracles_twin() -> Caser:
+class CaserWithUsers(Caser):
+    """RecBole's Caser: its last layer also takes a vector of the user of each history."""
+
+    def __init__(self, *, config: CaserConfig, places: int) -> None:
+        super().__init__(config=config, places=places)
+        self.of_users = torch.zeros(1, config.width)  # their share of the last layer. [B, D]
+
+    def _conclusion(self, found: Tensor) -> Tensor:
+        read = self.gather(self.dropout(found)).relu()  # [..., D]
+        return (self.conclude(read) + self.of_users).relu()
+
+
+def oracles_twin() -> tuple[CaserWithUsers, float]:
+    """Our Caser with RecBole's weights, and the norm of those that ours does not have."""
     config = CaserConfig(
-        width=8,
-        window=6,
-        horizontal_filters=3,
-        vertical_filters=2,
-        user_vector=True,
-        padding_class=True,
+        width=8, window=6, horizontal_filters=3, vertical_filters=2, padding_class=True
     )
-    model = Caser(config=config, places=ORACLE.places)
+    model = CaserWithUsers(config=config, places=ORACLE.places)
     theirs = dict(ORACLE.weights)
-    theirs.pop("user_embedding.weight")  # an input of ours
-    ours = {"place.weight": theirs.pop("item_embedding.weight")}
+    users = theirs.pop("user_embedding.weight")  # [U, D]
+    last = theirs.pop("fc2.weight")  # [D, 2 D]
+    ours = {"place.weight": theirs.pop("item_embedding.weight"), "conclude.weight": last[:, :8]}
     for height in range(6):
         filters = theirs.pop(f"conv_h.{height}.weight").squeeze(1)  # [H, height, D]
         ours[f"horizontal.{height}"] = filters.mT
@@ -32,12 +41,13 @@ def oracles_twin() -> Caser:
     ours["horizontal_bias"] = torch.stack(biases)
     ours["vertical.weight"] = theirs.pop("conv_v.weight").flatten(1)  # [V, L]
     ours["vertical.bias"] = theirs.pop("conv_v.bias")
-    for name, their_name in (("gather", "fc1"), ("conclude", "fc2")):
-        for kind in ("weight", "bias"):
-            ours[f"{name}.{kind}"] = theirs.pop(f"{their_name}.{kind}")
+    ours["gather.weight"] = theirs.pop("fc1.weight")
+    ours["gather.bias"], ours["conclude.bias"] = theirs.pop("fc1.bias"), theirs.pop("fc2.bias")
     assert not theirs
     model.load_state_dict(ours)
-    return model.eval()
+    assert ORACLE.users is not None
+    model.of_users = users[ORACLE.users] @ last[:, 8:].mT
+    return model.eval(), float(users.norm() + last.norm() - last[:, :8].norm())
 
 
 def noisy(model: Caser) -> Caser:
@@ -51,43 +61,25 @@ def noisy(model: Caser) -> Caser:
 
 
 def test_caser_scores_as_the_oracle_does() -> None:
-    model = oracles_twin()
-    assert ORACLE.users is not None
-    user = ORACLE.weights["user_embedding.weight"][ORACLE.users]  # [B, D]
+    model, _ = oracles_twin()
     with torch.no_grad():
-        together = model.scores(model.state(ORACLE.rows, ORACLE.lengths, user))
-        apart = [
-            model.scores(model.state(rows[None, :length], length[None], vector[None]))
-            for rows, length, vector in zip(ORACLE.rows, ORACLE.lengths, user, strict=True)
-        ]
+        together = model.scores(model.state(ORACLE.rows, ORACLE.lengths))
+        of_users, apart = model.of_users, []
+        for number, length in enumerate(ORACLE.lengths):
+            model.of_users = of_users[[number]]
+            state = model.state(ORACLE.rows[[number], :length], length[None])
+            apart.append(model.scores(state))
     torch.testing.assert_close(together, ORACLE.scores, rtol=0, atol=TOLERANCE)
     torch.testing.assert_close(torch.cat(apart), ORACLE.scores, rtol=0, atol=TOLERANCE)
 
 
-def test_caser_learns_from_the_loss_of_the_oracle_but_for_the_norm_of_its_users() -> None:
-    model = oracles_twin()
-    assert ORACLE.users is not None
+def test_caser_learns_from_the_loss_of_the_oracle_but_for_the_norms_of_its_user_weights() -> None:
+    model, norm_of_users = oracles_twin()
     assert ORACLE.targets is not None
     assert ORACLE.loss is not None
-    users = ORACLE.weights["user_embedding.weight"]  # which we have not, so nobody pays for it
-    state = model.state(ORACLE.rows, ORACLE.lengths, users[ORACLE.users])
-    loss = next_place_loss(model, state, ORACLE.targets)
-    torch.testing.assert_close(
-        loss, ORACLE.loss.squeeze() - model.penalty_weight * users.norm(), rtol=0, atol=TOLERANCE
-    )
-
-
-def test_without_user_vectors_caser_scores_as_if_they_were_zero() -> None:
-    twin = oracles_twin()
-    config = CaserConfig(width=8, window=6, horizontal_filters=3, vertical_filters=2)
-    model = Caser(config=config, places=ORACLE.places).eval()
-    weights = twin.state_dict()
-    weights["conclude.weight"] = weights["conclude.weight"][:, :8]
-    model.load_state_dict(weights)
-    state = model.state(ORACLE.rows, ORACLE.lengths)
-    torch.testing.assert_close(state, twin.state(ORACLE.rows, ORACLE.lengths))
-    zero = twin.state(ORACLE.rows, ORACLE.lengths, torch.zeros(10, 8))
-    torch.testing.assert_close(state, zero)
+    loss = next_place_loss(model, model.state(ORACLE.rows, ORACLE.lengths), ORACLE.targets)
+    expected = ORACLE.loss.squeeze() - model.penalty_weight * norm_of_users
+    torch.testing.assert_close(loss, expected, rtol=0, atol=TOLERANCE)
 
 
 def slow_state(model: Caser, rows: list[int]) -> Tensor:
@@ -131,7 +123,7 @@ def test_filters_of_all_heights_respond_as_in_a_slow_loop() -> None:
 def test_caser_states_of_a_window_are_those_of_its_prefixes_alone(
     window: int, reads_padding: bool
 ) -> None:
-    config = CaserConfig(width=4, window=window, horizontal_filters=2, user_vector=True)
+    config = CaserConfig(width=4, window=window, horizontal_filters=2)
     model = noisy(Caser(config=config, places=12))
     if not reads_padding:  # whose row is not zero where it is a class of the loss
         model.clear_padding()
@@ -145,7 +137,8 @@ def test_a_window_longer_than_taps_can_be_counted_is_refused() -> None:
 
 
 def test_an_empty_history_has_a_zero_state() -> None:
-    state = oracles_twin().state(torch.tensor([[0, 0], [3, 4]]), torch.tensor([0, 2]))
+    model = Caser(config=CaserConfig(width=4, window=3), places=5)
+    state = model.state(torch.tensor([[0, 0], [3, 4]]), torch.tensor([0, 2]))
     assert not state[0].any()
     assert state[1].any()
 

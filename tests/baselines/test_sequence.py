@@ -34,7 +34,6 @@ RECBOLE: dict[str, dict[str, Any]] = {
 """The defaults of RecBole 1.2.1, in our words."""
 OURS: dict[str, dict[str, Any]] = {
     "bert4rec": {"window_step": 5, "forgets_first_visit": False},
-    "caser": {"user_vector": False},
 }
 """Where the preset leaves them (docs/baselines.md), beside the class of padding."""
 

@@ -8,11 +8,9 @@ import torch
 from castpoi.core.errors import BadInput
 from castpoi.model.config import ModelConfig
 from castpoi.training.memory import (
-    bytes_of_target,
     bytes_of_training,
     check_memory,
     free_bytes,
-    free_bytes_of,
     give_back,
 )
 from tests.messages import refused
@@ -27,25 +25,25 @@ def system(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_the_machine_says_what_is_free(system: tuple[Path, Path]) -> None:
-    assert free_bytes(*system) == 3_000_000 * 1024
+    assert free_bytes(meminfo=system[0], cgroup=system[1]) == 3_000_000 * 1024
 
 
 def test_a_container_may_have_less(system: tuple[Path, Path]) -> None:
     (system[1] / "memory.max").write_text("1000000\n")
     (system[1] / "memory.current").write_text("400000\n")
-    assert free_bytes(*system) == 600_000
+    assert free_bytes(meminfo=system[0], cgroup=system[1]) == 600_000
 
 
 def test_a_container_without_limit_is_the_machine(system: tuple[Path, Path]) -> None:
     (system[1] / "memory.max").write_text("max\n")
-    assert free_bytes(*system) == 3_000_000 * 1024
+    assert free_bytes(meminfo=system[0], cgroup=system[1]) == 3_000_000 * 1024
 
 
 @pytest.mark.parametrize("text", ["", "MemAvailable:", "MemAvailable: much kB"])
 def test_where_nobody_says_a_modest_guess_is_made(tmp_path: Path, text: str) -> None:
     (tmp_path / "meminfo").write_text(text)
-    assert free_bytes(tmp_path / "meminfo", tmp_path) == 2 * 2**30
-    assert free_bytes(tmp_path / "absent", tmp_path) == 2 * 2**30
+    assert free_bytes(meminfo=tmp_path / "meminfo", cgroup=tmp_path) == 2 * 2**30
+    assert free_bytes(meminfo=tmp_path / "absent", cgroup=tmp_path) == 2 * 2**30
 
 
 @pytest.mark.parametrize("preset", ["next", "fast"])
@@ -64,7 +62,8 @@ def test_a_training_that_does_not_fit_is_refused_in_words() -> None:
 
 def test_where_nobody_reads_reading_takes_no_memory() -> None:
     without = ModelConfig(candidate_conditioning=False)
-    assert bytes_of_target(without, places=100, candidates=37) == 100 * 4 * 12
+    needed = bytes_of_training(without, visits=0, places=100, targets=1, read=37)
+    assert needed == 100 * 4 * (12 + 7 * without.width)
 
 
 def test_a_cuda_card_has_a_memory_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,9 +75,9 @@ def test_a_cuda_card_has_a_memory_of_its_own(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(torch.cuda, "mem_get_info", of_card)
     card = torch.device("cuda", 1)
-    assert free_bytes_of(card) == 123
+    assert free_bytes(card) == 123
     assert asked == [card]
-    assert free_bytes_of(torch.device("cpu")) > 456
+    assert free_bytes() > 456
 
 
 @pytest.mark.skipif(

@@ -169,7 +169,6 @@ def test_nonsense_is_refused(town: City, settings: dict[str, str], words: str) -
     [
         ("srgnn", {"stride": "1"}, "srgnn shares no windows, so stride changes nothing"),
         ("bert4rec", {"stride": "1"}, "bert4rec shares no windows"),
-        ("caser", {"user_vector": "true"}, "a history names no user, so vectors of users cannot"),
     ],
 )
 def test_what_would_change_nothing_is_refused(
@@ -178,7 +177,6 @@ def test_what_would_change_nothing_is_refused(
     with pytest.raises(BadInput, match=words):
         configs_of_sequence(name, "paper", setting)
     configs_of_sequence("sasrec", "paper", {"stride": "1"})
-    configs_of_sequence("caser", "paper", {"user_vector": "false"})
 
 
 def test_the_training_of_a_baseline_has_two_presets() -> None:

@@ -6,6 +6,9 @@ Embedding", WSDM 2018.
     horizontal filters  see 1, 2, ..., L visits in a row; each keeps its strongest response
     vertical filters    sum a feature over all slots of the window, each slot with its own weight
 
+RecBole's last layer also takes a vector of the user. A history names no user here, so ours does
+not (docs/baselines.md).
+
 RecBole runs one convolution a height over a picture of one channel. Here the features of a visit
 are channels, and filters of ten neighbouring heights are one convolution, the shorter ones filled
 up with zeros: the same responses, in five products instead of fifty. And prefixes of one window
@@ -50,10 +53,6 @@ class CaserConfig(SequenceConfig):
     """Share of what the filters found that is dropped in training."""
     penalty_weight: float = 1e-4
     """Weight of the norms of all weight matrices in the loss; 0 for none."""
-    user_vector: bool = False
-    """Whether the last layer also takes a vector of the user, as RecBole's does. Off, because a
-    history names no user: a ranker serves people it has never met. On, `Caser.state` may be given
-    the vectors; nobody learns them here, and without them they are zero."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -82,7 +81,6 @@ class Caser(SequenceModel):
         super().__init__(config=config, places=places)
         width, window = config.width, config.window
         self.window = window
-        self.user_vector = config.user_vector
         self.penalty_weight = config.penalty_weight
         self.horizontal = nn.ParameterList(
             torch.empty(config.horizontal_filters, width, height + 1) for height in range(window)
@@ -91,7 +89,7 @@ class Caser(SequenceModel):
         self.vertical = nn.Linear(window, config.vertical_filters)
         found = config.vertical_filters * width + config.horizontal_filters * window
         self.gather = nn.Linear(found, width)
-        self.conclude = nn.Linear(2 * width if config.user_vector else width, width)
+        self.conclude = nn.Linear(width, width)
         self.dropout = Dropout(config.dropout)
         self._initialise()
 
@@ -123,16 +121,13 @@ class Caser(SequenceModel):
         found = torch.cat([summed, responses], dim=2)  # [T, B, V D + L H]
         return self._conclusion(found).transpose(0, 1)  # [B, T, D]
 
-    def state(self, rows: Tensor, lengths: Tensor, user: Tensor | None = None) -> Tensor:
-        """The state after the last visit, zero where there is none. [B, T], [B] -> [B, D]
-
-        `user` is a vector for each history, read only if the config says so. [B, D]
-        """
+    def state(self, rows: Tensor, lengths: Tensor) -> Tensor:
+        """The state after the last visit, zero where there is none. [B, T], [B] -> [B, D]"""
         rows = functional.pad(rows, (0, self.window - rows.shape[1]), value=PADDING)  # [B, L]
         picture = self.place(rows).mT  # [B, D, L]
         summed = self.vertical(picture).mT.flatten(1)  # [B, V D]
         found = torch.cat([summed, self._strongest(picture)], dim=1)  # [B, V D + L H]
-        return zero_where_empty(self._conclusion(found, user), lengths)
+        return zero_where_empty(self._conclusion(found), lengths)
 
     def penalty(self) -> Tensor | None:
         """The norms of all weight matrices; not squared, as in RecBole."""
@@ -173,10 +168,7 @@ class Caser(SequenceModel):
         weights = self.vertical.weight[:, None, :slots].expand(-1, slots, -1).tril()  # [V, T, T]
         return torch.einsum("vts,sbd->tbvd", weights, visits)
 
-    def _conclusion(self, found: Tensor, user: Tensor | None = None) -> Tensor:
-        """The state for what the filters found. [..., V D + L H] -> [..., D]"""
+    def _conclusion(self, found: Tensor) -> Tensor:
+        """The state for the responses of the filters. [..., V D + L H] -> [..., D]"""
         read = functional.relu(self.gather(self.dropout(found)))  # [..., D]
-        if self.user_vector:
-            user = torch.zeros_like(read) if user is None else user
-            read = torch.cat([read, user], dim=-1)  # [..., 2 D]
         return functional.relu(self.conclude(read))

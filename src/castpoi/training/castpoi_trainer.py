@@ -16,7 +16,7 @@ from castpoi.training.device import device_named
 from castpoi.training.fast_objective import FastConfig, FastObjective
 from castpoi.training.full_objective import CANDIDATES_AT_ONCE, FullObjective
 from castpoi.training.fused_loss import LossConstants
-from castpoi.training.memory import bytes_of_training, check_memory, free_bytes_of
+from castpoi.training.memory import bytes_of_training, check_memory, free_bytes
 from castpoi.training.objective import Objective
 from castpoi.training.selection import ShortlistRanker
 from castpoi.training.settings import configs_of
@@ -38,19 +38,27 @@ def train_castpoi(
     _check_memory(city, model_config, config, options.device)
     lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
     builder = BatchBuilder(config=model_config, lat=lat, lon=lon)
-    ranker = CastPoiRanker if config.objective == "full" else ShortlistRanker
     course = Course(
         method=options.method,
         shape=model_config.to_dict(),
         plan=config,
         new_model=lambda: untrained_model(city, model_config, seed=seed),
         objective=lambda: objective_of(city, model_config, config, seed=seed),
-        ranker=lambda model: ranker(model, builder),
+        ranker=lambda model: _validation_ranker(model, builder, config),
     )
     model, training = follow(
         course, city, part=part, seed=seed, log=log, progress=progress, options=options
     )
     return CastPoiRanker(model, builder, training=training)
+
+
+def _validation_ranker(
+    model: CastPoi, builder: BatchBuilder, config: TrainingConfig
+) -> CastPoiRanker | ShortlistRanker:
+    """Rank all places, but with the reader of the fast objective only a shortlist exactly."""
+    if config.objective == "full" or model.refinement is None:
+        return CastPoiRanker(model, builder)
+    return ShortlistRanker(model, builder)
 
 
 def traits_of(city: City, model: ModelConfig) -> PlaceTraits | None:
@@ -87,7 +95,7 @@ def _check_memory(city: City, model: ModelConfig, config: TrainingConfig, device
             CANDIDATES_AT_ONCE if is_full else 1 + config.hard_candidates + config.drawn_candidates
         ),
     )
-    check_memory(needed, free_bytes_of(device_named(device)))
+    check_memory(needed, free_bytes(device_named(device)))
 
 
 def objective_of(

@@ -54,13 +54,7 @@ def configs_of_sequence(
     if "stride" in settings and (kind.objective == "cloze" or not kind.all_positions):
         raise BadInput(f"{method} shares no windows, so stride changes nothing; leave it out")
     start = SequenceTrainingConfig.preset(preset, method=method)
-    shape, plan = changed(kind.config_class.preset(preset), start, settings)
-    if getattr(shape, "user_vector", False):
-        raise BadInput(
-            "a history names no user, so vectors of users cannot be learned here; leave out "
-            "user_vector (tools/caser_users.py tells what they would be worth)"
-        )
-    return shape, plan
+    return changed(kind.config_class.preset(preset), start, settings)
 
 
 def objective_of(
