@@ -21,7 +21,8 @@ class CaserWithUsers(Caser):
 
     def _conclusion(self, found: Tensor) -> Tensor:
         read = self.gather(self.dropout(found)).relu()  # [..., D]
-        return (self.conclude(read) + self.of_users).relu()
+        state: Tensor = (self.conclude(read) + self.of_users).relu()
+        return state
 
 
 def oracles_twin() -> tuple[CaserWithUsers, float]:
