@@ -47,7 +47,7 @@ def test_a_renamed_place_fails_the_check_of_its_file(castpoi: CommandLine, tmp_p
     assert ended.code == 1
     failed = [check for check in ended.json["checks"] if check["status"] == "failed"]
     assert [check["check"] for check in failed] == ["fingerprint"]
-    assert failed[0]["finding"].startswith("places.parquet has SHA-256 ")
+    assert failed[0]["finding"].startswith("places.parquet does not have the SHA-256 ")
 
 
 def test_a_folder_that_is_no_city_is_told_in_a_sentence(

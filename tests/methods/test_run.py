@@ -1,6 +1,5 @@
 import json
 import shutil
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from castpoi.training.train import train
 from tests import trapped_files
 from tests.cities import small_city
 from tests.contract import odd_city
+from tests.manifests import accept_changes
 from tests.messages import refused
 
 
@@ -21,10 +21,6 @@ def run_folder(tmp_path: Path) -> Path:
     odd_city().save(tmp_path / "city")
     train(tmp_path / "city", tmp_path / "run", method="markov", seed=5)
     return tmp_path / "run"
-
-
-def change_manifest(folder: Path, **fields: object) -> None:
-    write_json(folder / "manifest.json", {**read_json(folder / "manifest.json"), **fields})
 
 
 def test_a_run_says_what_it_is_and_where_it_comes_from(run_folder: Path) -> None:
@@ -73,14 +69,6 @@ def test_changed_settings_are_noticed(run_folder: Path) -> None:
         load_run(run_folder)
 
 
-def test_an_older_run_without_a_hash_of_its_settings_is_read(run_folder: Path) -> None:
-    manifest = read_json(run_folder / "manifest.json")
-    del manifest["config_sha256"]
-    write_json(run_folder / "manifest.json", manifest)
-    write_json(run_folder / "config.json", {"back_off": 0.5})
-    assert load_run(run_folder).ranker.config == {"back_off": 0.5}
-
-
 def test_a_missing_model_is_noticed(run_folder: Path) -> None:
     (run_folder / "model.safetensors").unlink()
     with refused(BrokenFolder):
@@ -109,28 +97,14 @@ def test_a_manifest_that_says_too_little_is_refused(run_folder: Path) -> None:
         load_run(run_folder)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("method", 7, "has method=7, but it must be a text; train again"),
-        ("seed", "5", 'has seed="5", but it must be a whole number; train again'),
-        ("knows", None, "has knows=null, but it must be a list of some of train, validation, test"),
-        ("knows", ["tomorrow"], r"has knows=\[.tomorrow.\], but it must be a list of some"),
-        ("city", {}, "has city={}, but it must be a text"),
-        ("fingerprint", 1.5, "has fingerprint=1.5, but it must be a text"),
-        ("model_sha256", ["a"], "has model_sha256=.*, but it must be a text"),
-    ],
-)
-def test_a_manifest_with_a_value_of_the_wrong_type_is_refused(
-    run_folder: Path, name: str, value: object, words: str
-) -> None:
-    change_manifest(run_folder, **{name: value})
-    with pytest.raises(BrokenFolder, match=words):
+def test_a_changed_manifest_is_refused(run_folder: Path) -> None:
+    write_json(run_folder / "manifest.json", {**read_json(run_folder / "manifest.json"), "seed": 6})
+    with refused(BrokenFolder):
         load_run(run_folder)
 
 
 def test_a_run_of_a_method_that_is_gone_is_refused(run_folder: Path) -> None:
-    change_manifest(run_folder, method="oracle")
+    accept_changes(run_folder, method="oracle")
     with refused(UnknownMethod):
         load_run(run_folder)
 
@@ -143,16 +117,6 @@ def test_a_run_carries_its_places_and_what_it_knows_of_them(run_folder: Path) ->
     assert places["checkins"].to_list() == [4, 3, 2, 1, 0]
 
 
-def test_an_older_run_reads_its_places_from_the_city(run_folder: Path, tmp_path: Path) -> None:
-    own = read_places(load_run(run_folder))
-    forget_places(run_folder)
-    assert read_places(load_run(run_folder)).equals(own)
-    (tmp_path / "city").rename(tmp_path / "moved")
-    assert read_places(load_run(run_folder), tmp_path / "moved").equals(own)
-    with refused(BrokenFolder):
-        read_places(load_run(run_folder))
-
-
 def test_another_city_is_refused(run_folder: Path, tmp_path: Path) -> None:
     small_city([(0, 0, "2012-04-02 12:00")], ["test"]).save(tmp_path / "other")
     with refused(BrokenFolder):
@@ -163,29 +127,22 @@ def test_changed_places_are_noticed(run_folder: Path) -> None:
     with (run_folder / "places.parquet").open("ab") as places:
         places.write(b"!")
     with refused(BrokenFolder):
-        read_places(load_run(run_folder))
+        load_run(run_folder)
 
 
 def test_missing_places_are_noticed(run_folder: Path) -> None:
     (run_folder / "places.parquet").unlink()
     with refused(BrokenFolder):
-        read_places(load_run(run_folder))
+        load_run(run_folder)
 
 
 def test_places_that_are_no_table_are_noticed(run_folder: Path) -> None:
     (run_folder / "places.parquet").write_bytes(b"no table")
-    change_manifest(run_folder, places_sha256=sha256(b"no table").hexdigest())
+    accept_changes(run_folder)
     with refused(BrokenFolder):
         read_places(load_run(run_folder))
 
 
-def forget_places(folder: Path) -> None:
-    (folder / "places.parquet").unlink()
-    manifest = read_json(folder / "manifest.json")
-    del manifest["places_sha256"]
-    write_json(folder / "manifest.json", manifest)
-
-
 def replace_model(folder: Path, content: bytes) -> None:
     (folder / "model.safetensors").write_bytes(content)
-    change_manifest(folder, model_sha256=sha256(content).hexdigest())
+    accept_changes(folder)

@@ -17,6 +17,7 @@ from castpoi.recommend.recommender import Recommender, load
 from castpoi.recommend.request import Request, Visit
 from castpoi.training.train import train
 from tests.contract import odd_city
+from tests.manifests import accept_changes
 from tests.messages import refused
 from tests.serving.small_run import DAY, small_ranker
 
@@ -224,8 +225,7 @@ def test_every_counted_method_recommends_without_terms(tmp_path: Path, method: s
 def test_a_run_serves_without_its_city(run_folder: Path, tmp_path: Path) -> None:
     alone = tmp_path / "alone"
     shutil.copytree(run_folder, alone)
-    manifest = json.loads((alone / "manifest.json").read_text())
-    (alone / "manifest.json").write_text(json.dumps({**manifest, "city": "/nowhere"}))
+    accept_changes(alone, city="/nowhere")
     recommender = castpoi.load(alone)
     assert len(recommender.recommend(DAY)) == 5
     with refused(BrokenFolder):

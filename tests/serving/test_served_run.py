@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 
 from castpoi.core.errors import BrokenFolder, ModelNotReady
-from castpoi.core.files import read_json, write_json
+from castpoi.core.files import write_json
 from castpoi.recommend.recommender import Recommender, load
 from castpoi.serving.city_import import CityImport
 from castpoi.serving.served_run import ServedRun, model_card
 from castpoi.serving.store import VisitStore
 from tests.conftest import CommandLine
 from tests.contract import odd_city
+from tests.manifests import accept_changes
 from tests.messages import refused
 from tests.serving.small_run import DAY, OUR_PARTS, small_run, spoil_weights
 
@@ -34,8 +35,7 @@ def test_the_card_tells_the_metrics_of_a_result_of_this_very_run(folder: Path) -
 
 
 def test_the_card_tells_no_metrics_of_the_run_that_stood_in_the_folder_before(folder: Path) -> None:
-    told = folder / "run" / "manifest.json"
-    write_json(told, {**read_json(told), "started_utc": "2030-01-01T00:00:00+00:00"})
+    accept_changes(folder / "run", started_utc="2030-01-01T00:00:00+00:00")
     assert model_card(load(folder / "run"))["metrics"] is None
 
 

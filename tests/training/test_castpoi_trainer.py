@@ -20,6 +20,7 @@ from castpoi.training.train_part import train_histories
 from castpoi.training.trainer import TrainingOptions
 from tests.cities import CAFE, OFFICE, PARK, STATION, small_city
 from tests.contract import odd_city
+from tests.manifests import accept_changes
 from tests.messages import refused
 from tests.training.small import TINY, tiny_model, tiny_model_config
 from tests.training.test_loop import Heard
@@ -230,9 +231,7 @@ def test_a_run_with_settings_of_an_earlier_castpoi_is_to_be_trained_again(
     config = read_json(tmp_path / "run" / "config.json")
     config["model"]["revisit_features"] = "rich"
     write_json(tmp_path / "run" / "config.json", config)
-    manifest = read_json(tmp_path / "run" / "manifest.json")
-    del manifest["config_sha256"]  # older runs lack it
-    write_json(tmp_path / "run" / "manifest.json", manifest)
+    accept_changes(tmp_path / "run")
     with refused(BrokenFolder):
         load_run(tmp_path / "run")
 

@@ -19,11 +19,11 @@ import numpy as np
 import polars as pl
 
 from castpoi.checkins import record
-from castpoi.checkins.checksums import SHA256, file_faults, with_checksums
 from castpoi.checkins.fingerprint import fingerprint_of
 from castpoi.checkins.trajectory import Trajectories
+from castpoi.core.checksums import SHA256, file_faults, write_manifest
 from castpoi.core.errors import BrokenFolder
-from castpoi.core.files import new_folder, read_manifest, write_json
+from castpoi.core.files import new_folder, read_manifest
 from castpoi.core.parquet import read_table, write_private_table
 
 REVISIT_WINDOW: Final = 512
@@ -90,7 +90,7 @@ class City:
         """Write the files of the city into an existing folder."""
         for table in _TABLES:
             write_private_table(getattr(self, table), staging / f"{table}.parquet")
-        write_json(staging / "manifest.json", with_checksums(self.manifest, staging, _FILES))
+        write_manifest(staging, self.manifest)
 
     @classmethod
     def load(cls, folder: Path, *, verify: bool = True) -> "City":
@@ -99,7 +99,7 @@ class City:
         Only the audit reads without `verify`, to report what changed among its other findings.
         """
         manifest = read_manifest(folder, kind="city", needs={"fingerprint", SHA256})
-        faults = file_faults(manifest, folder, _FILES)
+        faults = file_faults(folder, manifest, _FILES)
         if verify and faults:
             raise _changed(folder, ", ".join(faults))
         del manifest[SHA256]

@@ -4,14 +4,14 @@ A disk may lose what a suite has written. What cannot be read, or is not of the 
 place it stands, does not count as there.
 """
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from castpoi.core.checksums import SHA256, file_faults
 from castpoi.core.errors import BadInput, CastPoiError
-from castpoi.core.files import is_folder_of, read_json, read_manifest, read_or_nothing
+from castpoi.core.files import read_json, read_manifest, read_or_nothing
 from castpoi.core.folder_kinds import other_files
 from castpoi.evaluation.result import Result
 from castpoi.experiments.estimate import Former
@@ -61,14 +61,12 @@ def is_whole_trial(papers: Path, experiment: Experiment) -> bool:
 
 
 def is_whole_run(folder: Path) -> bool:
-    """Whether a run is there with its log, its config and the weights its manifest speaks of."""
-    if not (
-        is_folder_of(folder, "run") and (folder / LOG).is_file() and (folder / MODEL).is_file()
-    ):
+    """Whether a run is there with its log, its config and its weights, all unchanged."""
+    try:
+        manifest = read_manifest(folder, kind="run", needs={SHA256})
+    except CastPoiError:
         return False
-    weights = hashlib.sha256((folder / MODEL).read_bytes()).hexdigest()
-    told = read_or_nothing(folder / "manifest.json").get("model_sha256")
-    return weights == told and bool(read_or_nothing(folder / CONFIG))
+    return not file_faults(folder, manifest, (MODEL, CONFIG, LOG))
 
 
 def is_remainder(folder: Path) -> bool:

@@ -4,15 +4,14 @@
     RUN/config.json         its settings
     RUN/places.parquet      the places it ranks, as in its city, and their known check-ins
     RUN/log.jsonl           what happened, one event a line
-    RUN/manifest.json       method, seed, city and fingerprint, SHA-256 of the model, its settings
-                            and its places, versions, commit, wall time
+    RUN/manifest.json       method, seed, city and fingerprint, SHA-256 of all files, versions,
+                            commit, wall time
 
 Loading reads numbers and words only; it never runs code from the folder.
 """
 
-import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +23,7 @@ from safetensors.numpy import load, save
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
+from castpoi.core.checksums import SHA256, check_files, write_manifest
 from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.core.files import read_json, read_manifest, write_json
 from castpoi.core.parquet import read_table
@@ -43,16 +43,6 @@ PLACE_SCHEMA: Final = pl.Schema([*record.PLACE_SCHEMA.items(), (KNOWN_CHECKINS, 
 
 _TRAIN_AGAIN: Final = "train again with 'castpoi train'"
 
-_VALUES: Final = {
-    "method": "a text",
-    "seed": "a whole number",
-    "knows": f"a list of some of {', '.join(record.PARTS)}",
-    "city": "a text",
-    "fingerprint": "a text",
-    "model_sha256": "a text",
-}
-"""The values that every manifest has, and what each must be."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
@@ -71,6 +61,11 @@ class Run:
     def seed(self) -> int:
         """Seed of its training."""
         return int(self.manifest["seed"])
+
+    @property
+    def model_sha256(self) -> str:
+        """SHA-256 of the model."""
+        return str(self.manifest[SHA256][MODEL])
 
     @property
     def city(self) -> Path:
@@ -134,7 +129,6 @@ def write_run(
     model = save({name: np.asarray(array, order="C") for name, array in ranker.arrays.items()})
     (folder / MODEL).write_bytes(model)
     write_json(folder / CONFIG, ranker.config)
-    config = (folder / CONFIG).read_bytes()
     places.write_parquet(folder / PLACES, compression="zstd")
     manifest = {
         "kind": "run",
@@ -144,23 +138,17 @@ def write_run(
         "knows": list(knows),
         "city": str(city.resolve()),
         "fingerprint": fingerprint,
-        "model_sha256": hashlib.sha256(model).hexdigest(),
-        "config_sha256": hashlib.sha256(config).hexdigest(),
-        "places_sha256": hashlib.sha256((folder / PLACES).read_bytes()).hexdigest(),
         **work.provenance(),
     }
-    write_json(folder / "manifest.json", manifest)
-    return manifest
+    return write_manifest(folder, manifest)
 
 
 def load_run(folder: Path) -> Run:
-    """Read a run and check that its model and settings are those its manifest was written for."""
-    manifest = read_manifest(folder, kind="run", needs=_VALUES.keys())
-    _check_values(manifest, folder)
+    """Read a run and check that its files are those that were written."""
+    manifest = read_manifest(folder, kind="run", needs={SHA256})
+    check_files(folder, manifest, (MODEL, CONFIG, PLACES))
     method = METHODS.named(manifest["method"])
-    arrays = _read_model(_read_bytes(folder / MODEL, manifest["model_sha256"]), folder / MODEL)
-    if "config_sha256" in manifest:  # older runs lack it
-        _read_bytes(folder / CONFIG, manifest["config_sha256"])
+    arrays = _read_model(folder / MODEL)
     config = read_json(folder / CONFIG)
     try:
         ranker = method.ranker_class().restore(config, arrays)
@@ -171,21 +159,6 @@ def load_run(folder: Path) -> Run:
     return Run(ranker=ranker, manifest=manifest, folder=folder)
 
 
-def _check_values(manifest: Mapping[str, Any], folder: Path) -> None:
-    """Refuse a manifest with a value of the wrong type."""
-    for name, rule in _VALUES.items():
-        value = manifest[name]
-        if name == "knows":
-            is_right = isinstance(value, list) and all(part in record.PARTS for part in value)
-        else:
-            is_right = type(value) is (int if name == "seed" else str)
-        if not is_right:
-            raise BrokenFolder(
-                f"the manifest of {folder} has {name}={json.dumps(value)}, but it must be {rule}; "
-                f"{_TRAIN_AGAIN}"
-            )
-
-
 def places_of(city: City, knows: Sequence[str]) -> pl.DataFrame:
     """The places of a city, with the check-ins of each in the parts that a run knows."""
     trajectories = city.trajectories
@@ -194,16 +167,9 @@ def places_of(city: City, knows: Sequence[str]) -> pl.DataFrame:
     return city.places.with_columns(pl.Series(KNOWN_CHECKINS, counts)).cast(PLACE_SCHEMA)
 
 
-def read_places(run: Run, city: Path | None = None) -> pl.DataFrame:
-    """The places a run ranks, by number: its own file, or for older runs those of its city.
-
-    `city` is where the city is now; where it was when the run was made unless told otherwise.
-    """
-    if "places_sha256" not in run.manifest:
-        return places_of(city_of(run, city), run.manifest["knows"])
-    path = run.folder / PLACES
-    content = _read_bytes(path, run.manifest["places_sha256"])
-    return read_table(path, PLACE_SCHEMA, way_out=_TRAIN_AGAIN, content=content)
+def read_places(run: Run) -> pl.DataFrame:
+    """The places that a run ranks, by number."""
+    return read_table(run.folder / PLACES, PLACE_SCHEMA, way_out=_TRAIN_AGAIN)
 
 
 def city_of(run: Run, city: Path | None = None) -> City:
@@ -224,20 +190,8 @@ def city_of(run: Run, city: Path | None = None) -> City:
     return found
 
 
-def _read_bytes(path: Path, sha256: str) -> bytes:
+def _read_model(path: Path) -> dict[str, Any]:
     try:
-        content = path.read_bytes()
-    except OSError as problem:
-        raise BrokenFolder(
-            f"{path} cannot be read: {problem.strerror}; {_TRAIN_AGAIN}"
-        ) from problem
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise BrokenFolder(f"{path} has changed since it was trained; {_TRAIN_AGAIN}")
-    return content
-
-
-def _read_model(model: bytes, path: Path) -> dict[str, Any]:
-    try:
-        return dict(load(model))
+        return dict(load(path.read_bytes()))
     except SafetensorError as problem:
         raise BrokenFolder(f"{path} is damaged ({problem}); {_TRAIN_AGAIN}") from problem

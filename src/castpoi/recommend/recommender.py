@@ -66,7 +66,7 @@ class Recommender:
     @property
     def model(self) -> str:
         """Which model answers: its method and the beginning of its SHA-256."""
-        return f"{self.run.method} {self.run.manifest['model_sha256'][:12]}"
+        return f"{self.run.method} {self.run.model_sha256[:12]}"
 
     @property
     def known_time(self) -> bool:
@@ -167,17 +167,17 @@ def load(
 ) -> Recommender:
     """A recommender from the folder of a run.
 
-    `city` says where the run's city is now, if it has moved; it is needed only for `user=...`
-    and for runs that do not carry their places. In vocabularies of more than `exact_up_to` places
-    CaST-POI reads only for a `shortlist` of so many; "all" reads for all, and "auto" does so until
-    a service has measured which size will do. Places of `private_categories`
+    `city` is the folder of the run's city if it has moved; only `user=...` reads it. In
+    vocabularies of more than `exact_up_to` places CaST-POI reads only for a `shortlist` of so many;
+    "all" reads for all, and "auto" does so until a service has measured which size will do. Places
+    of `private_categories`
     ("Home (private)") are recommended only to those who have been there; if empty, to everybody.
     `places` is a table, or its file, of cold places to rank as well: place, lat, lon, and perhaps
     name and category; only a model with shared vectors can.
     """
     loaded = load_run(Path(run))
     now = None if city is None else Path(city)
-    table = read_places(loaded, now)
+    table = read_places(loaded)
     if places is not None:
         loaded, table = with_cold_places(loaded, table, places)
     book = PlaceBook.of(table)

@@ -73,7 +73,7 @@ def model_card(recommender: Recommender) -> dict[str, Any]:
         "method": run.method,
         "seed": run.seed,
         "fingerprint": run.fingerprint,
-        "model_sha256": manifest["model_sha256"],
+        "model_sha256": run.model_sha256,
         "places": len(recommender.places),
         "private_categories": list(recommender.private_categories),
         "private_places": int(recommender.is_private.sum()),

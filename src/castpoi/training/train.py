@@ -16,6 +16,7 @@ from typing import Any
 from castpoi.baselines.known import parts_before
 from castpoi.checkins import record
 from castpoi.checkins.city import City
+from castpoi.core.checksums import write_manifest
 from castpoi.core.errors import BadInput
 from castpoi.core.files import check_vacant, is_folder_of, new_folder, write_json, writing
 from castpoi.core.lock import LOCK, alone_in
@@ -119,7 +120,7 @@ class _Origin:
             work=work,
         )
         manifest["wall_seconds"] = round(before + manifest["wall_seconds"], 3)
-        write_json(folder / "manifest.json", manifest)
+        write_manifest(folder, manifest)
 
 
 def fit(

@@ -1,0 +1,11 @@
+"""Changes of stored folders that their checksums accept."""
+
+from pathlib import Path
+
+from castpoi.core.checksums import write_manifest
+from castpoi.core.files import read_json
+
+
+def accept_changes(folder: Path, **entries: object) -> None:
+    """Write the checksums of a changed folder again, with some entries of its manifest changed."""
+    write_manifest(folder, {**read_json(folder / "manifest.json"), **entries})
