@@ -105,7 +105,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "the manifest has no SHA-256": (
         lambda f: (f / "manifest.json").write_text('{"kind": "city", "fingerprint": "f"}'),
-        r"does not say sha256; make the city again with 'castpoi data prepare'",
+        r"lacks sha256; make the city again with 'castpoi data prepare'",
     ),
     "the SHA-256 of the manifest are no object": (
         lambda f: edit_manifest(f, sha256=7),
@@ -131,7 +131,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "the manifest is that of a run": (
         lambda f: (f / "manifest.json").write_text(json.dumps({"kind": "run"})),
-        r"holds a run, but a city is expected there",
+        r"is a run, expected a city",
     ),
 }
 

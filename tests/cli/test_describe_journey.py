@@ -175,7 +175,7 @@ def test_a_folder_is_no_page(castpoi: CommandLine, city: Path, tmp_path: Path) -
 def test_what_is_no_city_is_refused(castpoi: CommandLine, tmp_path: Path) -> None:
     ended = castpoi("data", "describe", tmp_path / "nowhere", "--json")
     assert ended.code == 1
-    assert "a city is expected there" in ended.json["error"]
+    assert "expected a city" in ended.json["error"]
 
 
 @pytest.mark.parametrize("count", [0, 1])

@@ -209,7 +209,7 @@ def test_results_of_two_cities_are_not_compared(
 def test_what_is_no_result_is_not_compared(castpoi: CommandLine, city: Path) -> None:
     ended = castpoi("compare", city)
     assert ended.code == 1
-    assert "holds a city, but a result is expected there" in ended.err
+    assert "is a city, expected a result" in ended.err
 
 
 def test_a_city_without_targets_has_nothing_to_evaluate(

@@ -129,7 +129,7 @@ def test_seeds_and_rows_are_named_as_one_likes(
         (["CITY", "--suite", "main", "--seeds"], 2, "'--dry-run' is not a valid integer"),
         (["CITY", "--suite", "mian"], 1, "no suite is named 'mian'"),
         (["CITY", "--suite", "main", "--only", "you"], 1, "the suite main has no row 'you'"),
-        (["nowhere", "--suite", "main"], 1, "nowhere is not a folder; a city is expected there"),
+        (["nowhere", "--suite", "main"], 1, "nowhere is not a folder; expected a city"),
     ],
 )
 def test_wrong_words_are_told_before_any_work(

@@ -254,7 +254,7 @@ def test_what_cannot_be_served_is_told_before_anything_is_loaded(
 def test_a_folder_that_is_no_run_is_told(castpoi: CommandLine, folder: Path) -> None:
     ended = castpoi("serve", folder / "city")
     assert ended.code == 1
-    assert "holds a city, but a run is expected there" in ended.err
+    assert "is a city, expected a run" in ended.err
 
 
 def test_a_port_that_is_taken_is_told(castpoi: CommandLine, run: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from polars.exceptions import PanicException
 
 from castpoi.core.errors import BrokenFolder
-from castpoi.core.parquet import read_table
+from castpoi.core.files import read_table
 
 
 def test_a_panic_of_the_parquet_reader_is_a_damaged_table(
@@ -19,4 +19,4 @@ def test_a_panic_of_the_parquet_reader_is_a_damaged_table(
     monkeypatch.setattr(pl, "read_parquet", panic)
     words = r"t.parquet is damaged \(called `Result::unwrap\(\)` on an `Err` value\); make again$"
     with pytest.raises(BrokenFolder, match=words):
-        read_table(tmp_path / "t.parquet", pl.Schema({"a": pl.Int64}), way_out="make again")
+        read_table(tmp_path / "t.parquet", pl.Schema({"a": pl.Int64}), how_to_fix="make again")

@@ -11,8 +11,7 @@ import pytest
 
 from castpoi.core import staging
 from castpoi.core.files import check_vacant, new_file, read_manifest, write_json
-from castpoi.core.lock import try_lock
-from castpoi.core.staging import staging_beside, sweep
+from castpoi.core.staging import staging_beside, sweep, try_lock
 
 _REPLACE = """
 import os, signal, sys

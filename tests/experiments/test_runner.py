@@ -12,8 +12,8 @@ import pytest
 
 from castpoi.core.errors import BadInput
 from castpoi.core.files import read_json
-from castpoi.core.lock import alone_in
 from castpoi.core.progress import Task
+from castpoi.core.staging import alone_in
 from castpoi.experiments import job, key
 from castpoi.experiments.experiment import CityFolder, experiments_of
 from castpoi.experiments.folder import SuiteFolder

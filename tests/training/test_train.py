@@ -11,8 +11,8 @@ from castpoi.baselines.popularity import Popularity
 from castpoi.checkins.city import City
 from castpoi.core.errors import BadInput, BrokenFolder, UnknownMethod
 from castpoi.core.files import read_json, write_json
-from castpoi.core.lock import alone_in
 from castpoi.core.progress import Progress
+from castpoi.core.staging import alone_in
 from castpoi.methods.registry import METHODS, Method
 from castpoi.methods.run import RunLog, load_run
 from castpoi.training.train import fit, known_parts, seconds_before, train, workshop_of

@@ -23,8 +23,7 @@ from castpoi.checkins.fingerprint import fingerprint_of
 from castpoi.checkins.trajectory import Trajectories
 from castpoi.core.checksums import SHA256, file_faults, write_manifest
 from castpoi.core.errors import BrokenFolder
-from castpoi.core.files import new_folder, read_manifest
-from castpoi.core.parquet import read_table, write_private_table
+from castpoi.core.files import new_folder, read_manifest, read_table, write_private_table
 
 REVISIT_WINDOW: Final = 512
 """A target is a revisit if its place stands among this many visits before it."""
@@ -133,5 +132,5 @@ def _changed(folder: Path, fault: str) -> BrokenFolder:
 
 
 def _read_table(folder: Path, table: str) -> pl.DataFrame:
-    way_out = "prepare the city again with 'castpoi data prepare'"
-    return read_table(folder / f"{table}.parquet", _TABLES[table], way_out=way_out)
+    how_to_fix = "prepare the city again with 'castpoi data prepare'"
+    return read_table(folder / f"{table}.parquet", _TABLES[table], how_to_fix=how_to_fix)

@@ -1,14 +1,89 @@
-"""Folders that appear whole or not at all, and JSON that reads the same everywhere."""
+"""Folders that appear whole or not at all, and the JSON files and tables in them.
+
+`--overwrite` removes the files that castpoi writes into a kind of folder (`KINDS`) and no others: a
+folder that also contains something else is refused.
+"""
 
 import json
 from collections.abc import Iterator, Set
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import polars as pl
+from polars.exceptions import PanicException, PolarsError
 
 from castpoi.core.errors import BadInput, BrokenFolder
-from castpoi.core.folder_kinds import KINDS, other_files
 from castpoi.core.staging import exchange, recover, staging_beside, sweep, sync, sync_tree
+
+DAMAGED: Final = (PolarsError, PanicException)
+"""Errors of polars for damaged parquet; a PanicException is not an Exception."""
+
+
+@dataclass(frozen=True)
+class FolderKind:
+    """One kind of folder."""
+
+    title: str
+    """Its name in errors."""
+    files: tuple[str, ...] = ("*",)
+    """Patterns of the files and folders in it that castpoi writes."""
+    made_by: str = ""
+    """The command that makes it, if other commands read it."""
+    manifest: str = "manifest.json"
+    """The file whose `kind` identifies the folder."""
+
+
+_RUN: Final = ("manifest.json", "config.json", "log.jsonl", "model.safetensors", "places.parquet")
+_RESULT: Final = ("manifest.json", "metrics.json", "ranks.parquet", "top.parquet")
+_OF_SUITE: Final = (
+    "experiment.json",
+    ".experiment.json.tmp",
+    "run",
+    "run/manifest.json",
+    "run/config.json",
+    "run/log.jsonl",
+)
+"""Added to a result by `castpoi reproduce`."""
+_CITY: Final = (
+    "manifest.json",
+    "checkins.parquet",
+    "users.parquet",
+    "places.parquet",
+    "split.parquet",
+)
+_REPORT: Final = (
+    "manifest.json",
+    "report.html",
+    *("tables", "tables/*.md", "tables/*.csv", "tables/*.tex"),
+    *("figures", "figures/*.svg", "figures/*.png"),
+    *("cards", "cards/*.md"),
+)
+_TRAINING: Final = (
+    "manifest.json",
+    "checkpoint.json",
+    "epoch-*.safetensors",
+    "log.jsonl",
+    ".lock",
+    ".*.tmp",
+)
+
+KINDS: Final = {
+    "city": FolderKind("city", _CITY, made_by="castpoi data prepare"),
+    "run": FolderKind("run", _RUN, made_by="castpoi train"),
+    "result": FolderKind("result", (*_RESULT, *_OF_SUITE), made_by="castpoi evaluate"),
+    "report": FolderKind("report", _REPORT),
+    "training": FolderKind("training", _TRAINING),
+    "synthesis": FolderKind(
+        "synthetic city", ("synthesis.json", "checkins.parquet"), manifest="synthesis.json"
+    ),
+    # replaced piece by piece, each piece under its own kind, so any other file may stay in it
+    "demo": FolderKind("demo"),
+}
+"""All kinds, by the word in their manifests."""
 
 
 @contextmanager
@@ -17,7 +92,7 @@ def new_folder(target: Path, *, kind: str, overwrite: bool = False) -> Iterator[
 
     `kind` is one of `KINDS`. With `overwrite` a former folder of the same kind is replaced, unless
     it holds files that castpoi did not write. If `target` is a link, the folder that it points to
-    is built, and the link stays. When this returns, the folder is safe on the disk.
+    is built, and the link stays. At the end the folder is written to the disk.
     """
     check_vacant(target, kind=kind, overwrite=overwrite)
     with ExitStack() as held:
@@ -32,13 +107,13 @@ def new_folder(target: Path, *, kind: str, overwrite: bool = False) -> Iterator[
 
 
 def _put(new: Path, target: Path, *, kind: str, overwrite: bool) -> None:
-    """Move a folder to its target; a former one is moved to where the new one was."""
+    """Move a folder to its target; a former target is moved to where the new folder was."""
     try:
         new.rename(target)  # replaces an empty folder; the system refuses to replace any other
     except OSError:
         if not target.exists():
             raise
-        # since this command began, somebody may have put something there
+        # the target may have been created since this command began
         check_vacant(target, kind=kind, overwrite=overwrite)
         exchange(new, target)
 
@@ -56,7 +131,7 @@ def new_file(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def writing(target: Path, *, option: str = "--out") -> Iterator[None]:
-    """Turn a refusal of the disk into a sentence that names the option to change."""
+    """Turn an error of the disk into a sentence with the option to change."""
     try:
         yield
     except OSError as problem:
@@ -66,7 +141,7 @@ def writing(target: Path, *, option: str = "--out") -> Iterator[None]:
 
 
 def check_vacant(target: Path, *, kind: str, overwrite: bool) -> None:
-    """Refuse a folder that is taken or cannot be written, before any work is done."""
+    """Refuse a target that exists or cannot be written, before any work is done."""
     check_writable(target)
     title = KINDS[kind].title
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
@@ -80,16 +155,13 @@ def check_vacant(target: Path, *, kind: str, overwrite: bool) -> None:
     if others := other_files(target, kind):
         more = f" and {len(others) - 1} more" if len(others) > 1 else ""
         raise BadInput(
-            f"{target} also holds {others[0]}{more}, which castpoi did not write and --overwrite "
-            "would remove; move it away, or choose another --out"
+            f"{target} also holds {others[0]}{more}, which castpoi did not write and "
+            "--overwrite would remove; move it away, or choose another --out"
         )
 
 
 def check_writable(target: Path) -> None:
-    """Refuse a target that cannot be written; remove what killed commands left next to it.
-
-    A missing target that a killed command was replacing is put back.
-    """
+    """Refuse a target that cannot be written; clean up after killed commands (see `sweep`)."""
     with writing(target):
         try:
             target.stat()  # refuses a loop of links
@@ -103,7 +175,7 @@ def check_writable(target: Path) -> None:
 
 
 def is_folder_of(folder: Path, kind: str) -> bool:
-    """Whether the folder holds what its manifest calls a `kind`."""
+    """Whether the manifest of the folder is that of a `kind`."""
     try:
         manifest = json.loads((folder / KINDS[kind].manifest).read_bytes())
         return bool(manifest.get("kind") == kind)
@@ -112,29 +184,29 @@ def is_folder_of(folder: Path, kind: str) -> bool:
 
 
 def read_manifest(folder: Path, *, kind: str, needs: Set[str] = frozenset()) -> dict[str, Any]:
-    """The manifest of a city, run or result, which says at least what is needed."""
-    way_out = f"name another folder, or make a {kind} with '{KINDS[kind].made_by}'"
+    """Read the manifest of a city, run or result, with at least the keys in `needs`."""
+    fix = f"choose another folder, or make a {kind} with '{KINDS[kind].made_by}'"
     if not folder.is_dir():
         recover(folder)
     if not folder.is_dir():
-        raise BrokenFolder(f"{folder} is not a folder; a {kind} is expected there: {way_out}")
+        raise BrokenFolder(f"{folder} is not a folder; expected a {kind}; {fix}")
     path = folder / "manifest.json"
     if not path.is_file():
-        raise BrokenFolder(f"{folder} has no manifest.json, so it is not a {kind}; {way_out}")
+        raise BrokenFolder(f"{folder} has no manifest.json, so it is not a {kind}; {fix}")
     manifest = read_json(path)
     if manifest.get("kind") != kind:
-        found = f"a {manifest['kind']}" if "kind" in manifest else "something else"
-        raise BrokenFolder(f"{folder} holds {found}, but a {kind} is expected there: {way_out}")
+        found = f"is a {manifest['kind']}" if "kind" in manifest else "is something else"
+        raise BrokenFolder(f"{folder} {found}, expected a {kind}; {fix}")
     if lacking := needs - manifest.keys():
         raise BrokenFolder(
-            f"the manifest of {folder} does not say {', '.join(sorted(lacking))}; make the {kind} "
-            f"again with '{KINDS[kind].made_by}'"
+            f"the manifest of {folder} lacks {', '.join(sorted(lacking))}; make the {kind} again "
+            f"with '{KINDS[kind].made_by}'"
         )
     return manifest
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """One JSON object from a file."""
+    """Read one JSON object from a file."""
     again = f"make {path.parent} again"
     try:
         content = json.loads(path.read_bytes())
@@ -144,13 +216,13 @@ def read_json(path: Path) -> dict[str, Any]:
         raise BrokenFolder(f"{path} is not valid JSON: {problem}; {again}") from problem
     if not isinstance(content, dict):
         raise BrokenFolder(
-            f"{path} holds a {type(content).__name__}, an object is expected; {again}"
+            f"{path} is a JSON {type(content).__name__}, expected an object; {again}"
         )
     return content
 
 
 def read_or_nothing(path: Path) -> dict[str, Any]:
-    """The same of a file that may be absent or torn: then it is empty, as if it had never been."""
+    """Read one JSON object from a file; empty if the file is missing or damaged."""
     try:
         return read_json(path)
     except BrokenFolder:
@@ -158,12 +230,12 @@ def read_or_nothing(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """One JSON object to a file, whole or not at all."""
+    """Write one JSON object to a file, whole or not at all."""
     write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:
-    """A text to a file, whole or not at all."""
+    """Write text to a file, whole or not at all."""
     staging = path.with_name(f".{path.name}.tmp")
     try:
         staging.write_text(text, encoding="utf-8")
@@ -173,3 +245,39 @@ def write_text(path: Path, text: str) -> None:
         if staging.parent.is_dir():
             staging.unlink(missing_ok=True)
         raise
+
+
+def other_files(folder: Path, kind: str) -> list[str]:
+    """Paths inside a folder of a kind that castpoi does not write there, sorted."""
+    found = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+    patterns = KINDS[kind].files
+    return [path for path in found if not any(fnmatchcase(path, each) for each in patterns)]
+
+
+def write_private_table(table: pl.DataFrame, path: Path) -> None:
+    """Write a table to a new file that only its owner may read."""
+    path.touch(mode=0o600)
+    table.write_parquet(path, compression="zstd")
+
+
+def read_table(
+    path: Path, schema: pl.Schema, *, how_to_fix: str, content: bytes | None = None
+) -> pl.DataFrame:
+    """Read the columns of a schema, in its order and types.
+
+    `how_to_fix` ends the sentences of errors. `content` are the bytes of the file, if they have
+    been read already.
+    """
+    try:
+        frame = pl.read_parquet(path if content is None else BytesIO(content), glob=False)
+        return frame.select(schema.names()).cast(schema)
+    except FileNotFoundError as problem:
+        raise BrokenFolder(f"{path} is missing; {how_to_fix}") from problem
+    except OSError as problem:
+        raise BrokenFolder(f"{path} cannot be read: {_brief(problem)}; {how_to_fix}") from problem
+    except DAMAGED as problem:
+        raise BrokenFolder(f"{path} is damaged ({_brief(problem)}); {how_to_fix}") from problem
+
+
+def _brief(problem: BaseException) -> str:
+    return str(problem).strip().splitlines()[0][:160]

@@ -1,4 +1,4 @@
-"""Staging folders: new files are built next to their target and then moved to it.
+"""Staging folders and locks: how a folder appears whole, and how a killed command is cleaned up.
 
     .NAME.1a2b3c4d           the future NAME, or a former NAME that is being removed
     .NAME.1a2b3c4d.former    a replaced NAME, for a moment, on systems without an atomic exchange
@@ -6,6 +6,9 @@
 A process holds a lock on its staging folder. A staging folder that no living process holds was left
 by a killed command: the next command that writes NAME removes it. A stray `.former` is moved back
 if NAME is missing.
+
+A lock belongs to the open file, so it ends with the last process that has it open. There is none on
+Windows: nothing is swept there, and two commands in one folder are not noticed.
 """
 
 import ctypes
@@ -14,14 +17,18 @@ import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from castpoi.core.lock import try_lock
+from castpoi.core.errors import BadInput
 
+LOCK: Final = ".lock"
+_PATIENCE_SECONDS: Final = 10.0
+"""Longer than a worker needs to notice that its suite is dead."""
 _FORMER: Final = ".former"
 _FROM_HERE: Final = -100  # AT_FDCWD of Linux
 _EXCHANGE: Final = 2  # RENAME_EXCHANGE of Linux
@@ -29,11 +36,11 @@ _EXCHANGE: Final = 2  # RENAME_EXCHANGE of Linux
 
 @contextmanager
 def staging_beside(target: Path) -> Iterator[Path]:
-    """A new, locked folder next to the target; it is removed at the end."""
+    """Create a locked folder next to the target; it is removed at the end."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as held:
         while True:
-            staging = target.with_name(f".{target.name}.{uuid4().hex[:8]}")
+            staging = _stray_name(target)
             staging.mkdir()  # with the permissions that this user's new folders have
             held.enter_context(_locked(staging, wait=True))
             if staging.exists():  # not removed by another command before it was locked
@@ -55,7 +62,7 @@ def sweep(target: Path) -> None:
 
 def remove(folder: Path) -> None:
     """Remove a folder. After a kill it is whole, or the next `sweep` removes the rest."""
-    stray = folder.with_name(f".{folder.name}.{uuid4().hex[:8]}")
+    stray = _stray_name(folder)
     with _locked(folder):
         folder.rename(stray)
         shutil.rmtree(stray, ignore_errors=True)
@@ -70,16 +77,12 @@ def recover(target: Path) -> None:
                     stray.rename(target)
 
 
-def _is_former(stray: Path) -> bool:
-    return stray.name.endswith(_FORMER)
-
-
 def exchange(new: Path, target: Path) -> None:
     """Exchange two folders: in one step where the system can, otherwise in three."""
     if _exchanged_at_once(new, target):
         return
     former = new.with_name(new.name + _FORMER)
-    with _locked(target):  # and so is what `former` is from the next line on
+    with _locked(target):  # the lock stays with the folder when it is renamed
         target.rename(former)
         try:
             new.rename(target)
@@ -89,8 +92,36 @@ def exchange(new: Path, target: Path) -> None:
         former.rename(new)
 
 
+def _exchanged_at_once(one: Path, other: Path) -> bool:
+    """Exchange two paths in one step; False where the system or the file system cannot."""
+    if sys.platform != "linux":
+        return False
+    renameat2 = getattr(ctypes.CDLL(None), "renameat2", None)
+    if renameat2 is None:
+        return False
+    paths = _FROM_HERE, os.fsencode(one), _FROM_HERE, os.fsencode(other)
+    return bool(renameat2(*paths, _EXCHANGE) == 0)
+
+
+def _stray_name(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{uuid4().hex[:8]}")
+
+
+def _strays(target: Path) -> list[Path]:
+    """All staging folders of a target, of living and of killed commands."""
+    is_stray = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}({re.escape(_FORMER)})?")
+    try:
+        return sorted(each for each in target.parent.iterdir() if is_stray.fullmatch(each.name))
+    except OSError:  # the parent is missing, or may not be read
+        return []
+
+
+def _is_former(stray: Path) -> bool:
+    return stray.name.endswith(_FORMER)
+
+
 def sync(path: Path) -> None:
-    """Have the disk write a file, or the names in a folder, before this returns."""
+    """Write a file, or the names in a folder, to the disk before this returns."""
     if sys.platform == "win32":  # syncs only what is open for writing
         return
     number = os.open(path, os.O_RDONLY)
@@ -105,19 +136,31 @@ def sync(path: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """The same for a folder and everything in it."""
+    """Write a folder and everything in it to the disk."""
     for path in folder.rglob("*"):
         sync(path)
     sync(folder)
 
 
-def _strays(target: Path) -> list[Path]:
-    """All staging folders of a target, of living and of killed commands."""
-    is_stray = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}({re.escape(_FORMER)})?")
-    try:
-        return sorted(each for each in target.parent.iterdir() if is_stray.fullmatch(each.name))
-    except OSError:  # the parent is missing, or may not be read
-        return []
+@contextmanager
+def alone_in(
+    folder: Path, *, lock: str = LOCK, patience_seconds: float = _PATIENCE_SECONDS
+) -> Iterator[int]:
+    """Hold a lock file of a folder while the block runs; yields the number of the open file.
+
+    Waits up to `patience_seconds` for another command. A process that inherits the open file
+    holds the lock as well.
+    """
+    with (folder / lock).open("w") as file:
+        deadline = time.monotonic() + patience_seconds
+        while not try_lock(file.fileno()):
+            if time.monotonic() > deadline:
+                raise BadInput(
+                    f"another castpoi command is at work in {folder}; wait for it, or choose "
+                    "another --out"
+                )
+            time.sleep(0.1)
+        yield file.fileno()
 
 
 @contextmanager
@@ -133,12 +176,14 @@ def _locked(folder: Path, *, wait: bool = False) -> Iterator[bool]:
         yield is_mine
 
 
-def _exchanged_at_once(one: Path, other: Path) -> bool:
-    """Exchange two paths in one step; False where the system or the file system cannot."""
-    if sys.platform != "linux":
+def try_lock(number: int, *, wait: bool = False) -> bool:
+    """Lock an open file or folder; False if another process holds it and `wait` is off."""
+    if sys.platform == "win32":
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         return False
-    renameat2 = getattr(ctypes.CDLL(None), "renameat2", None)
-    if renameat2 is None:
-        return False
-    paths = _FROM_HERE, os.fsencode(one), _FROM_HERE, os.fsencode(other)
-    return bool(renameat2(*paths, _EXCHANGE) == 0)
+    return True

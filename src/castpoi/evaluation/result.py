@@ -16,8 +16,14 @@ from typing import Any, Final
 import polars as pl
 
 from castpoi.core.errors import BrokenFolder
-from castpoi.core.files import new_folder, read_manifest, read_or_nothing, write_json
-from castpoi.core.parquet import read_table, write_private_table
+from castpoi.core.files import (
+    new_folder,
+    read_manifest,
+    read_or_nothing,
+    read_table,
+    write_json,
+    write_private_table,
+)
 from castpoi.evaluation.metrics import Metrics, metrics_of, strata_of
 from castpoi.evaluation.rank_table import IS_REVISIT, RANK, RANK_SCHEMA, fault_of
 from castpoi.evaluation.top_table import TOP_SCHEMA
@@ -111,8 +117,8 @@ class Result:
         manifest = read_manifest(folder, kind="result", needs=needs)
         ranks, top = folder / RANKS, folder / _TOP
         result = cls(
-            ranks=read_table(ranks, RANK_SCHEMA, way_out=_EVALUATE_AGAIN),
-            top=read_table(top, TOP_SCHEMA, way_out=_EVALUATE_AGAIN) if top.exists() else None,
+            ranks=read_table(ranks, RANK_SCHEMA, how_to_fix=_EVALUATE_AGAIN),
+            top=read_table(top, TOP_SCHEMA, how_to_fix=_EVALUATE_AGAIN) if top.exists() else None,
             seconds=float(manifest["seconds"]),
             manifest=manifest,
             name=str(folder),

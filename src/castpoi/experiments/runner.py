@@ -9,9 +9,9 @@ from typing import Final
 
 from castpoi.core.errors import CastPoiError
 from castpoi.core.files import writing
-from castpoi.core.lock import alone_in
 from castpoi.core.progress import Progress, Task, describe
 from castpoi.core.quantities import duration_words
+from castpoi.core.staging import alone_in
 from castpoi.experiments.estimate import Estimator, Former, remaining
 from castpoi.experiments.experiment import RUNS, Experiment
 from castpoi.experiments.folder import SuiteFolder

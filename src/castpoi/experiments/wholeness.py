@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from castpoi.core.checksums import SHA256, file_faults
 from castpoi.core.errors import BadInput, CastPoiError
-from castpoi.core.files import read_json, read_manifest, read_or_nothing
-from castpoi.core.folder_kinds import other_files
+from castpoi.core.files import other_files, read_json, read_manifest, read_or_nothing
 from castpoi.evaluation.result import Result
 from castpoi.experiments.estimate import Former
 from castpoi.experiments.experiment import Experiment

@@ -19,10 +19,9 @@ from castpoi.checkins.city import City
 from castpoi.core.checksums import write_manifest
 from castpoi.core.errors import BadInput
 from castpoi.core.files import check_vacant, is_folder_of, new_folder, write_json, writing
-from castpoi.core.lock import LOCK, alone_in
 from castpoi.core.progress import Progress, Silence
 from castpoi.core.provenance import Stopwatch, commit
-from castpoi.core.staging import remove, sweep
+from castpoi.core.staging import LOCK, alone_in, remove, sweep
 from castpoi.methods.ranker import SavableRanker
 from castpoi.methods.registry import METHODS, Method
 from castpoi.methods.run import LOG, Run, RunLog, load_run, places_of, write_run

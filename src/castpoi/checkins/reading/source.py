@@ -25,7 +25,7 @@ from castpoi.checkins.reading.layout import (
     recognise_layout,
 )
 from castpoi.core.errors import BadInput, UnknownLayout
-from castpoi.core.parquet import DAMAGED
+from castpoi.core.files import DAMAGED
 
 _DELIMITERS: Final = {",": "a comma", "\t": "a tab", ";": "a semicolon", "|": "a bar"}
 _NOT_TEXT: Final = "\ufffd"  # what stands in for bytes that an encoding does not know
