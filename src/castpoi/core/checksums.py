@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from castpoi.core.errors import BrokenFolder
-from castpoi.core.files import write_json
-from castpoi.core.folder_kinds import KINDS
+from castpoi.core.files import KINDS, write_json
 
 SHA256: Final = "sha256"
 """Entry of the manifest: file name -> SHA-256; for the manifest itself, of its other entries."""

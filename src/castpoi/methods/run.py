@@ -168,7 +168,7 @@ def places_of(city: City, knows: Sequence[str]) -> pl.DataFrame:
 
 def read_places(run: Run) -> pl.DataFrame:
     """The places that a run ranks, by number."""
-    return read_table(run.folder / PLACES, PLACE_SCHEMA, way_out=_TRAIN_AGAIN)
+    return read_table(run.folder / PLACES, PLACE_SCHEMA, how_to_fix=_TRAIN_AGAIN)
 
 
 def city_of(run: Run, city: Path | None = None) -> City:
