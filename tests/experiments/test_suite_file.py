@@ -136,7 +136,7 @@ def test_next_is_compared_with_castpoi_and_sasrec_and_its_parts_change_one_by_on
         {"distance_gate": "false"},
         {"revisit_features": "paper"},
         {"deep_revisits": "false"},
-        {"candidate_conditioning": "true", "looking_away": "true"},
+        {"candidate_conditioning": "true", "null_attention": "true"},
     ]
 
 
@@ -160,7 +160,7 @@ def test_a_person_writes_rows_settings_cities_and_families(tmp_path: Path) -> No
         label = "Mine"
         method = "castpoi"
         role = "ours"
-        set = { width = 64, dropout = 0.1, spatial_bias = true, spatial_edges_km = [0.5, 2] }
+        set = { width = 64, dropout = 0.1, spatial_bias = true }
         [rows.deep]
         label = "Deep"
         method = "castpoi"
@@ -177,7 +177,7 @@ def test_a_person_writes_rows_settings_cities_and_families(tmp_path: Path) -> No
     mine, deep = suite.tables[1].rows
     assert mine.preset == "fast"  # the default is named
     assert mine.settings == {
-        "width": "64", "dropout": "0.1", "spatial_bias": "true", "spatial_edges_km": "0.5,2",
+        "width": "64", "dropout": "0.1", "spatial_bias": "true",
     }  # fmt: skip
     assert deep.preset == "paper"
     assert len(suite.tables[1].families[0].metrics) == 8  # all, unless told otherwise

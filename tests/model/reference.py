@@ -8,9 +8,17 @@ equations follow the method section of the paper; constants follow `reference-fa
 import math
 from typing import Any
 
+from castpoi.geo.buckets import (
+    DISPLACEMENT_EDGES_KM,
+    DISTANCE_GATE_EDGES_KM,
+    SPATIAL_BIAS_EDGES_KM,
+    TEMPORAL_BIAS_EDGES_HOURS,
+)
 from castpoi.model.castpoi import CastPoi
+from castpoi.model.config import REVISIT_WINDOW
+from castpoi.model.traits import NEIGHBOURHOODS_KM
 from tests.model.slow_habits import distance_km, habits, local_time
-from tests.model.small import CATEGORIES, LAT, LON, Visit, crowd, next_moment
+from tests.model.small import CATEGORIES, LAT, LON, Visit, next_moment
 
 Vector = list[float]
 
@@ -46,7 +54,7 @@ class Reference:
         category = CATEGORIES[place]
         rows = [1 if category is None else 2 + names.index(category)]
         before = 2 + len(names)
-        for size_km in self.config.neighbourhoods_km:
+        for size_km in NEIGHBOURHOODS_KM:
             squares = [square_of(each, size_km) for each in range(len(LAT))]
             rows.append(before + sorted(set(squares)).index(squares[place]))
             before += len(set(squares))
@@ -74,7 +82,7 @@ class Reference:
         next_us = next_moment(visits) if is_last else visits[number + 1][1]
         clock = local_time(next_us, offset)
         hour = clock.hour + (24 if clock.weekday() >= 5 else 0)
-        wait = bucket_of((next_us - at_us) / 3.6e9, self.config.temporal_edges_hours)
+        wait = bucket_of((next_us - at_us) / 3.6e9, TEMPORAL_BIAS_EDGES_HOURS)
         vectors = self.weights["tokens.next_time.hour"], self.weights["tokens.next_time.wait"]
         return added(vectors[0][hour], vectors[1][wait])
 
@@ -88,7 +96,7 @@ class Reference:
 
     def move(self, before: int, place: int) -> Vector:
         far = distance_km(before, place)
-        bucket = bucket_of(far, self.config.displacement_edges_km)
+        bucket = bucket_of(far, DISPLACEMENT_EDGES_KM)
         degrees = [(LAT[place] - LAT[before]) / 0.1, (LON[place] - LON[before]) / 0.1]
         features = [math.log1p(far), *self.weights["tokens.move.bucket.weight"][bucket], *degrees]
         inner = [max(0.0, value) for value in self.linear("tokens.move.mix.0", features)]
@@ -134,10 +142,10 @@ class Reference:
         far = distance_km(place, candidate)
         bias = 0.0
         if self.config.temporal_bias:
-            bucket = bucket_of(age_hours, self.config.temporal_edges_hours)
+            bucket = bucket_of(age_hours, TEMPORAL_BIAS_EDGES_HOURS)
             bias += self.weights["refinement.temporal_bias.weight"][bucket]
         if self.config.spatial_bias:
-            bucket = bucket_of(far, self.config.spatial_edges_km)
+            bucket = bucket_of(far, SPATIAL_BIAS_EDGES_KM)
             bias += self.weights["refinement.spatial_bias.weight"][bucket]
         return bias
 
@@ -177,7 +185,7 @@ class Reference:
     # Gate: rho = w(u) . [log(1 + cnt), rec, 1[cnt > 0]]; habits and deep layers are ours
 
     def revisit(self, state: Vector, visits: list[Visit], candidate: int) -> float:
-        window = self.config.revisit_window
+        window = REVISIT_WINDOW
         counted = visits[-window:]
         if candidate not in [place for place, _, _ in counted]:
             return 0.0
@@ -193,7 +201,7 @@ class Reference:
         if not self.config.deep_revisits:
             return 0.0
         parts = {"told": features, "user": state, "place": self.vector(candidate)}
-        seen = [0.0] * self.config.deep_revisits_width
+        seen = [0.0] * len(self.weights["revisit_gate.deep.mix.bias"])
         for name, values in parts.items():
             seen = added(seen, self.linear(f"revisit_gate.deep.{name}", values))
         mixed = self.linear("revisit_gate.deep.mix", [gelu(value) for value in seen])
@@ -202,19 +210,18 @@ class Reference:
     # Distance gate (ours): delta = sum over anchors of w_a(u) [bucket of the distance]
 
     def anchor(self, name: str, visits: list[Visit]) -> int | None:
-        places = [place for place, _, _ in visits[-self.config.revisit_window :]]
+        places = [place for place, _, _ in visits[-REVISIT_WINDOW:]]
         if name == "home":
             latest_first = list(dict.fromkeys(reversed(places)))
             return max(latest_first, key=places.count, default=None)
-        back = 1 if name == "last" else 2
-        return places[-back] if len(places) >= back else None
+        return places[-1] if places else None
 
     def distance(self, state: Vector, visits: list[Visit], candidate: int) -> float:
         inner = [max(0.0, value) for value in self.linear("distance_gate.weigh.0", state)]
         weights = self.linear("distance_gate.weigh.2", inner)
-        edges = self.config.distance_gate_edges_km
+        edges = DISTANCE_GATE_EDGES_KM
         term = 0.0
-        for number, name in enumerate(self.config.distance_anchors):
+        for number, name in enumerate(("last", "home")):
             anchor = self.anchor(name, visits)
             if anchor is not None:
                 bucket = bucket_of(distance_km(anchor, candidate), edges)
@@ -222,21 +229,6 @@ class Reference:
         return term
 
     # Crowd gate (ours): kappa = w(u) . [log(1 + 10 likeness), log(1 + people)], if c is new
-
-    def crowd(self, state: Vector, visits: list[Visit], candidate: int) -> float:
-        places = [place for place, _, _ in visits]
-        if candidate in places[-self.config.revisit_window :]:
-            return 0.0
-        people = [{place for place, _, _ in theirs} for theirs in crowd()]
-        last = places[-min(10, self.config.window) :]
-        alike = sum(
-            0.8**ago * likeness(people, place, candidate)
-            for ago, place in enumerate(reversed(last))
-        )
-        there = sum(candidate in theirs for theirs in people)
-        inner = [max(0.0, value) for value in self.linear("crowd_gate.weigh.0", state)]
-        features = [math.log1p(10 * alike), math.log1p(there)]
-        return dot(self.linear("crowd_gate.weigh.2", inner), features)
 
     # Score: s = h . e_c + beta_c + gamma r + rho (+ delta) (+ kappa)
 
@@ -249,7 +241,6 @@ class Reference:
             "reader": 0.0,
             "revisit": 0.0,
             "distance": 0.0,
-            "crowd": 0.0,
         }
         if self.config.candidate_conditioning:
             reading, _ = self.read(visits, candidate)
@@ -258,8 +249,6 @@ class Reference:
             terms["revisit"] = self.revisit(state, visits, candidate)
         if self.config.distance_gate:
             terms["distance"] = self.distance(state, visits, candidate)
-        if self.config.crowd_gate:
-            terms["crowd"] = self.crowd(state, visits, candidate)
         return terms
 
     # The parts that layers share
@@ -342,11 +331,3 @@ def square_of(place: int, size_km: float) -> tuple[int, int]:
     band = math.floor(LAT[place] / height)
     width = height / math.cos(math.radians((band + 0.5) * height))
     return band, math.floor(LON[place] / width)
-
-
-def likeness(people: list[set[int]], here: int, there: int) -> float:
-    """People who went to both places, by how many went to either."""
-    went_here = sum(here in theirs for theirs in people)
-    went_there = sum(there in theirs for theirs in people)
-    both = sum({here, there} <= theirs for theirs in people)
-    return both / (math.sqrt(max(went_here - 1, 0) * went_there) + 10)

@@ -12,7 +12,7 @@ from castpoi.checkins.trajectory import Histories
 from castpoi.model.batch import BatchBuilder, HistoryBatch
 from castpoi.model.castpoi import CastPoi, new_model
 from castpoi.model.config import ModelConfig
-from castpoi.model.traits import PlaceTraits
+from castpoi.model.traits import NEIGHBOURHOODS_KM, PlaceTraits
 
 Visit = tuple[int, int, int]
 """Place, UTC microseconds, local offset in minutes."""
@@ -29,12 +29,7 @@ _SMALL = {
     "width": 8,
     "heads": 2,
     "feed_forward_width": 6,
-    "time_slot_width": 3,
-    "move_bucket_width": 3,
-    "move_width": 5,
-    "gate_width": 4,
     "window": 4,
-    "revisit_window": 9,
 }
 
 
@@ -47,8 +42,6 @@ def trained_model(config: ModelConfig, seed: int = 0) -> CastPoi:
     """A model in which no weight is zero by its start, as if it had been trained."""
     traits = traits_of(config)
     model = new_model(config=config, lat=LAT, lon=LON, seed=seed, traits=traits).eval()
-    if model.crowd_gate is not None:
-        model.crowd_gate.crowd.count(histories(*crowd()))
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -61,7 +54,7 @@ def traits_of(config: ModelConfig) -> PlaceTraits | None:
     """What the places have in common, if the model wants to know."""
     if not config.shared_vectors:
         return None
-    return PlaceTraits.of(LAT, LON, CATEGORIES, config.neighbourhoods_km)
+    return PlaceTraits.of(LAT, LON, CATEGORIES, NEIGHBOURHOODS_KM)
 
 
 def builder(config: ModelConfig) -> BatchBuilder:
@@ -100,11 +93,6 @@ def walk(count: int, seed: int = 0) -> list[Visit]:
         (int(place), int(at), -240)
         for place, at in zip(rng.integers(PLACES, size=count), instants, strict=True)
     ]
-
-
-def crowd() -> list[list[Visit]]:
-    """The visits of six people, from whom the crowd is counted."""
-    return [walk(5, seed=seed) for seed in range(20, 26)]
 
 
 def at(moment: str) -> int:

@@ -1,44 +1,36 @@
-"""Anchors: where the history ends, the visit before, and the place visited most."""
+"""Anchors: where the history ends, and the place visited most."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from castpoi.model.anchors import anchors_of
-from castpoi.model.config import Anchor
 from castpoi.model.known_pairs import known_pairs
 from tests.model.small import histories
-
-ALL: tuple[Anchor, ...] = ("last", "before_last", "home")
 
 
 def rows_of(*places: list[int], window: int = 9) -> list[list[int]]:
     laid = histories(*[[(place, i, 0) for i, place in enumerate(each)] for each in places])
     recent = laid.tail(window)
-    rows: list[list[int]] = anchors_of(recent, known_pairs(recent, window), ALL).tolist()
+    rows: list[list[int]] = anchors_of(recent, known_pairs(recent, window)).tolist()
     return rows
 
 
-def test_anchors_are_rows_of_the_last_two_visits_and_of_the_most_visited_place() -> None:
-    assert rows_of([5, 5, 2, 1]) == [[2, 3, 6]]
+def test_anchors_are_rows_of_the_last_visit_and_of_the_most_visited_place() -> None:
+    assert rows_of([5, 5, 2, 1]) == [[2, 6]]
 
 
 def test_of_places_visited_equally_often_the_latest_is_home() -> None:
-    assert rows_of([4, 3, 3, 4, 0]) == [[1, 5, 5]]
-    assert rows_of([3, 4, 4, 3, 0]) == [[1, 4, 4]]
+    assert rows_of([4, 3, 3, 4, 0]) == [[1, 5]]
+    assert rows_of([3, 4, 4, 3, 0]) == [[1, 4]]
 
 
-def test_a_history_has_only_the_anchors_it_has_visits_for() -> None:
-    assert rows_of([], [6], []) == [[0, 0, 0], [7, 0, 7], [0, 0, 0]]
+def test_an_empty_history_has_no_anchors() -> None:
+    assert rows_of([], [6], []) == [[0, 0], [7, 7], [0, 0]]
 
 
 def test_home_is_forgotten_with_the_visits_there() -> None:
-    assert rows_of([1, 1, 1, 2, 2, 3], window=3) == [[4, 3, 3]]
-
-
-def test_no_anchors_are_asked_for_where_there_is_no_gate() -> None:
-    laid = histories([(1, 0, 0)], [])
-    assert anchors_of(laid, known_pairs(laid, 9), ()).shape == (2, 0)
+    assert rows_of([1, 1, 1, 2, 2, 3], window=3) == [[4, 3]]
 
 
 @given(
@@ -51,11 +43,11 @@ def test_home_agrees_with_a_plain_count(places: list[list[int]], window: int) ->
         recent = each[-window:]
         latest_first = list(dict.fromkeys(reversed(recent)))
         expected.append(max(latest_first, key=recent.count, default=-1) + 1)
-    assert [row[2] for row in rows_of(*places, window=window)] == expected
+    assert [row[1] for row in rows_of(*places, window=window)] == expected
 
 
 def test_histories_are_not_mutated() -> None:
     laid = histories([(1, 0, 0), (2, 1, 0)])
     before = laid.place.copy()
-    anchors_of(laid, known_pairs(laid, 9), ALL)
+    anchors_of(laid, known_pairs(laid, 9))
     np.testing.assert_array_equal(laid.place, before)

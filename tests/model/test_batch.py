@@ -88,17 +88,17 @@ def test_age_is_counted_back_from_the_last_visit() -> None:
 
 def test_revisits_are_visits_recency_and_presence() -> None:
     batch = batch_of(CONFIG, [(5, 0, 0), (2, 1, 0), (5, 2, 0), (1, 3, 0)], [(2, 0, 0)])
-    assert counted(batch, 0, 5) == [round(math.log(3), 6), round(8 / 9, 6), 1.0]
+    assert counted(batch, 0, 5) == [round(math.log(3), 6), round(511 / 512, 6), 1.0]
     assert counted(batch, 0, 1) == [round(math.log(2), 6), 1.0, 1.0]
     assert counted(batch, 1, 2) == [round(math.log(2), 6), 1.0, 1.0]
     assert counted(batch, 1, 5) == [0.0, 0.0, 0.0]
 
 
-def test_revisits_are_counted_over_the_longer_window_only() -> None:
-    visits = [(6, 0, 0), (4, 1, 0), *[(0, 2 + i, 0) for i in range(8)]]
-    batch = batch_of(CONFIG, visits)  # windows of 4 and 9
+def test_revisits_are_counted_over_the_last_512_visits_only() -> None:
+    visits = [(6, 0, 0), (4, 1, 0), *[(0, 2 + i, 0) for i in range(511)]]
+    batch = batch_of(CONFIG, visits)
     assert counted(batch, 0, 6) == [0.0, 0.0, 0.0]
-    assert counted(batch, 0, 4) == [round(math.log(2), 6), round(1 / 9, 6), 1.0]
+    assert counted(batch, 0, 4) == [round(math.log(2), 6), round(1 / 512, 6), 1.0]
 
 
 @given(

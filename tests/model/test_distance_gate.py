@@ -1,10 +1,10 @@
 """The distance gate: nearness to the user's anchors counts for every place."""
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from castpoi.geo.buckets import DISTANCE_GATE_EDGES_KM, bucket_of
 from castpoi.geo.distance import haversine_km
 from castpoi.model.castpoi import CastPoi
 from castpoi.model.distance_buckets import DistanceBuckets
@@ -22,7 +22,7 @@ from tests.model.small import (
     walk,
 )
 
-CONFIG = small_config(distance_gate=True, distance_anchors=["last", "home"])
+CONFIG = small_config(distance_gate=True)
 
 
 def distance_term(model: CastPoi, *visits: list[Visit], candidates: Tensor = ALL_ROWS) -> Tensor:
@@ -36,61 +36,24 @@ def gate_of(model: CastPoi) -> DistanceGate:
 
 
 def test_places_in_one_bucket_of_every_anchor_gain_the_same() -> None:
-    model = trained_model(small_config(distance_gate=True, distance_gate_edges_km=[5.0, 50.0]))
-    gained = distance_term(model, [(0, 0, 0)])[0]
-    far = haversine_km(LAT[0], LON[0], LAT, LON)
-    near, middle, away = (
-        gained[torch.from_numpy(np.flatnonzero(is_there))].tolist()
-        for is_there in (far < 5, (far >= 5) & (far < 50), far >= 50)
-    )
-    assert len(near) > 1
-    assert len(set(near)) == len(set(middle)) == len(set(away)) == 1
-    assert len({near[0], middle[0], away[0]}) == 3
-
-
-def test_an_anchor_that_a_history_does_not_have_weighs_nothing() -> None:
-    model = trained_model(small_config(distance_gate=True, distance_anchors=["before_last"]))
-    found = distance_term(model, [], [(3, 0, 0)], [(3, 0, 0), (3, 1, 0)])
-    assert not found[:2].any()
-    assert found[2].all()
+    gained = distance_term(trained_model(CONFIG), [(0, 0, 0)])[0].tolist()
+    buckets = bucket_of(haversine_km(LAT[0], LON[0], LAT, LON), DISTANCE_GATE_EDGES_KM).tolist()
+    by_bucket: dict[int, set[float]] = {}
+    for bucket, gain in zip(buckets, gained, strict=True):
+        by_bucket.setdefault(bucket, set()).add(gain)
+    assert len(by_bucket) > 3
+    assert {len(gains) for gains in by_bucket.values()} == {1}
 
 
 def test_an_empty_history_is_scored_without_it() -> None:
     assert not distance_term(trained_model(CONFIG), []).any()
 
 
-def test_terms_of_anchors_are_added_up() -> None:
-    both = trained_model(CONFIG)
-    each = [
-        trained_model(small_config(distance_gate=True, distance_anchors=[name]))
-        for name in ("last", "home")
-    ]
-    layers = [gate_of(model).weigh for model in (both, *each)]
-    with torch.no_grad():
-        for number, model in enumerate(each):
-            model.load_state_dict(
-                {
-                    name: weight
-                    for name, weight in both.state_dict().items()
-                    if not name.startswith(("distance_gate", "forecast"))
-                },
-                strict=False,
-            )
-            buckets = gate_of(model).buckets
-            part = slice(number * buckets, (number + 1) * buckets)
-            for name, weight in layers[number + 1].named_parameters():
-                whole = layers[0].get_parameter(name)
-                weight.copy_(whole if name.startswith("0") else whole[part])
-    visits = [walk(12, seed=3), walk(2, seed=4)]
-    summed = distance_term(each[0], *visits) + distance_term(each[1], *visits)
-    torch.testing.assert_close(distance_term(both, *visits), summed, rtol=0, atol=1e-5)
-
-
 @pytest.mark.parametrize("table_limit", [PLACES, 0], ids=["table", "on the fly"])
 def test_cells_are_the_same_for_every_place_for_shared_and_for_own_candidates(
     table_limit: int,
 ) -> None:
-    edges = CONFIG.distance_gate_edges_km
+    edges = DISTANCE_GATE_EDGES_KM
     distances = DistanceBuckets(lat=LAT, lon=LON, edges_km=edges, table_limit=table_limit)
     gate = DistanceGate(config=CONFIG, distances=distances)
     anchors = torch.tensor([[1, 7], [3, 3], [7, 2]])
@@ -116,7 +79,7 @@ def test_what_is_summed_by_cell_is_the_slope_of_what_was_gained() -> None:
 def test_a_new_gate_is_almost_closed() -> None:
     gate = DistanceGate(
         config=CONFIG,
-        distances=DistanceBuckets(lat=LAT, lon=LON, edges_km=CONFIG.distance_gate_edges_km),
+        distances=DistanceBuckets(lat=LAT, lon=LON, edges_km=DISTANCE_GATE_EDGES_KM),
     )
     state = torch.randn(4, CONFIG.width, generator=torch.Generator().manual_seed(0))
     gained = gate(state, torch.tensor([[1, 2]] * 4))

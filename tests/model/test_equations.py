@@ -19,15 +19,10 @@ VARIANTS = PRESETS | {
     for switch in SWITCHES
 }
 OURS = {
-    f"distance from {', '.join(anchors)}": small_config(
-        distance_gate=True, distance_anchors=anchors
-    )
-    for anchors in (["last"], ["last", "home"], ["home", "before_last", "last"])
-} | {
+    "distance": small_config(distance_gate=True),
     "paper and distance": small_config("paper", distance_gate=True),
     "distance without reader": small_config(distance_gate=True, candidate_conditioning=False),
-    "crowd": small_config(crowd_gate=True),
-    "all of ours": small_config("next", crowd_gate=True),
+    "next": small_config("next"),
     "habits": small_config(revisit_features="habits", deep_revisits=True),
     "paper with habits": small_config("paper", revisit_features="habits", deep_revisits=True),
     "shared vectors": small_config(shared_vectors=True),

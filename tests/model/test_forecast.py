@@ -36,7 +36,7 @@ def guess(model: CastPoi, candidates: Tensor | None = None) -> Tensor:
 @torch.inference_mode()
 def test_a_guess_is_lean_popularity_distance_and_whether_a_place_is_known() -> None:
     model = trained_model(small_config())
-    encoded, found, window = encode(model), guess(model), model.config.revisit_window
+    encoded, found = encode(model), guess(model)
     forecast = model.forecast
     assert forecast is not None
     for history, visits in enumerate(HISTORIES):
@@ -46,7 +46,7 @@ def test_a_guess_is_lean_popularity_distance_and_whether_a_place_is_known() -> N
         weights = forecast.distance.weights(state[None], encoded.anchors[history, None])[0]
         for place in range(PLACES):
             expected = lean @ model.place.weight[place + 1] + forecast.popularity[place]
-            expected = expected + known * (place in {visit[0] for visit in visits[-window:]})
+            expected = expected + known * (place in {visit[0] for visit in visits})
             for anchor, row in enumerate(encoded.anchors[history]):
                 bucket = forecast.distance.distances(row[None, None], torch.tensor([[place + 1]]))
                 expected = expected + weights[anchor, int(bucket)]

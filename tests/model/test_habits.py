@@ -116,7 +116,8 @@ def test_a_visit_of_twenty_days_ago_is_worth_a_third() -> None:
 def test_the_first_three_features_are_those_of_the_paper() -> None:
     many = [walk(30, seed=2), [], walk(4, seed=3)]
     found = counted(*many)
-    paper = batch_of(small_config(revisit_window=WINDOW), *many).revisits
+    recent = histories(*many).tail(WINDOW)
+    paper = revisits_of(recent, known_pairs(recent, WINDOW), WINDOW)
     assert torch.equal(found.features[:, :3], paper.features)
     assert torch.equal(found.row, paper.row)
 

@@ -25,7 +25,6 @@ from tests.model.small import (
     walk,
 )
 
-EDGES = (1.0, 6.0, 24.0)
 HOUR_US = 3_600_000_000
 FRIDAY_NOON = at("2012-04-06 12:00")
 TIMED = {
@@ -38,7 +37,7 @@ IN_BOTH = pytest.mark.parametrize("config", TIMED.values(), ids=TIMED.keys())
 def asked_at(next_us: int, *, offset: int = 0) -> list[int]:
     """What is told of the moment to come, after a visit on Friday at noon (UTC)."""
     laid = replace(histories([(0, FRIDAY_NOON, offset)]), next_at_us=np.array([next_us]))
-    (told,) = next_times(laid, EDGES).tolist()
+    (told,) = next_times(laid).tolist()
     return list(told)
 
 
@@ -49,7 +48,15 @@ def test_the_hour_of_the_next_visit_is_told_apart_on_working_days_and_weekends()
 
 
 def test_an_edge_of_the_wait_belongs_to_the_bucket_above() -> None:
-    for hours, bucket in ((0.0, 0), (0.99, 0), (1.0, 1), (6.0, 2), (23.9, 2), (24.0, 3)):
+    for hours, bucket in (
+        (0.0, 0),
+        (0.99, 0),
+        (1.0, 1),
+        (6.0, 2),
+        (23.9, 2),
+        (24.0, 3),
+        (168.0, 4),
+    ):
         assert asked_at(FRIDAY_NOON + round(hours * HOUR_US))[1] == bucket
 
 
@@ -62,8 +69,8 @@ def test_inside_a_history_the_next_visit_is_the_one_that_followed() -> None:
     visits = [(0, FRIDAY_NOON, 0), (1, FRIDAY_NOON + 2 * HOUR_US, 0)]
     laid = replace(histories(visits, [], visits[:1]), next_at_us=np.array([FRIDAY_NOON] * 3))
     later = replace(laid, next_at_us=np.array([FRIDAY_NOON + 9 * HOUR_US] * 3))
-    assert next_times(laid, EDGES).tolist() == [[14, 1], [12, 0], [12, 0]]
-    assert next_times(later, EDGES).tolist() == [[14, 1], [21, 2], [21, 2]]
+    assert next_times(laid).tolist() == [[14, 1], [12, 0], [12, 0]]
+    assert next_times(later).tolist() == [[14, 1], [21, 2], [21, 2]]
 
 
 @IN_BOTH

@@ -67,10 +67,8 @@ def test_more_histories_than_are_encoded_at_once_score_as_they_would_alone() -> 
 def test_saving_and_restoring_a_model_with_parts_of_our_own_changes_no_score() -> None:
     config = small_config(
         distance_gate=True,
-        distance_anchors=["home", "before_last"],
         revisit_features="habits",
         deep_revisits=True,
-        crowd_gate=True,
     )
     castpoi = CastPoiRanker(trained_model(config), builder(config))
     words, arrays = json.loads(json.dumps(castpoi.config)), castpoi.arrays

@@ -82,8 +82,8 @@ def test_a_new_model_starts_as_it_would_without_them() -> None:
 
 
 def test_in_training_some_places_are_without_their_own_part_anew_in_every_step() -> None:
-    config = small_config("next", shared_vectors=True, forgotten_places=0.5)
-    model = trained_model(config)
+    model = trained_model(CONFIG)
+    shared_of(model).forgotten = 0.5
     whole = model.table()
     alone = whole.vectors - model.place.weight  # [P + 1, D]
     model.train()

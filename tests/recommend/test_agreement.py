@@ -19,7 +19,7 @@ from tests.contract import odd_city
 from tests.serving.small_run import DAY, small_book, small_ranker
 
 PLACES = 5
-NEXT: dict[str, Any] = {"distance_gate": True, "distance_anchors": ("last", "home")}
+NEXT: dict[str, Any] = {"distance_gate": True}
 
 
 def histories() -> list[History]:

@@ -31,7 +31,7 @@ def explained(
     """A recommender, the ranker behind it, and the terms its scores have."""
     if request.param == "ours":
         ranker = small_ranker(odd_city(), **OUR_PARTS)
-        return near_sighted, ranker, (*PAPER_TERMS, "distance", "crowd")
+        return near_sighted, ranker, (*PAPER_TERMS, "distance")
     return recommender, small_ranker(odd_city()), PAPER_TERMS
 
 
@@ -64,8 +64,8 @@ def test_the_terms_are_those_of_the_model(explained: Explained) -> None:
         assert each.terms is not None
         for name in names:
             expected = float(getattr(model, name)[0, place])
-            is_silent = name == ("revisit" if each.place not in went else "crowd")
-            assert (expected == 0) == is_silent
+            is_unknown = name == "revisit" and each.place not in went
+            assert (expected == 0) == is_unknown
             assert getattr(each.terms, name) == pytest.approx(expected, abs=1e-5)
 
 

@@ -32,8 +32,6 @@ def a_run(folder: Path, **told: Any) -> Path:
         "place.weight": np.zeros((2, 2), dtype=np.float32),
     }
     save_file(weights, folder / "model.safetensors")
-    model = {"spatial_edges_km": EDGES_KM, "temporal_edges_hours": [1.0]}
-    (folder / "config.json").write_text(json.dumps({"model": model}))
     return folder
 
 

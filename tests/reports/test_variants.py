@@ -59,10 +59,10 @@ def test_another_preset_is_told_by_its_name() -> None:
 
 def test_a_run_from_before_candidates_could_look_away_is_a_variant_now() -> None:
     old = trained("fast")
-    del old["config"]["model"]["looking_away"]
+    del old["config"]["model"]["null_attention"]
     row = row_of_run("castpoi", changes_of("castpoi", old))
     assert changes_of("castpoi-next", trained("next")) == {}
-    assert (row.name, row.label) == ("no-looking-away", "CaST-POI w/o looking away")
+    assert (row.name, row.label) == ("no-null-attention", "CaST-POI w/o null attention")
 
 
 def test_a_setting_that_came_later_makes_no_variant_of_an_older_run() -> None:
@@ -81,7 +81,7 @@ def test_a_tuned_baseline_is_not_one_more_seed_of_the_papers() -> None:
 
 def test_a_run_without_a_reader_has_nothing_to_look_away_from() -> None:
     old = trained("fast", candidate_conditioning=False)
-    del old["config"]["model"]["looking_away"]
+    del old["config"]["model"]["null_attention"]
     row = row_of_run("castpoi", changes_of("castpoi", old))
     assert (row.name, row.label) == (
         "no-candidate-conditioning",
@@ -92,8 +92,8 @@ def test_a_run_without_a_reader_has_nothing_to_look_away_from() -> None:
 def test_what_a_method_is_defined_by_is_no_change_of_it() -> None:
     own = {"spatial_bias": False, "temporal_bias": False, "revisit_gate": False}
     assert changes_of("target-attention", trained("fast", **own)) == {}
-    told = changes_of("target-attention", trained("fast", looking_away=False, **own))
-    assert told == {"looking_away": "false"}
+    told = changes_of("target-attention", trained("fast", null_attention=False, **own))
+    assert told == {"null_attention": "false"}
     assert row_of_run("target-attention", told).role == "baseline"
 
 

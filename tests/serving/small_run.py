@@ -9,7 +9,6 @@ from safetensors.numpy import load_file, save_file
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.checkins.trajectory import Histories
 from castpoi.core.provenance import Stopwatch
 from castpoi.methods.run import places_of, write_run
 from castpoi.model.batch import BatchBuilder
@@ -37,7 +36,6 @@ OUR_PARTS = {
     "distance_gate": True,
     "revisit_features": "habits",
     "deep_revisits": True,
-    "crowd_gate": True,
 }
 """Parts that the paper's model does not have."""
 
@@ -47,25 +45,12 @@ def small_ranker(city: City, **changes: Any) -> CastPoiRanker:
     config = small_config(**changes)
     lat, lon = city.places[record.LAT].to_numpy(), city.places[record.LON].to_numpy()
     model = new_model(config=config, lat=lat, lon=lon, seed=3, traits=traits_of(city, config))
-    if model.crowd_gate is not None:
-        model.crowd_gate.crowd.count(_two_who_went_everywhere(len(lat)))
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=0.3)
         model.place.weight[0] = 0.0
     return CastPoiRanker(model, BatchBuilder(config=config, lat=lat, lon=lon))
-
-
-def _two_who_went_everywhere(places: int) -> Histories:
-    """A crowd in which every place is like every other."""
-    visits = np.tile(np.arange(places), 2)
-    return Histories(
-        place=visits,
-        at_us=np.arange(2 * places),
-        offset_minutes=np.zeros_like(visits),
-        bounds=np.array([0, places, 2 * places]),
-    )
 
 
 def small_run(folder: Path, **changes: Any) -> Path:

@@ -37,6 +37,8 @@ def tiny_model(city: City, config: ModelConfig, *, noise: float = 0.0, seed: int
     lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
     traits = traits_of(city, config)
     model = new_model(config=config, lat=lat, lon=lon, seed=seed, traits=traits)
+    if model.shared is not None:
+        model.shared.forgotten = 0.0
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for weight in model.parameters():

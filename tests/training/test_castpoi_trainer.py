@@ -16,7 +16,6 @@ from castpoi.model.ranker import CastPoiRanker
 from castpoi.training.config import TrainingConfig
 from castpoi.training.loop import _optimizer
 from castpoi.training.train import fit, train, workshop_of
-from castpoi.training.train_part import train_histories
 from castpoi.training.trainer import TrainingOptions
 from tests.cities import CAFE, OFFICE, PARK, STATION, small_city
 from tests.contract import odd_city
@@ -133,7 +132,7 @@ def test_ablations_are_settings(town: City) -> None:
 
 
 def test_what_places_share_is_learned_and_ranks_a_place_nobody_has_visited(town: City) -> None:
-    ranker = fitted(town, shared_vectors="true", neighbourhoods_km="0.5,2", epochs="1")
+    ranker = fitted(town, shared_vectors="true", epochs="1")
     vectors, squares = (ranker.arrays[name] for name in ("shared.vectors", "traits.squares"))
     assert set(squares[:, 0].tolist()) == {0, 1}
     assert vectors[2:].any(axis=1).all()  # row 1 is for places without a category: there are none
@@ -180,20 +179,6 @@ def test_a_city_without_prefixes_has_nothing_to_learn_from() -> None:
 def test_the_fast_objective_needs_relative_positions(town: City) -> None:
     with refused(BadInput):
         fitted(town, positions="absolute")
-
-
-def test_a_trained_crowd_gate_knows_the_crowd_of_the_train_part(town: City) -> None:
-    gate = fitted(town, epochs="1", candidate_conditioning="false", crowd_gate="true").model
-    assert gate.crowd_gate is not None
-    train = train_histories(town)
-    went = np.unique(np.stack([train.owner, train.place]), axis=1)[1]
-    expected = np.bincount(went, minlength=town.places.height)
-    np.testing.assert_array_equal(gate.crowd_gate.crowd.people[1:].numpy(), expected)
-
-
-def test_the_full_objective_cannot_take_a_person_out_of_the_crowd(town: City) -> None:
-    with refused(BadInput):
-        fitted(town, objective="full", crowd_gate="true")
 
 
 @pytest.mark.parametrize("objective", ["fast", "full"])

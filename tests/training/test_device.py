@@ -45,7 +45,7 @@ PARTS: dict[str, dict[str, Any]] = {
         **{"candidate_conditioning": False, "distance_gate": True},
         **{"revisit_features": "habits", "deep_revisits": True},
     },
-    "shared vectors": {"shared_vectors": True, "forgotten_places": 0.0},
+    "shared vectors": {"shared_vectors": True},
 }
 
 

@@ -1,7 +1,5 @@
 """The fast objective: the paper's loss, for all positions of a window at once."""
 
-import math
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,19 +15,17 @@ from castpoi.model.scoring import ExactScorer
 from castpoi.training.fast_objective import FastBatch, FastConfig, FastObjective
 from castpoi.training.fused_loss import LossConstants
 from castpoi.training.objective import Objective
-from castpoi.training.train_part import train_histories
 from tests.training.small import full_objective, slopes, tiny_model, tiny_model_config
 
 OUR_PARTS: dict[str, dict[str, Any]] = {
     "the paper's": {},
     "ours": {
         "distance_gate": True,
-        "distance_anchors": ["last", "before_last", "home"],
         "revisit_features": "habits",
         "deep_revisits": True,
     },
     "known time": {"revisit_features": "habits", "known_time": True},
-    "shared vectors": {"shared_vectors": True, "forgotten_places": 0.0},
+    "shared vectors": {"shared_vectors": True},
 }
 
 
@@ -185,60 +181,3 @@ def forecast_error(model: CastPoi, town: City) -> float:
     exact = ExactScorer(model)
     wrong = exact.score(encoded) - exact.foretold(encoded)
     return float(wrong.var(dim=1).mean())
-
-
-def test_whoever_learns_finds_nothing_of_their_own_in_the_crowd(town: City) -> None:
-    """What places gain in training is what a crowd without this person gives."""
-    config = tiny_model_config(window=10, crowd_gate=True, candidate_conditioning=False)
-    model = tiny_model(town, config, noise=0.3)
-    histories = train_histories(town)
-    crowd = model.crowd_gate
-    assert crowd is not None
-    crowd.crowd.count(histories)
-    objective = fast_objective(town, config)
-    people = [set(histories.place[a:b].tolist()) for a, b in pairwise(histories.bounds)]
-    for person in np.flatnonzero(histories.lengths > 12)[:3]:
-        others = people[:person] + people[person + 1 :]
-        visit = int(histories.bounds[person + 1]) - 5  # four visits are still to come
-        begin = int(histories.bounds[person])
-        last = histories.place[max(begin, visit - 9) : visit + 1].tolist()
-        known = torch.tensor(sorted(set(histories.place[begin : visit + 1].tolist())))
-        state = torch.randn(1, 8, generator=torch.Generator().manual_seed(int(person)))
-        gain = objective._by_crowd(model, state, np.array([visit]), known)
-        assert gain is not None
-        weights = crowd.weigh(state)[0]
-        for place in range(town.places.height):
-            told = torch.tensor(_told_by(others, last, place)) * (place not in known)
-            torch.testing.assert_close(gain[0, place], weights @ told, rtol=1e-4, atol=1e-5)
-
-
-def _told_by(others: list[set[int]], last: list[int], place: int) -> list[float]:
-    """Likeness to the last places and breadth, counted over other people, one by one."""
-    there = sum(place in theirs for theirs in others)
-    alike = 0.0
-    for ago, here in enumerate(reversed(last)):
-        both = sum({here, place} <= theirs for theirs in others) if here != place else 0
-        went_here = sum(here in theirs for theirs in others)
-        alike += 0.8**ago * both / (math.sqrt(went_here * there) + 10)
-    return [math.log1p(10 * alike), math.log1p(there)]
-
-
-def test_the_crowd_gate_learns_and_what_is_counted_stays(town: City) -> None:
-    config = tiny_model_config(crowd_gate=True, candidate_conditioning=False)
-    model = tiny_model(town, config, noise=0.3)
-    crowd = model.crowd_gate
-    assert crowd is not None
-    crowd.crowd.count(train_histories(town))
-    objective = fast_objective(town, config)
-    loss = objective.loss(model, objective.batches(0)[0])
-    loss.backward()
-    bias = dict(crowd.named_parameters())["weigh.2.bias"]
-    slope = bias.grad
-    assert slope is not None
-    assert all(value != 0 for value in slope.tolist())
-    step = 1e-2
-    with torch.no_grad():
-        bias[0] += step
-        moved = objective.loss(model, objective.batches(0)[0])
-    assert float(moved - loss.detach()) / step == pytest.approx(float(slope[0]), rel=0.05)
-    assert not [name for name, _ in model.named_parameters() if ".crowd." in name]

@@ -22,10 +22,10 @@ from torch import Tensor
 
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadInput
-from castpoi.geo.buckets import bucket_of
+from castpoi.geo.buckets import DISPLACEMENT_EDGES_KM, bucket_of
 from castpoi.geo.distance import haversine_km
 from castpoi.model.anchors import anchors_of
-from castpoi.model.config import ModelConfig
+from castpoi.model.config import REVISIT_WINDOW, ModelConfig
 from castpoi.model.distance_buckets import unit_vectors
 from castpoi.model.known_pairs import known_pairs
 from castpoi.model.local_clock import hour_of, local_us, weekday_of
@@ -144,15 +144,14 @@ class BatchBuilder:
         # one visit more than is read, for the move that led to the first
         recent = histories.tail(self.config.visits_read + 1)
         visits, is_real = last_visits(recent, self.config.visits_read)
-        window = self.config.revisit_window
-        counted = histories.tail(window)
-        pairs = known_pairs(counted, window)
+        counted = histories.tail(REVISIT_WINDOW)
+        pairs = known_pairs(counted, REVISIT_WINDOW)
         return HistoryBatch(
             windows=windows_of(self.facts(recent), visits, is_real),
             revisits=revisits_of(
-                counted, pairs, window, self.points, known_time=self.config.known_time
+                counted, pairs, REVISIT_WINDOW, self.points, known_time=self.config.known_time
             ),
-            anchors=torch.from_numpy(anchors_of(counted, pairs, self.config.anchors)),
+            anchors=torch.from_numpy(anchors_of(counted, pairs)),
         )
 
     def facts(self, histories: Histories) -> VisitFacts:
@@ -170,14 +169,10 @@ class BatchBuilder:
             local_hour=np.minimum(hour_of(local), _LAST_HOUR).astype(np.float32),
             weekday=weekday_of(local),
             move_km=move_km.astype(np.float32),
-            move_bucket=bucket_of(move_km, self.config.displacement_edges_km).astype(np.int64),
+            move_bucket=bucket_of(move_km, DISPLACEMENT_EDGES_KM).astype(np.int64),
             move_degrees=move.astype(np.float32),
             at_us=histories.at_us,
-            next_time=(
-                next_times(histories, self.config.temporal_edges_hours)
-                if self.config.known_time
-                else None
-            ),
+            next_time=next_times(histories) if self.config.known_time else None,
         )
 
     def _check(self, histories: Histories) -> None:

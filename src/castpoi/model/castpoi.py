@@ -5,9 +5,8 @@
             + gamma r      reader       what the candidate finds when it reads the trajectory
             + rho_u(c)     revisit      what past visits to the candidate count
             + delta_u(c)   distance     how far it is from the user's anchors (ours; may be off)
-            + kappa_u(c)   crowd        what the crowd does, if the place is new (ours; may be off)
 
-    tokens ──▶ backbone ──▶ states ──▶ h_u, the last one ──▶ base, revisit, distance, crowd
+    tokens ──▶ backbone ──▶ states ──▶ h_u, the last one ──▶ base, revisit, distance
                               └──────▶ the last `window` ──▶ reader ──▶ head
 
 A forecast of the reader (`forecast.py`) may stand beside them; the score does not know it.
@@ -26,11 +25,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from castpoi.geo.buckets import (
+    DISTANCE_GATE_EDGES_KM,
+    SPATIAL_BIAS_EDGES_KM,
+    TEMPORAL_BIAS_EDGES_HOURS,
+)
 from castpoi.model.backbone import MASKED, Backbone
 from castpoi.model.batch import PADDING, HistoryBatch, Windows
 from castpoi.model.biases import SpatialBias, TemporalBias
 from castpoi.model.config import ModelConfig
-from castpoi.model.crowd_gate import CrowdGate
 from castpoi.model.distance_buckets import DistanceBuckets
 from castpoi.model.distance_gate import DistanceGate
 from castpoi.model.forecast import ReaderForecast
@@ -38,7 +41,7 @@ from castpoi.model.head import RefinementHead
 from castpoi.model.reader import CandidateReader, Memory
 from castpoi.model.revisit_gate import RevisitGate
 from castpoi.model.revisits import Revisits
-from castpoi.model.shared_vectors import PlaceTable, SharedVectors
+from castpoi.model.shared_vectors import FORGOTTEN_PLACES, PlaceTable, SharedVectors
 from castpoi.model.tokens import TokenEncoder
 from castpoi.model.traits import PlaceTraits
 
@@ -84,8 +87,6 @@ class Terms:
     """[B, C]"""
     distance: Tensor
     """[B, C]"""
-    crowd: Tensor
-    """[B, C]"""
     attention: Tensor
     """Weight of each visit in each reader layer and head; over visits they sum to 1, or to less
     where candidates may look away. [N, B, H, C, T]"""
@@ -94,7 +95,7 @@ class Terms:
     def score(self) -> Tensor:
         """The sum of all terms. [B, C]"""
         paper = self.base + self.popularity + self.reader + self.revisit
-        return paper + self.distance + self.crowd
+        return paper + self.distance
 
     @property
     def attention_by_layer(self) -> Tensor:
@@ -140,10 +141,7 @@ class CastPoi(nn.Module):
         self.shared = (
             None
             if traits is None
-            else SharedVectors(places=traits, width=config.width, forgotten=config.forgotten_places)
-        )
-        self.crowd_gate = (
-            CrowdGate(config=config, places=self.place_count) if config.crowd_gate else None
+            else SharedVectors(places=traits, width=config.width, forgotten=FORGOTTEN_PLACES)
         )
 
     def forward(self, batch: HistoryBatch, candidates: Tensor) -> Tensor:
@@ -201,7 +199,6 @@ class CastPoi(nn.Module):
             reader=reader,
             revisit=self.revisit(encoded).gather(1, candidates),
             distance=self.distance(encoded, candidates),
-            crowd=self.crowd(encoded).gather(1, candidates - 1),
             attention=attention,
         )
 
@@ -239,14 +236,6 @@ class CastPoi(nn.Module):
         guess: Tensor = self.forecast(state, anchors, is_known, place, candidates)
         return guess
 
-    def crowd(self, encoded: Encoded) -> Tensor:
-        """The crowd term of every place. [B, P]"""
-        if self.crowd_gate is None:
-            return encoded.state.new_zeros(len(encoded), self.place_count)
-        known = encoded.revisits.owner * self.place_count + encoded.revisits.row - 1
-        term: Tensor = self.crowd_gate(encoded.state, encoded.row, known)
-        return term
-
     def _no_attention(self, encoded: Encoded, candidates: Tensor) -> Tensor:
         return encoded.state.new_zeros(
             0, len(encoded), self.config.heads, candidates.shape[1], encoded.visits.shape[1]
@@ -259,11 +248,11 @@ class Refinement(nn.Module):
     def __init__(self, *, config: ModelConfig) -> None:
         super().__init__()
         self.temporal_bias = (
-            TemporalBias(edges_hours=config.temporal_edges_hours) if config.temporal_bias else None
+            TemporalBias(edges_hours=TEMPORAL_BIAS_EDGES_HOURS) if config.temporal_bias else None
         )
         nearest = 1.0 if config.spatial_start == "near" else 0.0
         self.spatial_bias = (
-            SpatialBias(edges_km=config.spatial_edges_km, nearest=nearest)
+            SpatialBias(edges_km=SPATIAL_BIAS_EDGES_KM, nearest=nearest)
             if config.spatial_bias
             else None
         )
@@ -321,10 +310,10 @@ def new_model(
     `traits` say what the places have in common, which a model with shared vectors needs to know.
     """
     assert config.shared_vectors == (traits is not None)
-    distances = DistanceBuckets(lat=lat, lon=lon, edges_km=config.spatial_edges_km)
+    distances = DistanceBuckets(lat=lat, lon=lon, edges_km=SPATIAL_BIAS_EDGES_KM)
     anchor_distances = (
-        DistanceBuckets(lat=lat, lon=lon, edges_km=config.distance_gate_edges_km)
-        if config.anchors
+        DistanceBuckets(lat=lat, lon=lon, edges_km=DISTANCE_GATE_EDGES_KM)
+        if config.has_anchors
         else None
     )
     with torch.random.fork_rng(devices=[]):

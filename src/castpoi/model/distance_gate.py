@@ -15,6 +15,8 @@ places, D width.
 import torch
 from torch import Tensor, nn
 
+from castpoi.geo.buckets import DISTANCE_GATE_EDGES_KM
+from castpoi.model.anchors import ANCHORS
 from castpoi.model.batch import PADDING
 from castpoi.model.config import ModelConfig
 from castpoi.model.distance_buckets import DistanceBuckets
@@ -27,11 +29,9 @@ class DistanceGate(nn.Module):
     def __init__(self, *, config: ModelConfig, distances: DistanceBuckets) -> None:
         super().__init__()
         self.distances = distances
-        self.anchors = len(config.distance_anchors)
-        self.buckets = len(config.distance_gate_edges_km) + 1
-        self.weigh = gate_layers(
-            width=config.width, inner_width=config.gate_width, weights=self.anchors * self.buckets
-        )
+        self.anchors = ANCHORS
+        self.buckets = len(DISTANCE_GATE_EDGES_KM) + 1
+        self.weigh = gate_layers(width=config.width, weights=self.anchors * self.buckets)
 
     def forward(self, state: Tensor, anchors: Tensor, candidates: Tensor | None = None) -> Tensor:
         """What each candidate gains, or every place. [B, D], [B, A], [C] or [B, C] -> [B, C]"""

@@ -29,7 +29,7 @@ class ReaderForecast(nn.Module):
         nn.init.zeros_(self.lean.bias)
         self.popularity = nn.Parameter(torch.zeros(distances.places))
         self.distance = DistanceGate(config=config, distances=distances)
-        self.known = gate_layers(width=config.width, inner_width=config.gate_width, weights=1)
+        self.known = gate_layers(width=config.width, weights=1)
 
     def forward(
         self,

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from castpoi.checkins.microseconds import HOUR_US
 from castpoi.checkins.trajectory import Histories
-from castpoi.geo.buckets import bucket_of
+from castpoi.geo.buckets import TEMPORAL_BIAS_EDGES_HOURS, bucket_of
 from castpoi.model.config import ModelConfig
 from castpoi.model.local_clock import DAY_US, is_weekend, local_us
 
@@ -26,13 +26,15 @@ _HOURS: Final = 24
 _KINDS_OF_DAY: Final = 2
 
 
-def next_times(visits: Histories, edges_hours: tuple[float, ...]) -> NDArray[np.int64]:
+def next_times(visits: Histories) -> NDArray[np.int64]:
     """Hour of the next visit, 24 to 47 on a weekend, and bucket of the time until then. [N, 2]"""
     next_us = visits.following_us
     local = local_us(visits, next_us)
     hour = local % DAY_US // HOUR_US + _HOURS * is_weekend(local)
     wait_hours = np.maximum(next_us - visits.at_us, 0) / HOUR_US
-    return np.stack([hour, bucket_of(wait_hours, edges_hours)], axis=-1).astype(np.int64)
+    return np.stack([hour, bucket_of(wait_hours, TEMPORAL_BIAS_EDGES_HOURS)], axis=-1).astype(
+        np.int64
+    )
 
 
 class NextTime(nn.Module):
@@ -42,7 +44,7 @@ class NextTime(nn.Module):
         super().__init__()
         # no draw: all other weights start as they do without this part
         self.hour = nn.Parameter(torch.zeros(_KINDS_OF_DAY * _HOURS, config.width))
-        self.wait = nn.Parameter(torch.zeros(len(config.temporal_edges_hours) + 1, config.width))
+        self.wait = nn.Parameter(torch.zeros(len(TEMPORAL_BIAS_EDGES_HOURS) + 1, config.width))
 
     def forward(self, next_time: Tensor) -> Tensor:
         """The two vectors summed. [B, T, 2] -> [B, T, D]"""

@@ -19,7 +19,7 @@ from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import CastPoi, Encoded, new_model
 from castpoi.model.config import ModelConfig
 from castpoi.model.scoring import CHUNK, ExactScorer
-from castpoi.model.traits import PlaceTraits, Traits
+from castpoi.model.traits import NEIGHBOURHOODS_KM, PlaceTraits, Traits
 from castpoi.model.weights import fill
 from castpoi.model.workers import cores_for
 
@@ -28,8 +28,7 @@ _LON: Final = "places.lon"
 _TRAITS: Final = "places.traits"
 _SQUARES: Final = "traits.squares"
 _CATEGORIES: Final = "categories"
-_CROWD: Final = {f"crowd_gate.crowd.{name}" for name in ("people", "likest", "shared", "least")}
-_OWN: Final = {"place.weight", "popularity", "forecast.popularity"} | _CROWD  # a row a place
+_OWN: Final = {"place.weight", "popularity", "forecast.popularity"}  # a row a place
 
 
 class CastPoiRanker:
@@ -151,6 +150,6 @@ def _traits(
     traits = Traits(
         categories=tuple(config[_CATEGORIES]),
         squares=arrays[_SQUARES],
-        sizes_km=model.neighbourhoods_km,
+        sizes_km=NEIGHBOURHOODS_KM,
     )
     return PlaceTraits(traits=traits, rows=arrays[_TRAITS])

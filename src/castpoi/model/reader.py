@@ -11,7 +11,7 @@ learned vector to each, by how many visits ago it was. With absolute positions t
 themselves.
 
 A softmax over visits sees distances against one another only: a candidate that is near all visits
-looks at them as one that is far from all. If candidates may look away (`looking_away`, ours), how
+looks at them as one that is far from all. If candidates may look away (`null_attention`, ours), how
 much of its attention a candidate gives at all tells the two apart.
 
 Shapes: B histories, C candidates, T slots, D width, H heads, Q prefixes, L window.
@@ -53,7 +53,7 @@ class CandidateAttention(nn.Module):
         self.key = nn.Linear(config.width, config.width, bias=False)
         self.value = nn.Linear(config.width, config.width)
         self.mix = nn.Linear(config.width, config.width)
-        self.away = nn.Parameter(torch.tensor(_AWAY)) if config.looking_away else None
+        self.away = nn.Parameter(torch.tensor(_AWAY)) if config.null_attention else None
 
     def remember(self, visits: Tensor, is_real: Tensor) -> Memory:
         """What visits answer; an empty history answers with zero. [B, T, D], [B, T] -> memory"""

@@ -12,6 +12,8 @@ Shapes: B histories (or any positions), E (history, place) pairs, F features, P 
 W inner width.
 """
 
+from typing import Final
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -21,17 +23,16 @@ from castpoi.model.gate_layers import gate_layers
 from castpoi.model.revisit_features import FEATURES
 from castpoi.model.revisits import Revisits
 
+_DEEP_WIDTH: Final = 64
+
 
 class RevisitGate(nn.Module):
     """Weighs return against discovery by the state of the user."""
 
     def __init__(self, *, config: ModelConfig) -> None:
         super().__init__()
-        self.weigh = gate_layers(
-            width=config.width,
-            inner_width=config.gate_width,
-            weights=FEATURES[config.revisit_features],
-        )
+        features = FEATURES[config.revisit_features]
+        self.weigh = gate_layers(width=config.width, weights=features)
         self.deep = _DeepLayers(config=config) if config.deep_revisits else None
 
     def forward(self, state: Tensor, revisits: Revisits, places: Tensor) -> Tensor:
@@ -52,12 +53,11 @@ class _DeepLayers(nn.Module):
 
     def __init__(self, *, config: ModelConfig) -> None:
         super().__init__()
-        inner = config.deep_revisits_width
-        self.told = nn.Linear(FEATURES[config.revisit_features], inner)
-        self.user = nn.Linear(config.width, inner, bias=False)
-        self.place = nn.Linear(config.width, inner, bias=False)
-        self.mix = nn.Linear(inner, inner)
-        self.last = nn.Linear(inner, 1, bias=False)
+        self.told = nn.Linear(FEATURES[config.revisit_features], _DEEP_WIDTH)
+        self.user = nn.Linear(config.width, _DEEP_WIDTH, bias=False)
+        self.place = nn.Linear(config.width, _DEEP_WIDTH, bias=False)
+        self.mix = nn.Linear(_DEEP_WIDTH, _DEEP_WIDTH)
+        self.last = nn.Linear(_DEEP_WIDTH, 1, bias=False)
         nn.init.zeros_(self.last.weight)  # begins as the paper's gate
 
     def forward(self, state: Tensor, revisits: Revisits, places: Tensor) -> Tensor:

@@ -116,8 +116,6 @@ class ExactScorer:
             scores = scores if candidates is None else scores.gather(1, candidates - 1)
         if model.distance_gate is not None:
             scores.add_(model.distance(encoded, candidates))
-        if model.crowd_gate is not None:
-            scores.add_(_of(model.crowd(encoded), candidates))
         return scores
 
     @torch.inference_mode()
@@ -266,14 +264,6 @@ class _Layer:
         reading.addmm_(inner, self.narrow, beta=2).add_(forward.narrow.bias)
         normed: Tensor = block.feed_forward_norm(reading)
         return normed
-
-
-def _of(everywhere: Tensor, candidates: Tensor | None) -> Tensor:
-    """What all places have, for rows shared or each history's own. [B, P] -> [B, C]"""
-    if candidates is None:
-        return everywhere
-    places = candidates - 1
-    return everywhere[:, places] if places.ndim == 1 else everywhere.gather(1, places)
 
 
 def _blocks(reader: CandidateReader) -> Iterator[ReaderBlock]:

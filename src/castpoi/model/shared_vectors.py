@@ -11,6 +11,7 @@ Shapes: P places, L traits of a place, R rows of shared vectors, D width.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -18,6 +19,9 @@ from torch import Tensor, nn
 
 from castpoi.model.batch import PADDING
 from castpoi.model.traits import NO_TRAIT, PlaceTraits
+
+FORGOTTEN_PLACES: Final = 0.1
+"""Share of places that have only their shared vectors in a training step."""
 
 
 @dataclass(frozen=True, kw_only=True)

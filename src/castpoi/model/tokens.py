@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from castpoi.core.errors import BadInput
+from castpoi.geo.buckets import DISPLACEMENT_EDGES_KM
 from castpoi.model.batch import Windows
 from castpoi.model.config import ModelConfig
 from castpoi.model.dropout import Dropout
@@ -26,18 +27,20 @@ SMALL_TABLE_STD: Final = 0.02
 _SLOT_HOURS: Final = 6  # night, morning, afternoon, evening
 _DEGREES_SCALE: Final = 0.1  # of the order of a long move within a city
 _PERIODIC_FEATURES: Final = 4
+_SLOT_WIDTH: Final = 16
+_MOVE_BUCKET_WIDTH: Final = 16
 
 
 class TimeEncoder(nn.Module):
     """Local hour and weekday as points on two circles, and the part of the day as a vector."""
 
-    def __init__(self, *, slot_width: int) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.slot = small_table(24 // _SLOT_HOURS, slot_width)
-        self.width = _PERIODIC_FEATURES + slot_width
+        self.slot = small_table(24 // _SLOT_HOURS, _SLOT_WIDTH)
+        self.width = _PERIODIC_FEATURES + _SLOT_WIDTH
 
     def forward(self, local_hour: Tensor, weekday: Tensor) -> Tensor:
-        """What time it was. [B, T], [B, T] -> [B, T, 4 + slot_width]"""
+        """What time it was. [B, T], [B, T] -> [B, T, 4 + 16]"""
         hour_angle = local_hour * (2 * math.pi / 24)
         weekday_angle = weekday * (2 * math.pi / 7)
         circles = torch.stack(
@@ -50,13 +53,15 @@ class TimeEncoder(nn.Module):
 class MoveEncoder(nn.Module):
     """How far and in which direction the last move went."""
 
-    def __init__(self, *, buckets: int, bucket_width: int, width: int) -> None:
+    width: Final = 32
+
+    def __init__(self) -> None:
         super().__init__()
-        self.bucket = small_table(buckets, bucket_width)
+        self.bucket = small_table(len(DISPLACEMENT_EDGES_KM) + 1, _MOVE_BUCKET_WIDTH)
+        features = 1 + _MOVE_BUCKET_WIDTH + 2
         self.mix = nn.Sequential(
-            nn.Linear(1 + bucket_width + 2, width), nn.ReLU(), nn.Linear(width, width)
+            nn.Linear(features, self.width), nn.ReLU(), nn.Linear(self.width, self.width)
         )
-        self.width = width
 
     def forward(self, move_km: Tensor, move_bucket: Tensor, move_degrees: Tensor) -> Tensor:
         """The move that led to each visit. [B, T], [B, T], [B, T, 2] -> [B, T, width]"""
@@ -72,12 +77,8 @@ class TokenEncoder(nn.Module):
 
     def __init__(self, *, config: ModelConfig) -> None:
         super().__init__()
-        self.time = TimeEncoder(slot_width=config.time_slot_width)
-        self.move = MoveEncoder(
-            buckets=len(config.displacement_edges_km) + 1,
-            bucket_width=config.move_bucket_width,
-            width=config.move_width,
-        )
+        self.time = TimeEncoder()
+        self.move = MoveEncoder()
         self.mix = nn.Linear(config.width + self.time.width + self.move.width, config.width)
         self.position = (
             small_table(config.window, config.width) if config.positions == "absolute" else None

@@ -26,6 +26,9 @@ from castpoi.geo.neighbourhoods import squares_of
 Degrees = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
+NEIGHBOURHOODS_KM: Final = (1.0, 5.0)
+"""Sizes of the squares that are neighbourhoods."""
+
 NO_TRAIT: Final = 0
 """Row of the table that stands for nothing in common with anybody."""
 

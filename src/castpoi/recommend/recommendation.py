@@ -23,8 +23,6 @@ class TermValues:
     """What past visits to the place count."""
     distance: float | None = None
     """What nearness to the user's anchors counts; None if the model has no distance gate."""
-    crowd: float | None = None
-    """What the crowd counts, for a new place; None if the model has no crowd gate."""
 
     @property
     def total(self) -> float:

@@ -4,18 +4,18 @@ A result may carry them in its manifest (`learned`); else they are read from the
 where these are still there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from safetensors import SafetensorError, safe_open
 
 from castpoi.core.errors import BrokenFolder
-from castpoi.core.files import read_json
+from castpoi.geo.buckets import SPATIAL_BIAS_EDGES_KM, TEMPORAL_BIAS_EDGES_HOURS
 from castpoi.methods.outline import OURS, Row
-from castpoi.methods.run import CONFIG, MODEL
+from castpoi.methods.run import MODEL
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.finding import Finding
 
@@ -23,7 +23,7 @@ _WEIGHTS: Final = {
     "spatial": "refinement.spatial_bias.weight",
     "temporal": "refinement.temporal_bias.weight",
 }
-_EDGES: Final = {"spatial": "spatial_edges_km", "temporal": "temporal_edges_hours"}
+_EDGES: Final = {"spatial": SPATIAL_BIAS_EDGES_KM, "temporal": TEMPORAL_BIAS_EDGES_HOURS}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,18 +85,17 @@ def row_with_biases(evidence: Evidence, city: CityEvidence) -> Row | None:
 
 def read_biases(run: Path) -> dict[str, dict[str, Sequence[float]]]:
     """The biases in the weights of a run, as a manifest may hold them; empty if it has none."""
-    model: Mapping[str, Any] = read_json(run / CONFIG).get("model", {})
     path = run / MODEL
     try:
         with safe_open(path, framework="numpy") as weights:
             present = set(weights.keys())
             return {
                 kind: {
-                    "edges": list(model[_EDGES[kind]]),
+                    "edges": list(_EDGES[kind]),
                     "values": [round(float(each), 6) for each in weights.get_tensor(name)],
                 }
                 for kind, name in _WEIGHTS.items()
-                if name in present and _EDGES[kind] in model
+                if name in present
             }
     except (OSError, SafetensorError) as problem:
         raise BrokenFolder(

@@ -10,7 +10,7 @@ from castpoi.training.sequence_config import SequenceTrainingConfig
 
 _OF_NO_WEIGHT: Final = ("threads",)  # settings on which no number is meant to depend
 _OF_BASELINES: Final = ("paper", "tuned")
-_LEFT_OUT: Final = {"looking_away": False}
+_LEFT_OUT: Final = {"null_attention": False}
 """What runs were that do not tell a setting, where their preset is otherwise by now."""
 
 
@@ -28,8 +28,8 @@ def changes_of(method: str, trained: Mapping[str, Any]) -> dict[str, str]:
     assert own is not None
     told = presets[own] | _LEFT_OUT | trained["config"].get("model", {})
     told |= trained["config"].get("training", {}).get("settings", {})
-    if told.get("candidate_conditioning") is False:  # who does not look cannot look away
-        told["looking_away"] = presets[own]["looking_away"]
+    if told.get("candidate_conditioning") is False:  # no reader, no attention
+        told["null_attention"] = presets[own]["null_attention"]
     for name, settings in presets.items():  # another preset as it is has a short name
         if name != own and not _unlike(told, settings):
             return {"preset": name}

@@ -17,7 +17,6 @@ class Terms(_Answer):
     reader: float
     revisit: float
     distance: float = Field(0.0, description="Only from models with a distance gate.")
-    crowd: float = Field(0.0, description="Only from models with a crowd gate.")
 
 
 class ReasonVisit(_Answer):

@@ -9,7 +9,7 @@ from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import CastPoi, new_model
 from castpoi.model.config import ModelConfig
 from castpoi.model.ranker import CastPoiRanker
-from castpoi.model.traits import PlaceTraits
+from castpoi.model.traits import NEIGHBOURHOODS_KM, PlaceTraits
 from castpoi.training.config import TrainingConfig
 from castpoi.training.course import Course, follow
 from castpoi.training.device import device_named
@@ -20,7 +20,6 @@ from castpoi.training.memory import bytes_of_training, check_memory, free_bytes
 from castpoi.training.objective import Objective
 from castpoi.training.selection import ShortlistRanker
 from castpoi.training.settings import configs_of
-from castpoi.training.train_part import train_histories
 from castpoi.training.trainer import Log, TrainingOptions
 
 
@@ -70,17 +69,14 @@ def traits_of(city: City, model: ModelConfig) -> PlaceTraits | None:
         places[record.LAT].to_numpy(),
         places[record.LON].to_numpy(),
         places[record.CATEGORY].to_list(),
-        model.neighbourhoods_km,
+        NEIGHBOURHOODS_KM,
     )
 
 
 def untrained_model(city: City, config: ModelConfig, *, seed: int) -> CastPoi:
-    """A model that has counted the train part's crowd, if it asks for it, and learned nothing."""
+    """A model for the places of a city that has learned nothing."""
     lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
-    model = new_model(config=config, lat=lat, lon=lon, seed=seed, traits=traits_of(city, config))
-    if model.crowd_gate is not None:
-        model.crowd_gate.crowd.count(train_histories(city))
-    return model
+    return new_model(config=config, lat=lat, lon=lon, seed=seed, traits=traits_of(city, config))
 
 
 def _check_memory(city: City, model: ModelConfig, config: TrainingConfig, device: str) -> None:

@@ -19,13 +19,11 @@ from torch import Tensor, nn
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.model.batch import PADDING, BatchBuilder, Windows, windows_of
+from castpoi.model.batch import BatchBuilder, Windows, windows_of
 from castpoi.model.castpoi import CastPoi
-from castpoi.model.config import ModelConfig
-from castpoi.model.crowd import LAST_VISITS
+from castpoi.model.config import REVISIT_WINDOW, ModelConfig
 from castpoi.model.revisits import Revisits
 from castpoi.model.shared_vectors import PlaceTable
-from castpoi.training.anchors import anchors_after
 from castpoi.training.draws import draw_places
 from castpoi.training.fused_loss import (
     Lesson,
@@ -91,12 +89,12 @@ class FastObjective:
         self.place = histories.place
         self.known = KnownPlaces(
             histories,
-            model.revisit_window,
+            REVISIT_WINDOW,
             builder.points,
             known_time=model.known_time,
             kept_bytes=min(KEPT_BYTES, free_bytes() // 4),
         )
-        self.user_begin, self.user_end = self.known.user_begin, self.known.user_end  # [N], [N]
+        self.user_begin = self.known.user_begin  # [N]
         self.windows: list[TrainWindow] = cut_windows(histories, model.window)
 
     def batches(self, epoch: int) -> Sequence[FastBatch]:
@@ -137,11 +135,11 @@ class FastObjective:
         following = self.place[layout.visit + 1]
         target = torch.from_numpy(following).to(device)
         is_new = torch.from_numpy(_is_new(following, pairs)).to(device)
-        anchors = torch.from_numpy(self._anchors(layout.visit, pairs)).to(device)  # [R, A]
+        rows = np.stack([self.place[layout.visit], pairs.home], axis=1) + 1
+        anchors = torch.from_numpy(rows).to(device)  # [R, 2]
         cell, by_cell = _by_distance(model, state, anchors)
-        crowd = self._by_crowd(model, state, layout.visit, known)
         lesson = Lesson(
-            scores=quick_scores(state, place, popularity, known, gain, cell, by_cell, crowd),
+            scores=quick_scores(state, place, popularity, known, gain, cell, by_cell),
             target=target,
             weight=torch.where(is_new, self.config.explore_weight, 1.0) / len(target),
             known=known,
@@ -149,9 +147,9 @@ class FastObjective:
             constants=self.constants,
         )
         if model.refinement is None:
-            return fused_loss(state, place, popularity, gain, None, lesson, by_cell, crowd)
+            return fused_loss(state, place, popularity, gain, None, lesson, by_cell)
         lesson, refinement, forecasting = self._read_some(model, table, targets, anchors, lesson)
-        loss = fused_loss(state, place, popularity, gain, refinement, lesson, by_cell, crowd)
+        loss = fused_loss(state, place, popularity, gain, refinement, lesson, by_cell)
         # the forecast learns on the side: the loss that is told is the model's
         return loss + _FORECASTING * (forecasting - forecasting.detach())
 
@@ -181,24 +179,6 @@ class FastObjective:
         foretold = guess(reading.candidates)
         wrong = (said.detach() - foretold).var(dim=1, correction=0).mean()
         return replace(lesson, reading=reading), said - foretold.detach(), wrong
-
-    def _by_crowd(
-        self, model: CastPoi, state: Tensor, visit: NDArray[np.int64], known: Tensor
-    ) -> Tensor | None:
-        """What every place gains by the crowd, without the person who learns. -> [R, V]"""
-        if model.crowd_gate is None:
-            return None
-        read = min(LAST_VISITS, self.model.window)
-        last = visit[:, None] + np.arange(1 - read, 1)  # [R, N]
-        rows = np.where(last >= self.user_begin[visit][:, None], self.place[last] + 1, PADDING)
-        own = torch.zeros(len(visit), self.places + 1, device=state.device)
-        people, of_target = np.unique(self.user_begin[visit], return_inverse=True)
-        for number, begin in enumerate(people):
-            theirs = torch.zeros(self.places + 1, device=state.device)
-            theirs[torch.from_numpy(self.place[begin : self.user_end[begin]] + 1)] = 1.0
-            own[torch.from_numpy(of_target == number)] = theirs
-        gain: Tensor = model.crowd_gate(state, torch.from_numpy(rows).to(state.device), known, own)
-        return gain
 
     def _layout(self, windows: list[TrainWindow]) -> "_Layout":
         """Left-padded windows, and which of their slots learn."""
@@ -232,16 +212,6 @@ class FastObjective:
             features=torch.from_numpy(known.features),
         )
         return torch.from_numpy(owner * self.places + known.place).to(device), revisits.to(device)
-
-    def _anchors(self, visit: NDArray[np.int64], known: Known) -> NDArray[np.int64]:
-        """Rows of the anchors of each history. [R] -> [R, A]"""
-        return anchors_after(
-            visit,
-            place=self.place,
-            user_begin=self.user_begin,
-            home=known.home,
-            anchors=self.model.anchors,
-        )
 
     def _last_rows(self, visit: NDArray[np.int64]) -> Tensor:
         """Rows of the last places visited up to each visit. [R] -> [R, a few]"""

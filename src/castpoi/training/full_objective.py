@@ -21,7 +21,7 @@ from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import CastPoi, Encoded, Refinement
-from castpoi.model.config import ModelConfig
+from castpoi.model.config import REVISIT_WINDOW, ModelConfig
 from castpoi.training.config import TrainingConfig
 from castpoi.training.loss import mean_loss
 from castpoi.training.train_part import rows_with_history, train_trajectories
@@ -50,7 +50,7 @@ class FullObjective:
         self.candidates_at_once = candidates_at_once
         self.trajectories = train_trajectories(city)
         self.target_rows = rows_with_history(self.trajectories)
-        self.is_new = ~self.trajectories.is_revisit(self.target_rows, window=model.revisit_window)
+        self.is_new = ~self.trajectories.is_revisit(self.target_rows, window=REVISIT_WINDOW)
         lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
         self.builder = BatchBuilder(config=model, lat=lat, lon=lon)
 

@@ -95,12 +95,10 @@ def quick_scores(
     gain: Tensor | None,
     cell: Tensor | None = None,
     by_cell: Tensor | None = None,
-    crowd: Tensor | None = None,
 ) -> Tensor:
     """Every term but the reader's, of every place. [R, D], [V, D], [V], ... -> [R, V]
 
-    Gains of known places [E], E of them; cells of the distance gate [R, V], their gains [R, M];
-    gains by the crowd [R, V].
+    Gains of known places [E], E of them; cells of the distance gate [R, V], their gains [R, M].
     """
     kind = place.dtype
     with torch.no_grad(), _full_precision(place):
@@ -109,8 +107,6 @@ def quick_scores(
             scores.view(-1).index_add_(0, known, gain.to(kind))
         if cell is not None and by_cell is not None:
             scores.add_(by_cell.gather(1, cell))
-        if crowd is not None:
-            scores.add_(crowd)
     return scores
 
 
@@ -122,17 +118,15 @@ def fused_loss(
     refinement: Tensor | None,
     lesson: Lesson,
     by_cell: Tensor | None = None,
-    crowd: Tensor | None = None,
 ) -> Tensor:
     """Weighted sum of the loss over targets; gradients flow to all tensors but the lesson.
 
     state [R, D], place [V, D], popularity [V], gain of known places [E], refinement [R, C],
-    gain in every cell of the distance gate [R, M], gain by the crowd [R, V].
+    gain in every cell of the distance gate [R, M].
     """
     apply: Callable[..., Tensor] = _FusedLoss.apply
     others = (
-        None if each is None else each.to(place.dtype)
-        for each in (gain, refinement, by_cell, crowd)
+        None if each is None else each.to(place.dtype) for each in (gain, refinement, by_cell)
     )
     with _full_precision(place):
         return apply(state.to(place.dtype), place, popularity, *others, lesson)
@@ -153,7 +147,6 @@ class _FusedLoss(torch.autograd.Function):
         gain: Tensor | None,
         refinement: Tensor | None,
         by_cell: Tensor | None,
-        crowd: Tensor | None,
         lesson: Lesson,
     ) -> Tensor:
         loss, slope, refinement_slope = _loss_and_slope(refinement, lesson)
@@ -164,7 +157,6 @@ class _FusedLoss(torch.autograd.Function):
             None if gain is None else slope.view(-1)[lesson.known],
             refinement_slope,
             _slope_by_cell(slope, by_cell, lesson.cell),
-            None if crowd is None else slope,
         )
         return loss
 

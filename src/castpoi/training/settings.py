@@ -32,8 +32,3 @@ def _check(model: ModelConfig, training: TrainingConfig) -> None:
             f"objective=fast cannot train positions={model.positions}, which give every prefix "
             "states of its own; choose positions=relative or objective=full"
         )
-    if training.objective == "full" and model.crowd_gate:
-        raise BadInput(
-            "objective=full cannot train crowd_gate=true: it does not take the person who learns "
-            "out of the crowd; choose objective=fast or crowd_gate=false"
-        )

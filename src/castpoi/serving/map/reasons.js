@@ -9,7 +9,6 @@ const TERMS = [
   ["reader", "Reader", "What the place finds when it reads the history"],
   ["revisit", "Revisit", "What earlier visits to this very place count"],
   ["distance", "Distance", "What it counts to be near the places this person starts from"],
-  ["crowd", "Crowd", "What people do who went to the same places, if this one is new"],
 ];
 
 // What the weight of a visit is, by the service's word for it.
