@@ -1,1 +1,1 @@
-"""What castpoi survives: kills, full disks, frozen databases, flipped bits, odd tables."""
+"""Chaos tests: kills, full disks, frozen databases, flipped bits, odd tables."""

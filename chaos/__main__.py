@@ -1,6 +1,6 @@
-"""`make chaos`: break castpoi on purpose, and write what it withstood to docs/reliability.md.
+"""`make chaos`: break castpoi on purpose, and write the counts to docs/reliability.md.
 
-Each attack runs in a process of its own with a time limit. The exit code is 1 if anything was lost.
+Each attack runs in its own process with a time limit. The exit code is 1 if anything was lost.
 """
 
 import argparse
@@ -35,11 +35,11 @@ LIMITS: Final = {
     "zoo": 120,
     "fuzz": 60,
 }
-"""The attacks and the seconds each may take; all together take less than ten minutes."""
+"""The time limit of each attack in seconds; all together take less than ten minutes."""
 
 
 def main() -> None:
-    """Run all attacks, or those that are named."""
+    """Run all attacks, or those given by --only."""
     options = _options()
     if options.rows is not None:
         run_here(options.only[0], options.folder, options.rows, options.seed)
@@ -48,14 +48,14 @@ def main() -> None:
         record = run_all(options.only or list(LIMITS), Path(folder), options)
     outcomes = [Outcome.from_dict(row) for row in record["rows"]]
     print(table_of(outcomes), summary_of(record), sep="\n", end="")
-    if not options.only:  # a part of the attacks is no ground for the page
+    if not options.only:  # the page shows complete runs only
         write_json(RECORD, record)
         write_text(PAGE, with_block(PAGE.read_text(encoding="utf-8"), block_of(record)))
     sys.exit(int(lost_anything(outcomes)))
 
 
 def run_all(names: list[str], folder: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """Run attacks one after the other; all that is known of this run."""
+    """Run attacks one after the other, and return the record of this run."""
     began, outcomes = time.perf_counter(), []
     Inputs(folder / "inputs").make()
     for name in names:
@@ -72,7 +72,7 @@ def run_all(names: list[str], folder: Path, options: argparse.Namespace) -> dict
 
 
 def run_limited(name: str, folder: Path, options: argparse.Namespace) -> list[Outcome]:
-    """Run one attack in a process of its own; what it has not finished in its time is lost."""
+    """Run one attack in its own process; an attack that exceeds its time limit counts as lost."""
     work, rows = folder / name, folder / f"{name}.jsonl"
     work.mkdir()
     rows.touch()
@@ -113,7 +113,7 @@ def _limit(name: str, options: argparse.Namespace) -> float:
 
 
 def _end_group(process: "subprocess.Popen[bytes]") -> None:
-    """Kill what an attack has left running, and collect it."""
+    """Kill the processes that an attack has left running, and wait for them."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -131,7 +131,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=list(LIMITS), help="run this attack")
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument(
-        "--patience", type=float, default=1.0, help="times the limits, on a busy machine"
+        "--patience", type=float, default=1.0, help="factor for the time limits, on a busy machine"
     )
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--rows", type=Path, help=argparse.SUPPRESS)

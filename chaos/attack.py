@@ -1,4 +1,4 @@
-"""What every attack is given: a folder, small inputs, a seed, and a way to report progress."""
+"""The arguments of every attack: a folder, small inputs, a seed, and progress reports."""
 
 import sys
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from chaos.commands import Inputs
 
 @dataclass(frozen=True, kw_only=True)
 class Arena:
-    """The surroundings of one attack."""
+    """The arguments of one attack."""
 
     folder: Path
-    """Empty at the start, removed at the end."""
+    """A work folder: empty at the start, removed at the end."""
     inputs: Inputs
     seed: int
     workers: int = 2

@@ -2,9 +2,9 @@
 
     python -m chaos.castpoi_command N FOLDER WORD...
 
-A change of a name is what makes a file or folder appear, be replaced or vanish as a whole: a
-rename, an exchange (renameat2, by its lookup through ctypes) or the removal of a folder. N of 0
-kills nothing. How many changes there were is the last line on standard error. `data fetch` gets a
+A change of a name makes a whole file or folder appear, be replaced or disappear: a rename, an
+exchange (renameat2, noticed by its lookup through ctypes) or the removal of a folder. N = 0 kills
+nothing. The number of changes is the last line on standard error. `data fetch` gets a
 small data set in place of the public one.
 """
 
@@ -47,7 +47,7 @@ def kill_before_change(number: int, folder: str) -> None:
 
 
 def publish_small_data() -> None:
-    """Let a small file stand for the public Gowalla, to be fetched from this machine."""
+    """Replace the public Gowalla by a small file on a server of this machine."""
     from tests.checkins.small_sources import GOWALLA, small
 
     from castpoi.checkins.fetch_sources import SOURCES
@@ -56,7 +56,7 @@ def publish_small_data() -> None:
 
 
 def main() -> None:
-    """Run the command, and kill it where the first word says."""
+    """Run the command, and kill it before the given change."""
     number, folder, *words = sys.argv[1:]
     if words[:2] == ["data", "fetch"]:
         publish_small_data()

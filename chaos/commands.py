@@ -1,4 +1,4 @@
-"""The commands under attack: small inputs, their words, and what they must leave behind."""
+"""The commands under attack: small inputs, arguments, and the files that they must write."""
 
 import hashlib
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ set = {{ {", ".join(f"{name} = {value}" for name, value in _SASREC.items())} }}
 
 @dataclass(frozen=True)
 class Inputs:
-    """Small inputs in one folder, made once for all attacks."""
+    """Small inputs in one folder, created once for all attacks."""
 
     folder: Path
 
@@ -53,7 +53,7 @@ class Inputs:
 
     @property
     def run(self) -> Path:
-        """A counted run of the city."""
+        """A run of the city with a counting baseline."""
         return self.folder / "run"
 
     @property
@@ -68,11 +68,11 @@ class Inputs:
 
     @property
     def suite(self) -> Path:
-        """A suite of one counted and one learned row."""
+        """A suite of one counting and one learned row."""
         return self.folder / "chaos.toml"
 
     def make(self) -> None:
-        """Make all of them."""
+        """Create all inputs."""
         self.folder.mkdir()
         village = odd_city()
         replace(village, manifest={**village.manifest, "train": 8}).save(self.village)
@@ -91,24 +91,24 @@ class Inputs:
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A command that writes to OUT, and which files of OUT are the same every time."""
+    """A command that writes to OUT, and the files of OUT that are the same in every run."""
 
     name: str
     words: tuple[object, ...]
-    """All but --out."""
+    """All arguments but --out."""
     out: str = "out"
     same: tuple[str, ...]
-    """Patterns of the files below OUT whose bytes no repetition changes; "" is OUT itself."""
+    """Patterns of the files in OUT that have the same bytes in every run; "" is OUT itself."""
     overwrites: bool = True
-    """Whether it takes --overwrite; the others add to what is there."""
+    """Whether it has --overwrite; the other commands add to OUT."""
 
     def to(self, folder: Path, *, overwrite: bool = False) -> list[object]:
-        """The words that write to OUT in a folder."""
+        """The arguments that write to OUT in a folder."""
         option = ["--overwrite"] if overwrite else []
         return [*self.words, "--out", folder / self.out, *option]
 
     def proof(self, folder: Path) -> dict[str, str]:
-        """The names below OUT, with the SHA-256 of those files that are the same every time."""
+        """The files in OUT, each with its SHA-256 if it is the same in every run, else ""."""
         out = folder / self.out
         if out.is_file():
             return {"": _sha256(out)}
@@ -128,7 +128,7 @@ def learned_words(inputs: Inputs) -> list[object]:
 
 
 def folder_commands(inputs: Inputs) -> list[Command]:
-    """The commands whose OUT is a folder that appears whole or not at all."""
+    """The commands whose OUT appears as a whole folder or not at all."""
     tables = ("*.parquet",)
     return [
         Command(name="prepare", words=("data", "prepare", inputs.table), same=tables),
@@ -149,7 +149,7 @@ def synthesize_commands() -> list[Command]:
 
 
 def adding_commands(inputs: Inputs, url: str) -> list[Command]:
-    """The commands that add to what is there, and continue where they were."""
+    """The commands that add to OUT, and resume after a kill."""
     sasrec = [word for name, value in _SASREC.items() for word in ("--set", f"{name}={value}")]
     reproduce = ("reproduce", inputs.village, "--suite", inputs.suite, "--threads", 1)
     tune = ("tune", inputs.village, "--model", "sasrec", "--preset", "tuned", "--threads", 1)

@@ -1,4 +1,4 @@
-"""PostgreSQL under two services: frozen, crashed, shared by replicas, and empty at the start."""
+"""Two services on one PostgreSQL: frozen, crashed, shared, and empty at the start."""
 
 import os
 import signal
@@ -7,14 +7,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any, Final
 
 import httpx
 import psycopg
 import pytest
 from tests.cli.test_serve_journey import KEY, client_of, serving
-from tests.serving.postgres import postgres_server
+from tests.serving.postgres import frozen, postgres_server
 
 from castpoi.core.errors import BrokenStore
 from castpoi.serving.store import VisitStore
@@ -30,7 +29,7 @@ _STORM_SECONDS: Final = 1.5
 
 
 def attack(arena: Arena) -> Iterator[Outcome]:
-    """All attacks that need PostgreSQL."""
+    """Run all attacks that need PostgreSQL."""
     try:
         with postgres_server() as url:
             yield first_starts(arena, url)
@@ -71,7 +70,7 @@ def first_starts(arena: Arena, url: str) -> Outcome:
 
 @contextmanager
 def replicas(arena: Arena, url: str) -> Iterator[list[Any]]:
-    """Two services on one database, and what each printed when it was ready."""
+    """Two services on one database; yields what each printed when it was ready."""
     with ExitStack() as stack:
         yield [
             stack.enter_context(
@@ -85,16 +84,16 @@ def replicas(arena: Arena, url: str) -> Iterator[list[Any]]:
 
 
 def share(arena: Arena, said: Sequence[Any]) -> Outcome:
-    """Post to one replica, erase at the other, and look at both."""
+    """Post to one service, erase through the other, and read from both."""
     ledger = Ledger("shared")
     with storm(ledger, said):
         time.sleep(2 * _STORM_SECONDS)
-    attack = "two services on one PostgreSQL, erasures at the other: writes as both see them"
+    attack = "two services on one PostgreSQL, erasures through the other: writes read from both"
     return judged(arena, attack, ledger, _seen_by_all(ledger, said))
 
 
 def crash(arena: Arena, url: str, said: Sequence[Any]) -> Outcome:
-    """Kill a process of the server, so that the server restarts from its log, under posts."""
+    """Kill one backend under posts, so that the server restarts from its log."""
     ledger = Ledger("crashed")
     with storm(ledger, said):
         time.sleep(_STORM_SECONDS)
@@ -116,21 +115,21 @@ def _seen_by_all(ledger: Ledger, said: Sequence[Any]) -> list[str]:
 
 
 def freeze(arena: Arena, url: str, said: Sequence[Any]) -> Outcome:
-    """Stop all processes of the server without a word, and ask the services."""
-    outcome = Outcome(attack="PostgreSQL frozen: answers within 2 s, and all well afterwards")
+    """Stop all processes of the server with SIGSTOP, and send requests to the services."""
+    outcome = Outcome(attack="PostgreSQL frozen: answers within 2 s, and recovery afterwards")
     ledger = Ledger("frozen")
     with storm(ledger, said):
         time.sleep(_STORM_SECONDS)
-    with _frozen(_server_processes(url)):
+    with frozen(url):
         visit = {"user": "late", "place": "cafe", "at": "2024-05-06T12:00:00Z"}
         for each in said:
-            ask = _asker(each)
+            expect = _requests_to(each)
             history = {"history": [{"place": "cafe", "at": "2024-05-06T12:00:00Z"}]}
-            outcome.trial(ask("POST", "/v1/recommend", 200, history))
-            outcome.trial(ask("POST", "/v1/recommend", 503, {"user": "late"}))
-            outcome.trial(ask("POST", "/v1/visits", 503, visit))
-            outcome.trial(ask("GET", "/readyz", 503))
-            outcome.trial(ask("GET", "/healthz", 200))
+            outcome.trial(expect("POST", "/v1/recommend", 200, history))
+            outcome.trial(expect("POST", "/v1/recommend", 503, {"user": "late"}))
+            outcome.trial(expect("POST", "/v1/visits", 503, visit))
+            outcome.trial(expect("GET", "/readyz", 503))
+            outcome.trial(expect("GET", "/healthz", 200))
     for each in said:
         with client_of(each) as client:
             is_back = within(BACK_SECONDS, lambda: _status(client, "/readyz") == 200)
@@ -147,10 +146,10 @@ def _status(client: httpx.Client, path: str) -> int | None:
         return None
 
 
-def _asker(said: Any) -> Callable[..., list[str]]:
-    """A client that is impatient."""
+def _requests_to(said: Any) -> Callable[..., list[str]]:
+    """A client with a short timeout."""
 
-    def ask(method: str, path: str, wanted: int, body: Any = None) -> list[str]:
+    def expect(method: str, path: str, wanted: int, body: Any = None) -> list[str]:
         words = f"{method} {path} while PostgreSQL is frozen"
         try:
             status = httpx.request(
@@ -161,22 +160,11 @@ def _asker(said: Any) -> Callable[..., list[str]]:
             return [f"{words}: {type(problem).__name__} after {ANSWER_SECONDS:.0f} s"]
         return [] if status == wanted else [f"{words}: {status}, not {wanted}"]
 
-    return ask
-
-
-@contextmanager
-def _frozen(processes: Sequence[int]) -> Iterator[None]:
-    try:
-        for process in processes:
-            os.kill(process, signal.SIGSTOP)
-        yield
-    finally:
-        for process in processes:
-            os.kill(process, signal.SIGCONT)
+    return expect
 
 
 def _backend(url: str) -> int:
-    """The process that serves some connection other than ours."""
+    """The process of some connection other than ours."""
     with psycopg.connect(url) as connection:
         row = connection.execute(
             b"SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'"
@@ -184,21 +172,3 @@ def _backend(url: str) -> int:
         ).fetchone()
     assert row is not None
     return int(row[0])
-
-
-def _server_processes(url: str) -> list[int]:
-    """The server's first process and all that it has started."""
-    with psycopg.connect(url) as connection:
-        first = _parent_of(connection.info.backend_pid)
-    assert first is not None
-    others = [int(each.name) for each in Path("/proc").glob("[0-9]*") if each.name.isdecimal()]
-    return [first, *(each for each in others if _parent_of(each) == first)]
-
-
-def _parent_of(process: int) -> int | None:
-    """The process that started it; None where it has ended."""
-    try:
-        status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
-    except OSError:
-        return None
-    return int(status.rpartition(")")[2].split()[1])

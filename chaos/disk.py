@@ -1,4 +1,4 @@
-"""A small disk of our own (tmpfs), which can be filled and can grow; only root may mount one."""
+"""A small disk (tmpfs) that can be filled and enlarged; only root may mount one."""
 
 import subprocess
 from collections.abc import Iterator
@@ -14,12 +14,12 @@ class SmallDisk:
     folder: Path
 
     def grow(self, megabytes: int) -> None:
-        """Make room."""
+        """Enlarge the disk."""
         _mount("-o", f"remount,size={megabytes}m", str(self.folder))
 
 
 def small_disk(folder: Path, *, megabytes: int) -> AbstractContextManager[SmallDisk] | str:
-    """A disk mounted at a new folder; where this machine allows none, the reason."""
+    """A disk mounted at a new folder, or the reason why this machine does not allow it."""
     folder.mkdir()
     try:
         _mount("-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder))
@@ -37,7 +37,7 @@ def _mounted(folder: Path) -> Iterator[SmallDisk]:
 
 
 def unmount(folder: Path) -> None:
-    """Unmount a disk, also one that somebody still has open."""
+    """Unmount a disk, also if a process has files open on it."""
     subprocess.run(["umount", "-l", str(folder)], check=True, capture_output=True)
 
 

@@ -1,4 +1,4 @@
-"""Single flipped bits in a city, a run and a result: refused in words, or without any effect."""
+"""Single flipped bits in a city, a run and a result: refused with a sentence, or no effect."""
 
 import random
 import shutil
@@ -24,13 +24,13 @@ FEWER_FLIPS: Final = 60
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A kind of folder, and what anybody reads of it."""
+    """A kind of folder, and how to read it."""
 
     name: str
     files: tuple[str, ...]
     flips: int
     read: Callable[[Path], list[Any]]
-    """All that the folder holds, as castpoi reads it: tables and plain values."""
+    """Returns all contents of the folder as castpoi reads them: tables and plain values."""
 
 
 def attack(arena: Arena) -> Iterator[Outcome]:
@@ -63,7 +63,7 @@ def flip_file(arena: Arena, kind: Kind, folder: Path, file: str) -> Outcome:
 
 
 def effect_of_reading(kind: Kind, folder: Path, whole: list[Any]) -> str | None:
-    """What a damaged folder does; None where it is refused in words or reads as if whole."""
+    """The effect of the damage; None if the folder is refused or reads as if it were whole."""
     try:
         found = kind.read(folder)
     except CastPoiError:

@@ -1,4 +1,4 @@
-"""Commands on a disk that is full: one sentence, nothing half written, done once there is room."""
+"""Commands on a full disk: one sentence, nothing half written, and success once there is room."""
 
 import shutil
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _PAGE: Final = 4096
 
 
 def attack(arena: Arena) -> Iterator[Outcome]:
-    """Run every command that makes a folder on a disk with too little room."""
+    """Run every command that writes a folder on a disk with too little room."""
     for command in folder_commands(arena.inputs):
         outcome = fill_up(arena, command)
         arena.say(f"{outcome.attack}: {outcome.tried} tried, {outcome.lost} lost")
@@ -24,7 +24,7 @@ def attack(arena: Arena) -> Iterator[Outcome]:
 
 
 def fill_up(arena: Arena, command: Command) -> Outcome:
-    """Give one command too little room, several times."""
+    """Run one command with too little room, several times."""
     outcome = Outcome(attack=f"disk full under {command.name}")
     reference = arena.folder / f"{command.name}-reference"
     reference.mkdir()

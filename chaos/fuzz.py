@@ -1,4 +1,4 @@
-"""Requests of the whole OpenAPI description against a service that listens: never a 5xx."""
+"""Requests of the whole OpenAPI description to a running service: never a 5xx."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,24 +21,26 @@ from chaos.attack import Arena
 from chaos.outcome import Outcome
 
 EXAMPLES: Final = 30
-"""Of each operation, once as the description allows and once as it does not."""
+"""Requests per operation: that many valid ones, and that many invalid ones."""
 
 
 def attack(arena: Arena) -> Iterator[Outcome]:
-    """Ask every operation of the description."""
-    outcome = Outcome(attack="requests of the whole OpenAPI, allowed and not: no 5xx, as described")
+    """Send requests to every operation of the description."""
+    outcome = Outcome(
+        attack="requests of the whole OpenAPI, valid and invalid: no 5xx, as described"
+    )
     with living(service_of(load(arena.inputs.run), arena.folder)) as live:
         description = schemathesis.openapi.from_dict(create_app(live.service).openapi())
         for found in description.get_all_operations():
             operation = found.ok()  # type: ignore[union-attr] # an Err fails here, as it should
             for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
-                ask(live, operation, mode, arena.seed, outcome)
+                send(live, operation, mode, arena.seed, outcome)
     arena.say(f"{outcome.attack}: {outcome.tried} tried, {outcome.lost} lost")
     yield outcome
 
 
-def ask(live: Live, operation: Any, mode: GenerationMode, number: int, outcome: Outcome) -> None:
-    """Ask one operation some times."""
+def send(live: Live, operation: Any, mode: GenerationMode, number: int, outcome: Outcome) -> None:
+    """Send requests to one operation."""
 
     @seed(number)
     @settings(
@@ -52,7 +54,7 @@ def ask(live: Live, operation: Any, mode: GenerationMode, number: int, outcome: 
     def one(case: Any) -> None:
         outcome.trial(_problem(case, live.address))
 
-    with suppress(Unsatisfiable):  # an operation that takes nothing has no request it forbids
+    with suppress(Unsatisfiable):  # an operation without parameters has no invalid request
         one()
 
 

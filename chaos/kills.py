@@ -21,16 +21,16 @@ from chaos.outcome import Outcome
 from chaos.process import Ended, castpoi
 
 RANDOM_KILLS: Final = 2
-"""Of each command, and again of each --overwrite."""
+"""Kills of each command, and as many of each with --overwrite."""
 LAST_CHANGES: Final = 4
-"""Of the changes of a name the last ones are all tried: there OUT appears or is replaced."""
+"""The last changes of a name, all tried: there OUT appears or is replaced."""
 OTHER_CHANGES: Final = 3
-"""As many of those before."""
+"""A sample of the changes before those."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A command, the folder of its trials, and what an unkilled run leaves."""
+    """A command, the folder of its trials, and the files of an unkilled run."""
 
     command: Command
     folder: Path
@@ -38,13 +38,13 @@ class Subject:
     seconds: float
 
     def changes(self, *, overwrite: bool) -> int:
-        """How many changes of a name an unkilled run makes."""
+        """The number of changes of a name in an unkilled run."""
         folder = self.folder / f"unkilled-{overwrite}"
         self._begin(folder, overwrite=overwrite)
         return castpoi(*self.command.to(folder, overwrite=overwrite), folder=folder).changes
 
     def _begin(self, folder: Path, *, overwrite: bool) -> None:
-        """Make the folder of a trial, with a former OUT where one is to be replaced."""
+        """Create the folder of a trial, with a former OUT if it is to be replaced."""
         folder.mkdir()
         if overwrite:
             reference = self.folder / "reference" / self.command.out
@@ -52,7 +52,7 @@ class Subject:
             copy(reference, folder / self.command.out)
 
     def trial(self, label: str, *, overwrite: bool = False, **kill: float | int) -> "Trial":
-        """Kill the command once, give it again, and compare."""
+        """Kill the command once, run it again, and compare."""
         folder = self.folder / label.replace(" ", "-")
         self._begin(folder, overwrite=overwrite)
         words = self.command.to(folder, overwrite=overwrite)
@@ -66,7 +66,7 @@ class Subject:
         return Trial(hit=True, problems=[f"{self.command.name}, {label}: {p}" for p in problems])
 
     def _after_kill(self, folder: Path, *, overwrite: bool) -> list[str]:
-        """OUT must be whole or, where nothing was there before, absent."""
+        """OUT must be whole, or absent if it was absent before."""
         if not self.command.overwrites:
             return []
         found = self.command.proof(folder)
@@ -75,7 +75,7 @@ class Subject:
         return ["OUT is torn after the kill"] if found and found != self.proof else []
 
     def _after_repeat(self, folder: Path, again: Ended, *, overwrite: bool) -> list[str]:
-        """The same command finishes, OUT is that of an unkilled run, and nothing else is left."""
+        """The same command must finish, with OUT as in an unkilled run, and leave nothing else."""
         is_refused = again.code == 1 and self.command.overwrites and not overwrite
         found = self.command.proof(folder)
         problems = []
@@ -97,7 +97,7 @@ class Trial:
 
 
 def attack(arena: Arena) -> Iterator[Outcome]:
-    """Kill every command in all ways."""
+    """Kill every command in every way."""
     with ExitStack() as stack:
         url = stack.enter_context(slow_file_server())
         commands = [

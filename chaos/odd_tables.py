@@ -1,6 +1,6 @@
 """Odd and bad tables, each a small change of one plain table of fifteen check-ins.
 
-`SAME` ones must be read to the fingerprint of the plain table, `REFUSED` ones refused in words.
+Tables of `_same` must get the fingerprint of the plain table; those of `_refused` an error.
 """
 
 import bz2
@@ -26,24 +26,24 @@ _MEGABYTE: Final = b"0" * 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class OddTable:
-    """A file that somebody could give to `castpoi data prepare`."""
+    """An input file of `castpoi data prepare`."""
 
     name: str
     content: Callable[[], bytes]
-    """Made when it is needed: some are large."""
+    """Creates the content when it is needed: some are large."""
     is_same: bool
-    """Whether it says what the plain table says; else it must be refused."""
+    """Whether it has the content of the plain table; if not, it must be refused."""
     ending: str = "csv"
     options: tuple[str, ...] = ()
 
 
 def plain() -> bytes:
-    """The table that all others are compared with."""
+    """The table that the others are compared with."""
     return table(ROWS).encode()
 
 
 def odd_tables() -> Iterator[OddTable]:
-    """All of them."""
+    """All odd and bad tables."""
     yield from _written_otherwise()
     yield from _columns()
     yield from _times()

@@ -5,18 +5,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 _SENTENCES: Final = 20
-"""Losses of one attack that are kept in words."""
+"""The most sentences kept per attack."""
 
 
 @dataclass(kw_only=True)
 class Outcome:
-    """One row of the table: an attack, its number of trials, and the trials that lost something."""
+    """One row of the table: an attack, its trials, and the trials that lost something."""
 
     attack: str
     tried: int = 0
     lost: int = 0
     losses: list[str] = field(default_factory=list)
-    """What was lost, one sentence each; at most twenty."""
+    """One sentence for each loss; at most twenty."""
     skipped: str | None = None
     """Why the attack could not be tried on this machine."""
 
@@ -26,7 +26,7 @@ class Outcome:
         return self.tried - self.lost
 
     def trial(self, problems: Sequence[str] = ()) -> None:
-        """Count one trial and what it lost."""
+        """Count one trial, with its losses."""
         self.trials(1, problems[:1])
         self.losses = [*self.losses, *problems[1:]][:_SENTENCES]
 
@@ -37,7 +37,7 @@ class Outcome:
         self.losses = [*self.losses, *problems][:_SENTENCES]
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as JSON holds it."""
+        """The row in JSON."""
         row: dict[str, Any] = {
             "attack": self.attack,
             "tried": self.tried,
@@ -52,7 +52,7 @@ class Outcome:
 
     @classmethod
     def from_dict(cls, row: dict[str, Any]) -> "Outcome":
-        """The row that `to_dict` wrote."""
+        """Read the row that `to_dict` returned."""
         return cls(
             attack=row["attack"],
             tried=row["tried"],

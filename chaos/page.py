@@ -28,7 +28,7 @@ def table_of(outcomes: Sequence[Outcome]) -> str:
 
 
 def summary_of(record: dict[str, Any]) -> str:
-    """Where the numbers come from, in one sentence."""
+    """Commit, seed and time of the run, in one sentence."""
     return (
         f"`make chaos` at commit `{str(record['commit'])[:12]}`, seed {record['seed']}: "
         f"{record['seconds']:.0f} s, of them {record['cpu_seconds']:.0f} s of CPU time.\n"
@@ -36,7 +36,7 @@ def summary_of(record: dict[str, Any]) -> str:
 
 
 def block_of(record: dict[str, Any]) -> str:
-    """What stands between the marks of the page."""
+    """The text between the marks of the page."""
     outcomes = [Outcome.from_dict(row) for row in record["rows"]]
     return f"{table_of(outcomes)}\n{summary_of(record)}"
 

@@ -1,4 +1,4 @@
-"""A castpoi command in a process of its own, ended at a moment of our choice."""
+"""A castpoi command in its own process, killed at a given moment."""
 
 import json
 import os
@@ -42,7 +42,7 @@ class Ended:
         return int(self.err.rpartition(COUNTED)[2])
 
     def why_unclear(self) -> str | None:
-        """What is wrong with how it refused: None if one sentence and exit code 1 say it all."""
+        """Why this is not a clear refusal; None if it is one sentence and exit code 1."""
         for word in _FAULTS:
             if word in self.err or word in self.out:
                 return f"ended with '{word}'"
@@ -52,7 +52,7 @@ class Ended:
             error = json.loads(self.out)["error"]
         except (ValueError, KeyError, TypeError):
             return f"printed no JSON error but {self.out[:80]!r}"
-        return None if str(error).strip() else "refused without a word"
+        return None if str(error).strip() else "refused without a sentence"
 
 
 def castpoi(
@@ -90,12 +90,12 @@ def castpoi(
 
 
 def environment() -> dict[str, str]:
-    """The environment of a command: one thread, and no files of its own beside the sources."""
+    """The environment of a command: one thread, and no bytecode files beside the sources."""
     return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def done(words: Sequence[object], folder: Path) -> Ended:
-    """Run a command that must succeed, because what follows builds on it."""
+    """Run a command that must succeed, because later steps need its output."""
     ended = castpoi(*words, folder=folder)
     if ended.code:
         raise SystemExit(f"castpoi {' '.join(map(str, words))} failed: {ended.out}{ended.err}")

@@ -1,4 +1,4 @@
-"""A service under posts: killed on SQLite and on PostgreSQL, and its disk filled up."""
+"""A service under posts: killed on SQLite and on PostgreSQL, and with a full disk."""
 
 import random
 import time
@@ -19,13 +19,13 @@ from chaos.storm import Ledger, storm
 SQLITE_KILLS: Final = 5
 POSTGRES_KILLS: Final = 3
 BACK_SECONDS: Final = 15.0
-"""By then a service works again after its disk has room."""
+"""The time in which a service must recover after its disk has room."""
 _FULL_MB: Final = 2
 _ROOMY_MB: Final = 64
 
 
 def attack(arena: Arena) -> Iterator[Outcome]:
-    """Kill services, and fill the disk of one."""
+    """Kill services, and fill the disk of one of them."""
     file = arena.folder / "visits.sqlite"
     yield kill_service(arena, f"sqlite:///{file}", "SQLite", SQLITE_KILLS, file)
     try:
@@ -39,7 +39,7 @@ def attack(arena: Arena) -> Iterator[Outcome]:
 def kill_service(
     arena: Arena, url: str, name: str, kills: int, file: Path | None = None
 ) -> Outcome:
-    """Kill a service under posts some times; what it acknowledged must be there each time."""
+    """Kill a service under posts several times; acknowledged writes must be there each time."""
     ledger, rng = Ledger(name.lower()), random.Random(f"{arena.seed} {name}")
     attack = f"service on {name}, `kill -9` {kills} times under posts: acknowledged writes"
     problems: list[str] = []
@@ -59,7 +59,7 @@ def kill_service(
 
 
 def judged(arena: Arena, attack: str, ledger: Ledger, problems: list[str]) -> Outcome:
-    """The outcome of a storm; one that wrote next to nothing proves nothing."""
+    """The outcome of a storm; with too few writes it counts as lost."""
     outcome = Outcome(attack=attack)
     if ledger.acknowledged < 50:
         problems = [*problems, f"only {ledger.acknowledged} writes were acknowledged"]
@@ -100,7 +100,7 @@ def fill_disk(arena: Arena) -> Outcome:
 
 
 def _while_full(client: httpx.Client) -> list[str]:
-    """What a service whose disk is full still owes: an honest /readyz, and recommendations."""
+    """Check a service whose disk is full: /readyz answers 503, recommendations work."""
     problems = []
     if (status := client.get("/readyz").status_code) != 503:
         problems.append(f"/readyz answers {status} while the disk is full")
@@ -111,7 +111,7 @@ def _while_full(client: httpx.Client) -> list[str]:
 
 
 def within(seconds: float, happened: Any) -> bool:
-    """Whether something happens within some seconds."""
+    """Whether a condition becomes true within some seconds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if happened():

@@ -1,4 +1,4 @@
-"""Clients that post and erase while something breaks, and the ledger of what was acknowledged."""
+"""Clients that post and erase while something fails, and a ledger of acknowledged writes."""
 
 import itertools
 import threading
@@ -24,7 +24,7 @@ Visit = dict[str, Any]
 
 @dataclass
 class Ledger:
-    """What the service has acknowledged, and what it has not answered."""
+    """The acknowledged and the unanswered writes of a service."""
 
     name: str
     kept: dict[str, list[tuple[str, datetime]]] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Ledger:
         return sum(map(len, self.kept.values())) + len(self.erased)
 
     def write(self, client: httpx.Client, eraser: httpx.Client, until: threading.Event) -> None:
-        """Post the visits of one user after the other, and erase every third."""
+        """Post visits user by user, and erase every third user."""
         while not until.is_set():
             number = next(self.serial)
             user = f"{self.name}-user-{number:06}-{'x' * (number % 7)}"
@@ -53,23 +53,23 @@ class Ledger:
                 self.erase(eraser, user)
 
     def post(self, client: httpx.Client, visits: Sequence[Visit]) -> None:
-        """Post visits of one user, and note the answer."""
+        """Post visits of one user, and record the answer."""
         status = self._status(client, "POST", "/v1/visits", json={"visits": visits})
         if status == 200:
-            told = ((each["place"], datetime.fromisoformat(each["at"])) for each in visits)
-            self.kept[visits[0]["user"]] += told
+            visited = ((each["place"], datetime.fromisoformat(each["at"])) for each in visits)
+            self.kept[visits[0]["user"]] += visited
         else:
             self.unanswered += visits
 
     def erase(self, client: httpx.Client, user: str) -> None:
-        """Erase a user, and note the answer; nothing of the user is sent again."""
+        """Erase a user, and record the answer; visits of the user are not sent again."""
         self.unanswered = [each for each in self.unanswered if each["user"] != user]
         self.kept.pop(user, None)
         is_done = self._status(client, "DELETE", f"/v1/users/{user}") == 200
         (self.erased if is_done else self.erasures_unanswered).add(user)
 
     def _status(self, client: httpx.Client, method: str, path: str, **more: Any) -> int | None:
-        """The status of an answer; None where there was none."""
+        """The status of an answer; None if there was none."""
         try:
             answer = client.request(method, path, **more)
         except httpx.TransportError:
@@ -81,7 +81,7 @@ class Ledger:
         return answer.status_code
 
     def settle(self, client: httpx.Client) -> None:
-        """Send again what was not answered, by its key, until it is."""
+        """Send unanswered writes again, with their keys, until all are answered."""
         end = time.monotonic() + PATIENCE_SECONDS
         while (self.unanswered or self.erasures_unanswered) and time.monotonic() < end:
             again, self.unanswered = self.unanswered, []
@@ -92,7 +92,7 @@ class Ledger:
                 self.erase(client, user)
 
     def problems(self, client: httpx.Client) -> list[str]:
-        """What is lost, doubled or back, one sentence each."""
+        """One sentence for each user with lost, duplicate or reappearing visits."""
         found = [*self.surprises]
         if self.unanswered or self.erasures_unanswered:
             found.append("the service did not come back within 30 s")
@@ -108,7 +108,7 @@ class Ledger:
 
 @contextmanager
 def storm(ledger: Ledger, said: Sequence[Any], writers: int = WRITERS) -> Iterator[threading.Event]:
-    """Let clients post to the services while the block runs, and wait for their end."""
+    """Post to the services while the block runs; afterwards wait for the clients."""
     until = threading.Event()
     clients = [client_of(said[number % len(said)]) for number in range(writers + 1)]
     threads = [
@@ -134,7 +134,7 @@ def _visit(user: str, number: int) -> Visit:
 
 
 def _stored(client: httpx.Client, user: str) -> list[tuple[str, datetime]]:
-    """What the service has of a user; nothing where it knows nobody of this name."""
+    """The stored visits of a user; empty for an unknown user."""
     answer = client.get(f"/v1/users/{user}/visits", params={"limit": 1000})
     if answer.status_code in {404, 422}:
         return []

@@ -1,4 +1,4 @@
-"""Two commands that write to one OUT at once: one is done, the other is told."""
+"""Two commands that write to one OUT at once: one finishes, the other is refused."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +29,7 @@ def attack(arena: Arena) -> Iterator[Outcome]:
 
 
 def race(arena: Arena, name: str, pair: list[tuple[object, ...]]) -> list[str]:
-    """Start both at once; what was lost."""
+    """Start both at once; returns the losses."""
     folder = arena.folder / name
     folder.mkdir()
 

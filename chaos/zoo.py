@@ -1,4 +1,4 @@
-"""The table zoo: each odd table is refused in one sentence, or read as the plain one."""
+"""Odd and bad tables: each is refused in one sentence, or read like the plain one."""
 
 import json
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ SECONDS: Final = 30.0
 
 
 def attack(arena: Arena) -> Iterator[Outcome]:
-    """Prepare every table in a process of its own."""
+    """Prepare every table in its own process."""
     control = OddTable(name="plain", content=plain, is_same=True)
     wanted = json.loads(prepared(arena, control).out)["fingerprint"]
-    read = Outcome(attack="odd tables that say what a plain one says: read to its fingerprint")
+    read = Outcome(attack="odd tables with the content of a plain one: the same fingerprint")
     refused = Outcome(attack="bad tables: refused in one sentence")
     tables = list(odd_tables())
     with ThreadPoolExecutor(arena.workers) as pool:
@@ -46,14 +46,14 @@ def prepared(arena: Arena, odd: OddTable) -> Ended:
 
 
 def fault_of(odd: OddTable, ended: Ended, wanted: str) -> str | None:
-    """What is wrong with how a table was taken; None if nothing is."""
+    """Why the result for a table is wrong; None if it is right."""
     if ended.was_killed:
         return f"not finished within {SECONDS:.0f} s"
     if ended.peak_mb > PEAK_MB:
         return f"took {ended.peak_mb:.0f} MB"
     if ended.code == 0:
         is_plain = json.loads(ended.out)["fingerprint"] == wanted
-        return None if is_plain else "read to another fingerprint than the plain table"
+        return None if is_plain else "accepted with another fingerprint than the plain table"
     unclear = ended.why_unclear()
     if unclear is None and odd.is_same:
         return f"refused: {json.loads(ended.out)['error'][:160]}"
