@@ -11,6 +11,7 @@ from castpoi.baselines.revisit import Revisit
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadScores
 from castpoi.evaluation.ranking import mid_ranks, rank_targets
+from castpoi.methods.ranker import Abilities
 from tests.cities import CAFE, PARK
 from tests.contract import odd_city
 from tests.evaluation.rankers import Fixed, fixed
@@ -140,7 +141,7 @@ def test_when_a_target_was_is_told_only_to_a_ranker_that_knows_the_time(
 
     ranker = Watched(np.arange(5, dtype=np.float32))
     if known_time is not None:
-        object.__setattr__(ranker, "known_time", known_time)
+        object.__setattr__(ranker, "abilities", Abilities(needs_next_time=known_time))
     rank_targets(ranker, city.trajectories, rows, method="watched")
     assert told == [city.trajectories.at_us[rows].tolist() if known_time else None]
 
@@ -158,7 +159,7 @@ def test_a_ranker_that_reads_few_visits_is_given_no_others() -> None:
 
     ranker = Watched(np.arange(5, dtype=np.float32))
     rank_targets(ranker, city.trajectories, rows, method="watched")
-    object.__setattr__(ranker, "most_visits", 2)
+    object.__setattr__(ranker, "abilities", Abilities(most_visits=2))
     rank_targets(ranker, city.trajectories, rows, method="watched")
     assert lengths[0] > 2
     assert lengths[1:] == [2]

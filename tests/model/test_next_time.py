@@ -8,7 +8,7 @@ import torch
 
 from castpoi.checkins.trajectory import Histories, Trajectories
 from castpoi.core.errors import BadInput
-from castpoi.methods.ranker import knows_time
+from castpoi.methods.ranker import abilities_of
 from castpoi.model.castpoi import new_model
 from castpoi.model.config import PRESETS, ModelConfig
 from castpoi.model.next_time import next_times
@@ -94,7 +94,7 @@ def test_no_preset_knows_the_time_and_telling_it_moves_no_score(preset: str) -> 
     assert not config.known_time
     assert "known_time" in ModelConfig.preset(preset).to_dict()
     castpoi = ranker(config)
-    assert not knows_time(castpoi)
+    assert not abilities_of(castpoi).needs_next_time
     visits = [walk(14, seed=1), [], walk(1, seed=2)]
     untold = histories(*visits)
     told = asked_later(untold, *visits)
@@ -105,7 +105,7 @@ def test_no_preset_knows_the_time_and_telling_it_moves_no_score(preset: str) -> 
 def test_of_the_next_visit_only_its_moment_changes_a_score(config: ModelConfig) -> None:
     """The target's place and offset, and whatever comes later, are not looked at."""
     castpoi = ranker(config)
-    assert knows_time(castpoi)
+    assert abilities_of(castpoi).needs_next_time
     plain = scores(castpoi, before_the_target())
     for changed in (
         before_the_target(place=3),
@@ -159,7 +159,7 @@ def test_a_model_of_known_time_must_be_told_it(config: ModelConfig) -> None:
 def test_saving_and_restoring_changes_no_score(config: ModelConfig) -> None:
     castpoi = ranker(config)
     restored = CastPoiRanker.restore(castpoi.config, castpoi.arrays)
-    assert knows_time(restored)
+    assert abilities_of(restored).needs_next_time
     told = before_the_target()
     np.testing.assert_array_equal(scores(restored, told), scores(castpoi, told))
 

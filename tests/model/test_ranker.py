@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from castpoi.core.errors import BadInput
-from castpoi.methods.ranker import Ranker
+from castpoi.methods.ranker import Explains, Ranker
 from castpoi.model.castpoi import Encoded
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.model.scoring import CHUNK
@@ -85,3 +85,21 @@ def test_a_candidate_of_another_city_is_refused(place: int) -> None:
     encoded = castpoi.encode(HISTORIES)
     with pytest.raises(BadInput, match=f"candidate {place} is no place of the city; its places"):
         castpoi.score(encoded, np.array([0, place]))
+
+
+@pytest.mark.parametrize("preset", ["fast", "next"])
+def test_a_ranker_explains_its_scores_by_terms_and_attention(preset: str) -> None:
+    config = small_config(preset)
+    castpoi = CastPoiRanker(trained_model(config), builder(config))
+    assert isinstance(castpoi, Explains)
+    state, candidates = castpoi.encode(HISTORIES), np.array([5, 0])
+    values = castpoi.term_values(state, candidates)
+    assert tuple(values) == tuple(castpoi.terms) == config.terms
+    scores = castpoi.score(state, candidates)
+    np.testing.assert_allclose(sum(values.values()), scores, rtol=0, atol=1e-5)
+    attention = castpoi.attention(state, candidates)
+    assert castpoi.abilities.has_reader == (attention is not None)
+    if attention is not None:
+        assert attention.shape == (*scores.shape, config.window)
+        assert attention.min() >= 0
+        assert attention.sum(axis=2).max() <= 1 + 1e-6

@@ -9,7 +9,7 @@ import torch
 from castpoi.checkins.city import City
 from castpoi.core.errors import BadInput, BrokenFolder, TooFewCheckins
 from castpoi.core.files import read_json, write_json
-from castpoi.methods.ranker import knows_time
+from castpoi.methods.ranker import abilities_of
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import RunLog, load_run
 from castpoi.model.ranker import CastPoiRanker
@@ -184,7 +184,7 @@ def test_the_fast_objective_needs_relative_positions(town: City) -> None:
 @pytest.mark.parametrize("objective", ["fast", "full"])
 def test_a_model_of_known_time_learns_when_people_go_where(town: City, objective: str) -> None:
     ranker = fitted(town, known_time="true", objective=objective)
-    assert knows_time(ranker)
+    assert abilities_of(ranker).needs_next_time
     for name in ("tokens.next_time.hour", "tokens.next_time.wait"):
         assert ranker.arrays[name].any()
     assert ranker.training["validation"]["MRR"] > 0  # it was told the time there too

@@ -15,7 +15,7 @@ from castpoi.evaluation.ranking import mid_ranks, scored_blocks
 from castpoi.evaluation.result import Result
 from castpoi.evaluation.top_places import TopPlaces, top_places
 from castpoi.evaluation.top_table import top_table
-from castpoi.methods.ranker import Ranker, knows_time
+from castpoi.methods.ranker import Ranker, abilities_of
 
 
 def evaluate(
@@ -49,7 +49,7 @@ def evaluate(
         "seed": seed,
         "fingerprint": city.fingerprint,
         "part": part,
-        "known_time": knows_time(ranker),
+        "known_time": abilities_of(ranker).needs_next_time,
         "targets": len(rows),
         "places": city.places.height,
         "users": city.users.height,

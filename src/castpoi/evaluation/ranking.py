@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from castpoi.checkins.trajectory import Trajectories
 from castpoi.core.errors import BadScores
 from castpoi.core.progress import Progress, Silence
-from castpoi.methods.ranker import Ranker, knows_time, most_visits
+from castpoi.methods.ranker import Ranker, abilities_of
 
 BLOCK_BYTES: Final = 16 * 2**20
 """Scores held at a time. Blocks that stay near the processor's cache are also the quickest."""
@@ -56,12 +56,13 @@ def scored_blocks(
     Histories are scored in blocks, so that memory does not grow with their number. When a target
     was is told to no ranker but one that says it knows the time.
     """
+    abilities = abilities_of(ranker)
     step = max(1, block_bytes // (np.dtype(np.float32).itemsize * ranker.places))
     with (progress or Silence()).task(f"ranking with {method}", total=len(rows)) as task:
         for start in range(0, len(rows), step):
             block = rows[start : start + step]
             histories = trajectories.histories_before(
-                block, known_time=knows_time(ranker), most=most_visits(ranker)
+                block, known_time=abilities.needs_next_time, most=abilities.most_visits
             )
             scores = ranker.score(ranker.encode(histories))
             _check_shape(scores, (len(block), ranker.places), method)

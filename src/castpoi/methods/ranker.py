@@ -1,35 +1,49 @@
-"""The one protocol that every ranking method follows, counted or learned.
+"""The protocols of ranking methods, counted or learned: numpy arrays in, numpy arrays out.
 
-Evaluation sees nothing else of a method: it encodes a batch of histories once and then scores
-places against it. Serving asks CaST-POI for more: reasons, a shortlist, places that came later. A
-history may be empty; it names no user, so a method works for people it has never met.
+Every method implements `Ranker`: evaluation and recommendation encode a batch of histories once and
+then score places against it. A history contains no user, so a method works for people it was not
+trained on; it may be empty. The other protocols are optional.
 
-Shapes: B histories, P places of the city, C candidates.
+Shapes: B histories, P places of the city, C candidates, T visits of a window.
 """
 
-from collections.abc import Mapping
-from typing import Any, Protocol, Self, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from castpoi.checkins.trajectory import Histories
 
-Encoded = TypeVar("Encoded")
+State = TypeVar("State")
+StateRead = TypeVar("StateRead", contravariant=True)
 
 
-class Ranker(Protocol[Encoded]):
+class Abilities(NamedTuple):
+    """What a ranker needs or offers beyond `Ranker`; the attribute `abilities` of a ranker."""
+
+    needs_next_time: bool = False
+    """Histories must contain the time of the next visit (`Histories.next_at_us`)."""
+    most_visits: int | None = None
+    """Number of last visits of a history that can change its scores; None: all."""
+    has_reader: bool = False
+    """Scores contain an expensive term, so `Shortlists.forecast` saves time."""
+    takes_new_places: bool = False
+    """`TakesNewPlaces.with_places` adds places that have no visit."""
+
+
+class Ranker(Protocol[State]):
     """Scores places as the next visit after a history; higher is likelier."""
 
     @property
     def places(self) -> int:
         """Number of places in the vocabulary, P."""
 
-    def encode(self, histories: Histories) -> Encoded:
+    def encode(self, histories: Histories) -> State:
         """Read a batch of histories once, before any place is scored."""
 
     def score(
-        self, encoded: Encoded, candidates: NDArray[np.int64] | None = None
+        self, state: State, candidates: NDArray[np.int64] | None = None
     ) -> NDArray[np.float32]:
         """Score every place, or the given candidates, for each history. [B, P] or [B, C]
 
@@ -38,28 +52,67 @@ class Ranker(Protocol[Encoded]):
         """
 
 
-def knows_time(ranker: Ranker[Any]) -> bool:
-    """Whether a ranker was made to be told the moment of the visit to come; few are."""
-    return bool(getattr(ranker, "known_time", False))
+def abilities_of(ranker: Ranker[Any]) -> Abilities:
+    """The abilities of a ranker; the default of each where it has no `abilities`."""
+    found: Abilities = getattr(ranker, "abilities", Abilities())
+    return found
 
 
-def most_visits(ranker: Ranker[Any]) -> int | None:
-    """How many last visits of a history a ranker reads; None: all."""
-    most: int | None = getattr(ranker, "most_visits", None)
-    return most
-
-
-class SavableRanker(Ranker[Encoded], Protocol[Encoded]):
-    """A ranker that rests on disk as numbers and words, so that loading it runs no code."""
+class SavableRanker(Ranker[State], Protocol[State]):
+    """A ranker that is saved as JSON and arrays, so that loading it runs no code."""
 
     @property
     def config(self) -> dict[str, Any]:
-        """Its settings, as JSON can hold them."""
+        """Its settings, for JSON."""
 
     @property
     def arrays(self) -> dict[str, NDArray[np.generic]]:
-        """What it has counted or learned, by name."""
+        """Its counts or weights, by name."""
 
     @classmethod
     def restore(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The ranker that once had these settings and arrays; it scores the same."""
+        """The saved ranker; its scores are those before it was saved."""
+
+
+@runtime_checkable
+class Explains(Protocol[StateRead]):
+    """A ranker whose score is a sum of named terms."""
+
+    @property
+    def terms(self) -> Mapping[str, str]:
+        """What each term measures, by name, in the order of the sum."""
+
+    def term_values(
+        self, state: StateRead, candidates: NDArray[np.int64]
+    ) -> dict[str, NDArray[np.float32]]:
+        """Each term of the score of each candidate. [B, C] each; their sum is the score
+
+        The candidates are the same for all histories [C], or each history has its own. [B, C]
+        """
+
+    def attention(self, state: State, candidates: NDArray[np.int64]) -> NDArray[np.float32] | None:
+        """Attention of each candidate to each of the last visits. [B, C, T]; None: no attention
+
+        Left-padded: the last visit of a history is at T - 1.
+        """
+
+
+@runtime_checkable
+class Shortlists(Protocol[StateRead]):
+    """A ranker with a cheap forecast of its scores, from which a shortlist can be taken."""
+
+    def forecast(self, state: StateRead) -> NDArray[np.float32]:
+        """A forecast of the score of every place. [B, P]"""
+
+
+@runtime_checkable
+class TakesNewPlaces(Protocol):
+    """A ranker that can rank places without visits."""
+
+    def with_places(
+        self,
+        lat: NDArray[np.float64],
+        lon: NDArray[np.float64],
+        categories: Sequence[str | None],
+    ) -> Self:
+        """The same ranker with these places after its own."""

@@ -17,6 +17,7 @@ Shapes: B histories, T slots, C candidates, P places, D width, H heads, N reader
 A anchors.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -46,6 +47,15 @@ from castpoi.model.tokens import TokenEncoder
 from castpoi.model.traits import PlaceTraits
 
 _AT_ONCE: Final = 256  # windows; bounds the memory of the backbone's attention
+
+MEANINGS: Final[Mapping[str, str]] = {
+    "base": "How well the place fits the latest visits",
+    "popularity": "How popular the place is with everybody",
+    "reader": "How well the place fits the visits that it attends to",
+    "revisit": "How often and how recently this person went to this place",
+    "distance": "How near the place is to the last visit and to the most visited place",
+}
+"""What each term of the score measures."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadInput
+from castpoi.methods.ranker import Abilities
 from castpoi.model.batch import BatchBuilder
-from castpoi.model.castpoi import CastPoi, Encoded, new_model
+from castpoi.model.castpoi import MEANINGS, CastPoi, Encoded, new_model
 from castpoi.model.config import ModelConfig
 from castpoi.model.scoring import CHUNK, ExactScorer
 from castpoi.model.traits import NEIGHBOURHOODS_KM, PlaceTraits, Traits
@@ -53,14 +54,20 @@ class CastPoiRanker:
         return self.model.place_count
 
     @property
-    def known_time(self) -> bool:
-        """Whether histories must tell the moment of the visit to come."""
-        return self.model.config.known_time
+    def abilities(self) -> Abilities:
+        """What the settings of its model need and offer."""
+        config = self.model.config
+        return Abilities(
+            needs_next_time=config.known_time,
+            most_visits=config.most_visits,
+            has_reader=config.candidate_conditioning,
+            takes_new_places=config.shared_vectors,
+        )
 
     @property
-    def most_visits(self) -> int:
-        """Last visits of a history that can change its scores."""
-        return self.model.config.most_visits
+    def terms(self) -> Mapping[str, str]:
+        """What each term of the score measures, by name."""
+        return {name: MEANINGS[name] for name in self.model.config.terms}
 
     @torch.inference_mode()
     def encode(self, histories: Histories) -> Encoded:
@@ -75,14 +82,39 @@ class CastPoiRanker:
         """Score every place, or candidates shared or each history's own. [B, P] or [B, C]"""
         if candidates is None:
             return self._as_numpy(self.scorer.score(encoded))
+        return self._as_numpy(self.scorer.score(encoded, self._rows(candidates)))
+
+    @torch.inference_mode()
+    def term_values(
+        self, encoded: Encoded, candidates: NDArray[np.int64]
+    ) -> dict[str, NDArray[np.float32]]:
+        """Each term of the score of each candidate. [C] or [B, C] -> [B, C] each"""
+        terms = self.model.terms(encoded, self._rows(candidates))
+        return {name: self._as_numpy(getattr(terms, name)) for name in self.terms}
+
+    @torch.inference_mode()
+    def attention(
+        self, encoded: Encoded, candidates: NDArray[np.int64]
+    ) -> NDArray[np.float32] | None:
+        """Attention to each visit, mean over heads and layers. [C] or [B, C] -> [B, C, T]"""
+        if self.model.refinement is None:
+            return None
+        terms = self.model.terms(encoded, self._rows(candidates))
+        return self._as_numpy(terms.attention_by_visit)
+
+    def forecast(self, encoded: Encoded) -> NDArray[np.float32]:
+        """The score of every place with the forecast in place of the reader. [B, P]"""
+        return self._as_numpy(self.scorer.foretold(encoded))
+
+    def _rows(self, candidates: NDArray[np.int64]) -> torch.Tensor:
+        """Rows of candidates in the place table; refuses numbers that are no place."""
         outside = (candidates < 0) | (candidates >= self.places)
         if outside.any():
             raise BadInput(
                 f"candidate {candidates[outside][0]} is no place of the city; "
                 f"its places are 0 to {self.places - 1}"
             )
-        rows = torch.from_numpy(candidates + 1).to(self.model.popularity.device)
-        return self._as_numpy(self.scorer.score(encoded, rows))
+        return torch.from_numpy(candidates + 1).to(self.model.popularity.device)
 
     def with_places(
         self,

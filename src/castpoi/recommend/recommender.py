@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from castpoi.checkins.record import PRIVATE_CATEGORIES
 from castpoi.core.provenance import Stopwatch
-from castpoi.methods.ranker import knows_time
+from castpoi.methods.ranker import abilities_of
 from castpoi.methods.registry import METHODS, Method
 from castpoi.methods.run import Run, load_run, read_places
 from castpoi.recommend.answering import Answerer
@@ -71,7 +71,7 @@ class Recommender:
     @property
     def known_time(self) -> bool:
         """Whether the moment of asking is taken for that of the next visit, and changes scores."""
-        return knows_time(self.run.ranker)
+        return abilities_of(self.run.ranker).needs_next_time
 
     @property
     def visits_by(self) -> VisitsBy | None:

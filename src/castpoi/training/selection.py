@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadInput
 from castpoi.evaluation.metrics import Metrics
+from castpoi.methods.ranker import Abilities
 from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import CastPoi, Encoded
 from castpoi.model.scoring import ExactScorer
@@ -41,14 +42,10 @@ class ShortlistRanker:
         return self.model.place_count
 
     @property
-    def known_time(self) -> bool:
-        """Whether histories must tell the moment of the visit to come."""
-        return self.model.config.known_time
-
-    @property
-    def most_visits(self) -> int:
-        """Last visits of a history that can change its scores."""
-        return self.model.config.most_visits
+    def abilities(self) -> Abilities:
+        """Those of the model, which are asked for when it validates."""
+        config = self.model.config
+        return Abilities(needs_next_time=config.known_time, most_visits=config.most_visits)
 
     @torch.inference_mode()
     def encode(self, histories: Histories) -> Encoded:
