@@ -22,9 +22,8 @@ from torch import Tensor, nn
 from benchmarks.learning import city_of_new_yorks_size
 from castpoi.baselines.sequence_models import model_class, new_model
 from castpoi.checkins.city import City
-from castpoi.checkins.preparation import Preparation
-from castpoi.checkins.prepare import prepare
-from castpoi.checkins.recipe import NYC
+from castpoi.checkins.cleaning import NYC
+from castpoi.checkins.prepare import Preparation, prepare
 from castpoi.training.loop import Surroundings, TrainingLoop
 from castpoi.training.objective import Objective
 from castpoi.training.sequence_config import SequenceTrainingConfig

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.checkins.preparation import Preparation
-from castpoi.checkins.prepare import prepare
+from castpoi.checkins.prepare import Preparation, prepare
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize, write_checkins
 from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import CastPoi, new_model
@@ -46,7 +45,7 @@ def city_of_new_yorks_size(folder: Path) -> City:
     config = SynthesisConfig(users=PEOPLE, places=PLACES)
     checkins = synthesize(config, seed=7)
     source = write_checkins(checkins, folder / "nyc-size.parquet", config=config, seed=7)
-    return prepare([source], folder / "nyc-size", Preparation()).city
+    return prepare([source], folder / "nyc-size", Preparation())
 
 
 def fast_against_full(folder: Path, checkins: int) -> dict[str, Any]:

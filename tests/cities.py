@@ -6,8 +6,7 @@ from datetime import datetime
 import polars as pl
 
 from castpoi.checkins import record
-from castpoi.checkins.city import City
-from castpoi.checkins.fingerprint import fingerprint_of
+from castpoi.checkins.city import City, fingerprint_of
 
 CAFE, OFFICE, PARK, STATION, THEATRE = range(5)
 """Places of the small city, near to far along a street: 0, 0.4, 1.5, 4 and 12 km from the cafe."""

@@ -2,7 +2,7 @@
 
 A test says which error it expects and from which input; the sentence is in the snapshot, so that a
 change of wording is one diff. `pytest --write-messages` writes the sentences again; paths of
-temporary folders are `<tmp>` there.
+temporary folders are `<tmp>` there, ports `<port>` and digests `<digest>`.
 """
 
 import json
@@ -20,6 +20,8 @@ SNAPSHOT: Final = Path(__file__).with_name("messages.snap")
 _TEMPORARY: Final = re.compile(
     r"(?<!\w)/(?:[^\s'\"/]+/)*pytest-of-[^/]+/pytest-\d+(?:/popen-gw\d+)?(?:/test_\w*\d)?"
 )
+_PORT: Final = re.compile(r"(?<=127\.0\.0\.1:)\d+")
+_DIGEST: Final = re.compile(r"\b[0-9a-f]{12,}\b")
 
 
 class Messages:
@@ -36,7 +38,7 @@ class Messages:
 
     def check(self, error: CastPoiError) -> None:
         """Compare the sentence of an error with the snapshot, or note it there."""
-        sentence = f"{type(error).__name__}: {_TEMPORARY.sub('<tmp>', str(error))}"
+        sentence = f"{type(error).__name__}: {stable(str(error))}"
         seen = self.seen.setdefault(self.test, [])
         seen.append(sentence)
         if self.write:
@@ -53,6 +55,11 @@ class Messages:
         content = {**self.known, **self.seen} if deselected else self.seen
         text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False)
         self.file.write_text(text + "\n", encoding="utf-8")
+
+
+def stable(sentence: str) -> str:
+    """A sentence without what differs from run to run: temporary folders, ports and digests."""
+    return _DIGEST.sub("<digest>", _PORT.sub("<port>", _TEMPORARY.sub("<tmp>", sentence)))
 
 
 MESSAGES: Final = pytest.StashKey[Messages]()

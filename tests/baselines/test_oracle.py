@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from castpoi.baselines.narm import Narm, NarmConfig
-from castpoi.checkins.preparation import Preparation
-from castpoi.checkins.prepare import prepare
+from castpoi.checkins.prepare import Preparation, prepare
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize, write_checkins
 from tests.baselines.oracle import FOLDER, NAMES, TOLERANCE, load_oracle
 

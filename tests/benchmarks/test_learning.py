@@ -9,8 +9,7 @@ import torch
 
 from benchmarks import __main__ as benchmarks
 from benchmarks import learning
-from castpoi.checkins.preparation import Preparation
-from castpoi.checkins.prepare import prepare
+from castpoi.checkins.prepare import Preparation, prepare
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize, write_checkins
 from castpoi.model.config import ModelConfig
 

@@ -9,8 +9,7 @@ import pytest
 
 from castpoi.checkins import record
 from castpoi.checkins.audit import CHECKS, Outcome, audit
-from castpoi.checkins.city import City
-from castpoi.checkins.fingerprint import fingerprint_of
+from castpoi.checkins.city import City, fingerprint_of
 from tests.cities import CAFE, OFFICE, PARK, STATION, THEATRE, small_city
 
 VISITS = [

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import re
 import stat
 from collections.abc import Callable
 from dataclasses import replace
@@ -85,64 +84,36 @@ def replaced_by_a_loop(path: Path) -> None:
     path.symlink_to(path)
 
 
-DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
-    "an instant was moved": (
-        lambda f: flip(f, "checkins", pl.col(record.AT_UTC) + pl.duration(seconds=1)),
-        r"has changed since it was prepared: checkins.parquet does not have the SHA-256 of "
-        r"its manifest; prepare it again with 'castpoi data prepare'",
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "an instant was moved": lambda f: flip(
+        f, "checkins", pl.col(record.AT_UTC) + pl.duration(seconds=1)
     ),
-    "a place has another name": (
-        lambda f: flip(f, "places", pl.lit("Bar").alias("name")),
-        r"places.parquet does not have the SHA-256 of its manifest",
+    "a place has another name": lambda f: flip(f, "places", pl.lit("Bar").alias("name")),
+    "two tables have changed": lambda f: [
+        (f / f"{table}.parquet").write_bytes(b"junk") for table in ("places", "split")
+    ],
+    "the manifest has another number": lambda f: edit_manifest(f, users=3),
+    "the manifest has no SHA-256": lambda f: (f / "manifest.json").write_text(
+        '{"kind": "city", "fingerprint": "f"}'
     ),
-    "two tables have changed": (
-        lambda f: [(f / f"{table}.parquet").write_bytes(b"junk") for table in ("places", "split")],
-        r"places.parquet does not have the SHA-256 of its manifest, split.parquet does not have",
+    "the SHA-256 of the manifest are no object": lambda f: edit_manifest(f, sha256=7),
+    "a table is gone": lambda f: (f / "users.parquet").unlink(),
+    "a table cannot be read": lambda f: replaced_by_a_loop(f / "users.parquet"),
+    "a table is cut off": lambda f: (f / "checkins.parquet").write_bytes(
+        (f / "checkins.parquet").read_bytes()[:-200]
     ),
-    "the manifest has another number": (
-        lambda f: edit_manifest(f, users=3),
-        r"manifest.json does not have the SHA-256 of its own entries",
-    ),
-    "the manifest has no SHA-256": (
-        lambda f: (f / "manifest.json").write_text('{"kind": "city", "fingerprint": "f"}'),
-        r"lacks sha256; make the city again with 'castpoi data prepare'",
-    ),
-    "the SHA-256 of the manifest are no object": (
-        lambda f: edit_manifest(f, sha256=7),
-        r"checkins.parquet does not have the SHA-256 of its manifest",
-    ),
-    "a table is gone": (
-        lambda f: (f / "users.parquet").unlink(),
-        r"users.parquet is missing; prepare it again with 'castpoi data prepare'",
-    ),
-    "a table cannot be read": (
-        lambda f: replaced_by_a_loop(f / "users.parquet"),
-        r"users.parquet cannot be read \(.+\); prepare it again with 'castpoi data prepare'",
-    ),
-    "a table is cut off": (
-        lambda f: (f / "checkins.parquet").write_bytes(
-            (f / "checkins.parquet").read_bytes()[:-200]
-        ),
-        r"checkins.parquet does not have the SHA-256",
-    ),
-    "the manifest is gone": (
-        lambda f: (f / "manifest.json").unlink(),
-        r"has no manifest.json, so it is not a city",
-    ),
-    "the manifest is that of a run": (
-        lambda f: (f / "manifest.json").write_text(json.dumps({"kind": "run"})),
-        r"is a run, expected a city",
+    "the manifest is gone": lambda f: (f / "manifest.json").unlink(),
+    "the manifest is that of a run": lambda f: (f / "manifest.json").write_text(
+        json.dumps({"kind": "run"})
     ),
 }
 
 
-@pytest.mark.parametrize(("damage", "words"), DAMAGE.values(), ids=DAMAGE.keys())
-def test_a_damaged_city_is_refused_in_words(
-    tmp_path: Path, damage: Callable[[Path], object], words: str
-) -> None:
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
+def test_a_damaged_city_is_refused(tmp_path: Path, damage: Callable[[Path], object]) -> None:
     CITY.save(tmp_path / "city")
     damage(tmp_path / "city")
-    with pytest.raises(BrokenFolder, match=words):
+    with refused(BrokenFolder):
         City.load(tmp_path / "city")
 
 
@@ -203,16 +174,14 @@ def test_row_numbers_that_do_not_count_from_0_are_refused(
     numbers = getattr(CITY, table)
     turned = numbers.with_columns(pl.col(column).reverse())
     replace(CITY, **{table: turned}).save(tmp_path / "city")
-    words = f"column '{column}' of {table}.parquet does not count its rows 0, 1, 2, ...; prepare it"
-    with pytest.raises(BrokenFolder, match=re.escape(words)):
+    with refused(BrokenFolder):
         City.load(tmp_path / "city")
 
 
 def test_content_with_another_fingerprint_is_refused(tmp_path: Path) -> None:
     moved = CITY.checkins.with_columns(pl.col(record.AT_UTC) + pl.duration(seconds=1))
     replace(CITY, checkins=moved).save(tmp_path / "city")
-    words = r"its manifest says fingerprint \w{12}, its content has \w{12}; prepare it again"
-    with pytest.raises(BrokenFolder, match=words):
+    with refused(BrokenFolder):
         City.load(tmp_path / "city")
 
 

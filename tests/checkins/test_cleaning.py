@@ -151,9 +151,9 @@ def test_later_check_ins_need_a_user_and_a_place_of_train() -> None:
 
 def test_a_step_says_what_it_left() -> None:
     frame = checkins([(0, 0, 1), (0, 0, 1), (5, 3, 2)])
-    left, count = cleaning.run_step(frame, "duplicates", cleaning.keep_first_of_duplicates)
+    left, counts = cleaning.clean(frame, cleaning.Recipe())
     assert left.height == 2
-    assert count == cleaning.StepCount("duplicates", 3, 2, 2, 2)
+    assert counts == [cleaning.StepCount("exact duplicates", 3, 2, 2, 2)]
     assert frame.height == 3
 
 

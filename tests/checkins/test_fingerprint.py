@@ -17,10 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from castpoi.checkins import record
-from castpoi.checkins.city import City
-from castpoi.checkins.fingerprint import fingerprint_of
-from castpoi.checkins.preparation import Preparation
-from castpoi.checkins.prepare import prepare
+from castpoi.checkins.city import City, fingerprint_of
+from castpoi.checkins.prepare import Preparation, prepare
 from castpoi.checkins.split import SplitKind
 from tests.cities import CAFE, OFFICE, PARK, small_city
 from tests.sources import TABLE_HEADER, table
@@ -173,7 +171,7 @@ def prepared(folder: str, sources: Mapping[str, str | pl.DataFrame], **options: 
         paths.append(path)
     with tempfile.TemporaryDirectory() as out:
         preparation = Preparation(**options)  # type: ignore[arg-type]
-        return prepare(paths, Path(out) / "city", preparation).city.fingerprint
+        return prepare(paths, Path(out) / "city", preparation).fingerprint
 
 
 @contextmanager

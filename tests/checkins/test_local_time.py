@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from castpoi.checkins.local_time import check_zone, offsets_minutes, to_utc_us
 from castpoi.core.errors import BadInput
+from castpoi.geo.zones import check_zone, offsets_minutes, to_utc_us
 from tests.messages import refused
 
 NEW_YORK = "America/New_York"

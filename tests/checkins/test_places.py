@@ -6,8 +6,7 @@ import polars as pl
 import pytest
 
 from castpoi.checkins import places, record
-from castpoi.checkins.reading.read import BROKEN
-from castpoi.checkins.reading.rules import CODE, OK
+from castpoi.checkins.reading.rules import BROKEN, CODE, OK
 
 Row = tuple[int, float, float]
 """Place, latitude, longitude."""
@@ -24,6 +23,10 @@ def rows(points: list[Row]) -> pl.DataFrame:
     ).with_columns(pl.lit(OK, dtype=pl.UInt8).alias(BROKEN))
 
 
+def one_point_each(points: pl.DataFrame) -> pl.DataFrame:
+    return places.one_point_each(points, without=places.misplaced(points, 25))
+
+
 def marks(points: list[Row], limit_km: float = 25) -> dict[Row, str]:
     found = places.misplaced(places.points_of(rows(points)), limit_km)
     words = {code: key for key, code in CODE.items()}
@@ -32,7 +35,7 @@ def marks(points: list[Row], limit_km: float = 25) -> dict[Row, str]:
 
 def test_a_place_lies_at_its_most_frequent_point() -> None:
     points = [(1, 40.70, -74.0), (1, 40.71, -74.0), (1, 40.71, -74.0), (0, 41.0, -74.0)]
-    found = places.one_point_each(places.points_of(rows(points)))
+    found = one_point_each(places.points_of(rows(points)))
     assert found.rows() == [(0, 41.0, -74.0), (1, 40.71, -74.0)]
 
 
@@ -40,7 +43,7 @@ def test_a_tie_goes_to_the_south_then_to_the_west_in_any_order_of_rows() -> None
     points = [(1, 40.71, -74.0), (1, 40.70, -73.9), (1, 40.70, -74.0), (1, 40.72, -74.1)]
     for seed in range(5):
         shuffled = random.Random(seed).sample(points, len(points))
-        found = places.one_point_each(places.points_of(rows(shuffled)))
+        found = one_point_each(places.points_of(rows(shuffled)))
         assert found.rows() == [(1, 40.70, -74.0)]
 
 
@@ -93,14 +96,14 @@ def test_rows_at_a_misplaced_point_are_marked_and_others_keep_their_own_mark() -
     far = CODE["far-apart coordinates"]
     marked = places.mark_rows(table, found)[BROKEN].to_list()
     assert marked == [OK, far, OK, CODE["no user"], CODE["no time"]]
-    assert places.without(points, found).select(record.LAT, record.LON).rows() == [PARIS]
+    assert places.one_point_each(points, without=found).rows() == [(1, *PARIS)]
 
 
 def test_no_good_row_has_no_points() -> None:
     table = rows([(1, *PARIS)]).with_columns(pl.lit(1, dtype=pl.UInt8).alias(BROKEN))
     points = places.points_of(table)
     assert places.misplaced(points, 25).is_empty()
-    assert places.one_point_each(points).is_empty()
+    assert one_point_each(points).is_empty()
 
 
 def test_the_usual_text_of_a_place_is_the_most_frequent_then_the_first_by_letter() -> None:

@@ -7,9 +7,8 @@ import numpy as np
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.checkins.preparation import Preparation
-from castpoi.checkins.prepare import Prepared, prepare
-from castpoi.checkins.recipe import Recipe
+from castpoi.checkins.cleaning import Recipe
+from castpoi.checkins.prepare import Preparation, prepare
 from castpoi.core.errors import BadInput, BadRows, TooFewCheckins
 from tests.messages import refused
 from tests.sources import NEW_YORK, parts_in, table, table_rows, told_in, visits_in
@@ -23,7 +22,7 @@ def row(user: str, place: str, time: str) -> list[str]:
     return [user, place, "40.7", "-74.0", f"2012-{time.replace(' ', 'T')}Z"]
 
 
-def city_of(folder: Path, rows: list[list[str]], **options: object) -> Prepared:
+def city_of(folder: Path, rows: list[list[str]], **options: object) -> City:
     source = folder / "visits.csv"
     source.write_text(table(rows))
     preparation = Preparation(**options)  # type: ignore[arg-type]
@@ -33,10 +32,10 @@ def city_of(folder: Path, rows: list[list[str]], **options: object) -> Prepared:
 def test_what_is_prepared_is_what_is_on_disk(tmp_path: Path) -> None:
     prepared = city_of(tmp_path, ROWS)
     loaded = City.load(tmp_path / "city")
-    assert told_in(loaded) == told_in(prepared.city)
-    assert loaded.manifest == json.loads(json.dumps(prepared.city.manifest))
-    assert prepared.dropped == {}
-    assert not prepared.rhythm.is_judged
+    assert told_in(loaded) == told_in(prepared)
+    assert loaded.manifest == json.loads(json.dumps(prepared.manifest))
+    assert prepared.manifest["dropped_rows"] == {}
+    assert "too few" in prepared.manifest["rhythm"]["finding"]
 
 
 def test_users_and_places_are_numbered_by_their_ids_in_byte_order(tmp_path: Path) -> None:
@@ -45,7 +44,7 @@ def test_users_and_places_are_numbered_by_their_ids_in_byte_order(tmp_path: Path
         for user in ("b", "é", "B", "a10", "a9")
         for day, place in enumerate(("z", "Z", "z", "Z"), start=1)
     ]
-    city = city_of(tmp_path, rows).city
+    city = city_of(tmp_path, rows)
     assert city.users[record.USER_ID].to_list() == ["B", "a10", "a9", "b", "é"]
     assert city.places[record.PLACE_ID].to_list() == ["Z", "z"]
     assert city.users[record.USER].to_list() == [0, 1, 2, 3, 4]
@@ -54,7 +53,7 @@ def test_users_and_places_are_numbered_by_their_ids_in_byte_order(tmp_path: Path
 def test_numbers_of_users_and_places_have_no_gaps_after_cleaning(tmp_path: Path) -> None:
     once = row("aaa", "aaa", "04-03 10:00:00")
     recipe = Recipe(core="once", least_place_checkins=2, least_user_checkins=2)
-    city = city_of(tmp_path, [once, *ROWS], recipe=recipe).city
+    city = city_of(tmp_path, [once, *ROWS], recipe=recipe)
     assert "aaa" not in city.users[record.USER_ID]
     assert "aaa" not in city.places[record.PLACE_ID]
     assert city.users[record.USER].to_list() == list(range(city.users.height))
@@ -68,7 +67,7 @@ def test_among_visits_of_one_instant_the_later_place_is_the_later_visit(tmp_path
     rows = [row("u", place, f"04-0{day} 10:00:00") for day, place in enumerate("abc", start=1)]
     rows += [row("u", place, same) for place in "cab"]
     for order in (rows, rows[::-1]):
-        city = city_of(tmp_path, order).city
+        city = city_of(tmp_path, order)
         assert [place for _, place, _ in told_in(city)] == [*"abc", *"abc"]
         assert city.split[record.PART].to_list() == ["train"] * 4 + ["validation", "test"]
 
@@ -77,14 +76,14 @@ def test_a_duplicate_of_the_target_stands_before_it_and_never_after(tmp_path: Pa
     last = row("u", "b", "04-07 20:00:00")
     days = [row("u", place, f"04-0{day} 10:00:00") for day, place in enumerate("bab", start=1)]
     rows = [last, *days, last]
-    city = city_of(tmp_path, rows, recipe=KEEP_ALL).city
+    city = city_of(tmp_path, rows, recipe=KEEP_ALL)
     trajectories = city.trajectories
     (target,) = city.targets("test")
     history = trajectories.histories_before(np.array([target]))
     assert history.place.tolist() == [1, 0, 1, 1]
     assert (history.at_us <= trajectories.at_us[target]).all()
     assert (np.diff(history.at_us) >= 0).all()
-    without = city_of(tmp_path, rows).city
+    without = city_of(tmp_path, rows)
     assert without.checkins.height == 4
 
 
@@ -93,9 +92,9 @@ def test_the_split_in_time_is_eight_tenths_one_tenth_and_one_tenth(tmp_path: Pat
         row(f"u{n % 2}", f"p{n % 3}", f"04-{1 + n // 2:02} {n % 24:02}:00:00") for n in range(40)
     ]
     prepared = city_of(tmp_path, rows, split="chronological")
-    assert parts_in(prepared.city) == {"train": 32, "validation": 4, "test": 4}
-    assert prepared.city.manifest["split"] == "chronological"
-    table_of_parts = prepared.city.checkins.hstack(prepared.city.split.select(record.PART))
+    assert parts_in(prepared) == {"train": 32, "validation": 4, "test": 4}
+    assert prepared.manifest["split"] == "chronological"
+    table_of_parts = prepared.checkins.hstack(prepared.split.select(record.PART))
     span = {
         part: (rows[record.AT_UTC].min(), rows[record.AT_UTC].max())
         for (part,), rows in table_of_parts.group_by(record.PART)
@@ -107,13 +106,13 @@ def test_the_split_in_time_is_eight_tenths_one_tenth_and_one_tenth(tmp_path: Pat
 
 def test_local_offsets_follow_daylight_saving(tmp_path: Path) -> None:
     times = ["03-11 06:59:00", "03-11 07:00:00", "11-04 05:30:00", "11-04 06:30:00"]
-    city = city_of(tmp_path, [row("u", "a", time) for time in times]).city
+    city = city_of(tmp_path, [row("u", "a", time) for time in times])
     assert city.checkins[record.OFFSET].to_list() == [-300, -240, -240, -300]
 
 
 def test_local_clocks_of_an_hour_that_came_twice_mean_its_first_time(tmp_path: Path) -> None:
     rows = [[*r[:4], r[4].removesuffix("Z")] for r in (row("u", "a", "11-04 01:30:00"), *ROWS)]
-    city = city_of(tmp_path, rows, naive_times="local").city
+    city = city_of(tmp_path, rows, naive_times="local")
     assert ("u", "a", "2012-11-04T05:30:00+00:00") in told_in(city)
 
 
@@ -123,7 +122,7 @@ def test_the_counts_of_the_manifest_are_those_of_the_city(tmp_path: Path) -> Non
         [*ROWS, row("lonely", NEW_YORK.places[0].id, "04-03 18:00:09")],
         max_place_spread_km=50,
     )
-    manifest, city = prepared.city.manifest, prepared.city
+    manifest, city = prepared.manifest, prepared
     assert manifest["checkins"] == city.checkins.height == 16
     assert manifest["users"] == city.users.height == 4
     assert manifest["left_out"] == 1
@@ -150,8 +149,9 @@ def test_bad_rows_stop_the_road_unless_they_may_be_dropped(tmp_path: Path) -> No
     with refused(BadRows):
         city_of(tmp_path, rows)
     prepared = city_of(tmp_path, rows, drop_bad_rows=True)
-    assert prepared.dropped == {"null island": 1}
-    assert prepared.city.checkins.height == 15
-    assert "bar" not in prepared.city.places[record.PLACE_ID]
-    assert prepared.steps[0].step == "rows that are no check-ins"
-    assert (prepared.steps[0].checkins_before, prepared.steps[0].checkins_after) == (16, 15)
+    assert prepared.manifest["dropped_rows"] == {"null island": 1}
+    assert prepared.checkins.height == 15
+    assert "bar" not in prepared.places[record.PLACE_ID]
+    step = prepared.manifest["steps"][0]
+    assert step["step"] == "rows that are no check-ins"
+    assert (step["checkins_before"], step["checkins_after"]) == (16, 15)

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from castpoi.checkins import record
-from castpoi.checkins.recipe import BAKED_IN, CA, NYC, RECIPES, TKY, Recipe, clean
+from castpoi.checkins.cleaning import CA, NYC, PUBLISHED, RECIPES, TKY, Recipe, clean
 from castpoi.core.errors import BadInput, TooFewCheckins
 from tests.checkins.test_cleaning import checkins
 from tests.messages import refused
@@ -34,7 +34,7 @@ def test_the_recipes_of_the_paper_run_its_steps_in_its_order() -> None:
         "unseen in the first 80 %",
     ]
     assert steps_of(CA) == ["core twice, places >= 10, users >= 10", *steps_of(TKY)[1:]]
-    assert steps_of(BAKED_IN) == ["unseen in the published train"]
+    assert steps_of(PUBLISHED) == ["unseen in the published train"]
     assert list(RECIPES) == ["nyc", "tky", "ca"]
 
 

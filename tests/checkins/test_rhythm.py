@@ -25,7 +25,7 @@ def curve(counts: np.ndarray) -> Rhythm:
 
 def test_a_human_curve_is_quiet_at_three_and_busy_by_day() -> None:
     rhythm = curve(HUMAN_CURVE)
-    assert (rhythm.trough_hour, rhythm.mending_shift_hours) == (3, 0)
+    assert (rhythm.trough_hour, rhythm.correction_hours) == (3, 0)
     assert rhythm.is_human
     assert rhythm.day_night_ratio == pytest.approx(
         HUMAN_CURVE[8:22].mean() / HUMAN_CURVE[1:6].mean()
@@ -38,11 +38,9 @@ def test_a_human_curve_is_quiet_at_three_and_busy_by_day() -> None:
 @pytest.mark.parametrize("shift", range(-11, 13))
 def test_a_human_curve_that_runs_late_names_the_shift_back(shift: int) -> None:
     rhythm = curve(np.roll(HUMAN_CURVE, shift))
-    assert rhythm.mending_shift_hours == (12 if shift == 12 else -shift)
+    assert rhythm.correction_hours == (12 if shift == 12 else -shift)
     if not rhythm.is_human:
-        assert rhythm.sentence.endswith(
-            f"a shift of {rhythm.mending_shift_hours:+d} h would mend it"
-        )
+        assert rhythm.sentence.endswith(f"a shift of {rhythm.correction_hours:+d} h would mend it")
     assert rhythm.is_human == (1 <= rhythm.trough_hour < 7 and rhythm.day_night_ratio >= 1.5)
     if abs(shift) > 4:
         assert not rhythm.is_human

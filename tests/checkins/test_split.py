@@ -1,6 +1,7 @@
 """Splits lose nothing, see no future, and set aside what train does not know."""
 
 from collections.abc import Sequence
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -117,20 +118,10 @@ def _assert_targets_are_known(part: np.ndarray, codes: np.ndarray) -> None:
     assert set(codes[(part == VALIDATION) | (part == TEST)].tolist()) <= known
 
 
-@pytest.mark.parametrize(
-    ("kind", "needs"),
-    [
-        (
-            "leave-one-out",
-            "a user needs 3 check-ins or more, the last of them at a place that train",
-        ),
-        ("chronological", "the last tenth needs users and places that the first 80 % know"),
-    ],
-)
-def test_a_city_without_a_test_target_is_refused(kind: SplitKind, needs: str) -> None:
+@pytest.mark.parametrize("kind", get_args(SplitKind))
+def test_a_city_without_a_test_target_is_refused(kind: SplitKind) -> None:
     user, place = np.arange(4), np.arange(4)
-    words = f"the {kind} split of 4 check-ins has no test target: {needs}"
-    with pytest.raises(TooFewCheckins, match=words):
+    with refused(TooFewCheckins):
         split_checkins(kind, user, place, np.arange(4))
 
 

@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 
 from castpoi.checkins import record
-from castpoi.checkins.fingerprint import fingerprint_of
+from castpoi.checkins.city import fingerprint_of
 from tests.cities import THEIR_PARTS, TWO_PEOPLE, small_city
 from tests.conftest import CommandLine
 

@@ -7,7 +7,6 @@ from typing import Final
 import polars as pl
 import pytest
 
-from castpoi.checkins import prepare
 from castpoi.checkins.city import City
 from tests.checkins.reading.conftest import fails
 from tests.conftest import CommandLine
@@ -145,7 +144,7 @@ def test_bad_rows_are_left_out_counted_and_written_beside_the_city(
     }
     told_counts = ", ".join(f"{count} {reason}" for reason, count in counts.items())
     dropped = tmp_path / "city.dropped.csv"
-    assert f"bad rows left out: {told_counts}; written to {dropped}" in ended.out.replace("\n", " ")
+    assert f"bad rows dropped: {told_counts}; written to {dropped}" in ended.out.replace("\n", " ")
     assert stat.S_IMODE(dropped.stat().st_mode) == 0o600
     rows = pl.read_csv(dropped, infer_schema=False).select("file", "row", "reason").rows()
     assert rows == [
@@ -251,7 +250,7 @@ def test_another_folder_is_never_replaced(
 
 
 @pytest.mark.parametrize("fatal", [RuntimeError("the disk is on fire"), KeyboardInterrupt()])
-@pytest.mark.parametrize("step", ["write_json", "DataFrame.write_parquet", "write_bad_rows"])
+@pytest.mark.parametrize("step", ["write_json", "DataFrame.write_parquet", "DataFrame.write_csv"])
 def test_an_end_in_the_middle_of_writing_leaves_no_half_city(
     castpoi: CommandLine,
     tmp_path: Path,
@@ -268,7 +267,7 @@ def test_an_end_in_the_middle_of_writing_leaves_no_half_city(
     homes = {
         "write_json": "castpoi.checkins.city.write_json",
         "DataFrame.write_parquet": "polars.DataFrame.write_parquet",
-        "write_bad_rows": f"{prepare.__name__}.write_bad_rows",
+        "DataFrame.write_csv": "polars.DataFrame.write_csv",
     }
     with monkeypatch.context() as patch:
         patch.setattr(homes[step], stop)

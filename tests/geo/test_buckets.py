@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from castpoi.geo.buckets import (
+from castpoi.geo.distance import (
     DISPLACEMENT_EDGES_KM,
     SPATIAL_BIAS_EDGES_KM,
     TEMPORAL_BIAS_EDGES_HOURS,

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from castpoi.geo.distance import haversine_km
-from castpoi.geo.neighbourhoods import squares_of
+from castpoi.geo.distance import haversine_km, squares_of
 
 CITY_LATITUDES = st.floats(-65, 65)
 LONGITUDES = st.floats(-179, 179)

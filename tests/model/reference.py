@@ -8,7 +8,7 @@ equations follow the method section of the paper; constants follow `reference-fa
 import math
 from typing import Any
 
-from castpoi.geo.buckets import (
+from castpoi.geo.distance import (
     DISPLACEMENT_EDGES_KM,
     DISTANCE_GATE_EDGES_KM,
     SPATIAL_BIAS_EDGES_KM,

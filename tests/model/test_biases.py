@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from castpoi.geo.buckets import SPATIAL_BIAS_EDGES_KM, TEMPORAL_BIAS_EDGES_HOURS
+from castpoi.geo.distance import SPATIAL_BIAS_EDGES_KM, TEMPORAL_BIAS_EDGES_HOURS
 from castpoi.model.biases import SpatialBias, TemporalBias
 
 HOUR_US = 3_600_000_000

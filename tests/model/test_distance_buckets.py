@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from castpoi.geo.buckets import SPATIAL_BIAS_EDGES_KM, bucket_of
-from castpoi.geo.distance import EARTH_RADIUS_KM, haversine_km
+from castpoi.geo.distance import EARTH_RADIUS_KM, SPATIAL_BIAS_EDGES_KM, bucket_of, haversine_km
 from castpoi.model.distance_buckets import DistanceBuckets
 
 EDGES = SPATIAL_BIAS_EDGES_KM

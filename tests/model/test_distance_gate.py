@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from castpoi.geo.buckets import DISTANCE_GATE_EDGES_KM, bucket_of
-from castpoi.geo.distance import haversine_km
+from castpoi.geo.distance import DISTANCE_GATE_EDGES_KM, bucket_of, haversine_km
 from castpoi.model.castpoi import CastPoi
 from castpoi.model.distance_buckets import DistanceBuckets
 from castpoi.model.distance_gate import DistanceGate, sum_by_cell

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from castpoi.checkins.city import City
-from castpoi.checkins.preparation import Preparation
-from castpoi.checkins.prepare import prepare
+from castpoi.checkins.prepare import Preparation, prepare
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize, write_checkins
 from tests.one_thread import one_thread  # noqa: F401  a fixture for all of them
 

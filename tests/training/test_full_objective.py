@@ -12,7 +12,6 @@ from castpoi.training.full_objective import FullObjective
 from castpoi.training.fused_loss import LossConstants
 from castpoi.training.loss import mean_loss
 from castpoi.training.objective import Objective
-from castpoi.training.train_part import rows_with_history, train_trajectories
 from tests.cities import CAFE, OFFICE, PARK, STATION, small_city
 from tests.training.small import full_objective, slopes, tiny_model, tiny_model_config
 
@@ -108,8 +107,8 @@ def test_a_later_part_never_stands_in_a_train_history() -> None:
         ],
         ["train", "test", "train"],  # no split of ours does so, but a published one might
     )
-    trajectories = train_trajectories(city)
-    histories = trajectories.histories_before(rows_with_history(trajectories))
+    trajectories = city.train_trajectories
+    histories = trajectories.histories_before(trajectories.rows_with_history)
     assert histories.place.tolist() == [CAFE]
 
 

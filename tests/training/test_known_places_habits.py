@@ -15,7 +15,6 @@ from castpoi.model.habits import HABITS
 from castpoi.model.known_pairs import known_pairs
 from castpoi.model.revisits import revisits_of
 from castpoi.training.known_places import Known, KnownPlaces
-from castpoi.training.train_part import train_histories
 from tests.model.slow_habits import habits
 from tests.model.small import LAT, LON, histories, walk
 from tests.training.histories import every_position, prefixes
@@ -73,7 +72,7 @@ def test_habits_of_all_positions_agree_with_a_slow_count(
 def test_habits_of_all_positions_are_those_that_every_prefix_has_in_service(
     town: City, window: int
 ) -> None:
-    trajectories, points = train_histories(town), points_of(town)
+    trajectories, points = town.train, points_of(town)
     found = known_places(trajectories, window, points)
     recent = prefixes(trajectories).tail(window)
     served = revisits_of(recent, known_pairs(recent, window), window, points)
@@ -88,7 +87,7 @@ def test_habits_of_all_positions_are_those_that_every_prefix_has_in_service(
 def test_where_the_time_is_known_now_is_the_moment_of_the_visit_that_follows(
     town: City, window: int
 ) -> None:
-    trajectories, points = train_histories(town), points_of(town)
+    trajectories, points = town.train, points_of(town)
     known, unknown = (
         known_places(trajectories, window, points, known_time=each) for each in (True, False)
     )
@@ -116,7 +115,7 @@ def test_where_the_time_is_known_now_is_the_moment_of_the_visit_that_follows(
 
 
 def test_the_first_three_features_are_the_papers(town: City) -> None:
-    trajectories = train_histories(town)
+    trajectories = town.train
     ours = known_places(trajectories, 20, points_of(town))
     paper = known_places(trajectories, 20)
     np.testing.assert_array_equal(ours.features[:, :3], paper.features)

@@ -12,8 +12,7 @@ import pytest
 import torch
 
 from castpoi.checkins.city import City
-from castpoi.checkins.preparation import Preparation
-from castpoi.checkins.prepare import prepare
+from castpoi.checkins.prepare import Preparation, prepare
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize, write_checkins
 from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import ModelConfig
@@ -38,7 +37,7 @@ def hamlet(tmp_path_factory: pytest.TempPathFactory) -> City:
     config = SynthesisConfig(users=12, places=40, days=25)
     checkins = synthesize(config, seed=5)
     source = write_checkins(checkins, folder / "checkins.csv", config=config, seed=5)
-    return prepare([source], folder / "city", Preparation(accept_rhythm=True)).city
+    return prepare([source], folder / "city", Preparation(accept_rhythm=True))
 
 
 def full(city: City, config: ModelConfig) -> Objective[Any]:

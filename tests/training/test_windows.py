@@ -3,7 +3,6 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from castpoi.training.train_part import train_histories
 from castpoi.training.windows import cut_windows
 from tests.cities import CAFE, OFFICE, PARK, small_city
 from tests.training.histories import laid_out
@@ -22,7 +21,7 @@ def test_train_histories_hold_the_train_visits_of_every_user_and_nothing_else() 
         (2, CAFE, "2024-01-02 10:00"),
     ]
     city = small_city(visits, ["train", "train", "test", "train", "train"])
-    histories = train_histories(city)
+    histories = city.train
     assert histories.place.tolist() == [CAFE, OFFICE, PARK, CAFE]
     assert histories.bounds.tolist() == [0, 2, 4]
 

@@ -1,1 +1,1 @@
-"""Check-ins: read, cleaned, localised, split, fingerprinted, audited, described, synthesized."""
+"""Check-ins: read, cleaned, split and stored as a city."""

@@ -16,11 +16,11 @@ from polars.exceptions import PolarsError
 from castpoi.checkins import record
 from castpoi.checkins.city import REVISIT_WINDOW, City, fault_of
 from castpoi.checkins.describe import top_share
-from castpoi.checkins.local_time import numbered_zones, offsets_minutes
-from castpoi.checkins.microseconds import HOUR_US, MINUTE_US
+from castpoi.checkins.record import HOUR_US, MINUTE_US
 from castpoi.checkins.rhythm import rhythm_of
 from castpoi.checkins.trajectory import Trajectories
 from castpoi.geo.distance import haversine_km
+from castpoi.geo.zones import numbered_zones, offsets_minutes
 
 Status = Literal["passed", "warned", "failed"]
 Test = Callable[[City], tuple[Status, str]]

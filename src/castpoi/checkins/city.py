@@ -1,15 +1,23 @@
-"""A city on disk: check-ins, users, places, split and manifest, checked at load.
+"""A city: check-ins with their users, places and split, in memory and on disk.
 
     CITY/checkins.parquet   checkin, user, place, at_utc, local_offset_minutes
     CITY/users.parquet      user, user_id
     CITY/places.parquet     place, place_id, lat, lon, zone, category, name
     CITY/split.parquet      checkin, part
-    CITY/manifest.json      source, every step with counts, zone rule, fingerprint, SHA-256 of files
+    CITY/manifest.json      sources, every step with counts, fingerprint, SHA-256 of every file
 
-The files need nothing of castpoi to be read; `checkin`, `user` and `place` are row numbers of their
+Any parquet reader can read the files; `checkin`, `user` and `place` are row numbers of their
 tables. Only the owner of the files may read the tables.
+
+The *fingerprint* covers what decides a metric: who was where, when, and in which part; positions
+and categories of the places. Its bytes do not depend on machine, time zone or library version.
+The SHA-256 of the files cover the rest: names, zones, local offsets and the manifest itself.
 """
 
+import hashlib
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,16 +25,16 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from castpoi.checkins import record
-from castpoi.checkins.fingerprint import fingerprint_of
-from castpoi.checkins.trajectory import Trajectories
+from castpoi.checkins.trajectory import Histories, Trajectories
 from castpoi.core.checksums import SHA256, file_faults, write_manifest
 from castpoi.core.errors import BrokenFolder
 from castpoi.core.files import new_folder, read_manifest, read_table, write_private_table
 
 REVISIT_WINDOW: Final = 512
-"""A target is a revisit if its place stands among this many visits before it."""
+"""A target is a revisit if its place is among this many visits before it."""
 
 _TABLES: Final = {
     "checkins": record.CHECKIN_SCHEMA,
@@ -42,6 +50,7 @@ _ROW_NUMBERS: Final = {
     "split": record.CHECKIN,
 }
 """Of every table, the column that counts its rows from 0."""
+_PREPARE_AGAIN: Final = "prepare the city again with 'castpoi data prepare'"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,16 +63,37 @@ class City:
     split: pl.DataFrame
     manifest: dict[str, Any]
     file_faults: tuple[str, ...] = ()
-    """What was wrong with its files, where it was loaded without `verify`."""
+    """Faults of its files, where it was loaded without `verify`."""
 
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical content of the split."""
         return str(self.manifest["fingerprint"])
 
+    @property
+    def lat(self) -> NDArray[np.float64]:
+        """Latitude of each place. [P]"""
+        return self.places[record.LAT].to_numpy()
+
+    @property
+    def lon(self) -> NDArray[np.float64]:
+        """Longitude of each place. [P]"""
+        return self.places[record.LON].to_numpy()
+
+    @property
+    def at_us(self) -> NDArray[np.int64]:
+        """Instant of each check-in, UTC microseconds."""
+        return self.checkins[record.AT_UTC].to_physical().to_numpy()
+
+    @property
+    def local_us(self) -> NDArray[np.int64]:
+        """Local time of each check-in, microseconds since 1970-01-01 00:00 on the local clock."""
+        offsets = self.checkins[record.OFFSET].to_numpy().astype(np.int64)
+        return self.at_us + offsets * record.MINUTE_US
+
     @cached_property
     def trajectories(self) -> Trajectories:
-        """The check-ins of the split, left-out ones removed, as flat arrays."""
+        """The check-ins of the split as flat arrays, without those that are left out."""
         part = self.split[record.PART]
         table = self.checkins.with_columns(part.to_physical().cast(pl.Int64).alias(record.PART))
         kept = table.filter(part != record.LEFT_OUT).select(pl.all().to_physical().cast(pl.Int64))
@@ -76,33 +106,49 @@ class City:
             part=kept[record.PART].to_numpy().astype(np.uint8),
         )
 
-    def targets(self, part: str) -> "np.ndarray[Any, np.dtype[np.int64]]":
-        """Rows of `trajectories` to be foretold in a part of the split."""
+    @cached_property
+    def train_trajectories(self) -> Trajectories:
+        """The train check-ins alone."""
+        return self.trajectories.of_part(record.PARTS.index(record.TRAIN))
+
+    @cached_property
+    def train(self) -> Histories:
+        """The train visits of every user; a model learns from nothing else."""
+        return self.train_trajectories.as_histories()
+
+    def targets(self, part: str) -> NDArray[np.int64]:
+        """Rows of `trajectories` that are to be predicted in a part of the split."""
         return np.flatnonzero(self.trajectories.part == record.PARTS.index(part))
 
     def save(self, folder: Path, *, overwrite: bool = False) -> None:
-        """Write the city; it appears whole or not at all."""
-        with new_folder(folder, kind="city", overwrite=overwrite) as staging:
-            self.write_into(staging)
+        """Write the city to a new folder, which appears complete or not at all."""
+        with self.staged(folder, overwrite=overwrite):
+            pass
 
-    def write_into(self, staging: Path) -> None:
-        """Write the files of the city into an existing folder."""
-        for table in _TABLES:
-            write_private_table(getattr(self, table), staging / f"{table}.parquet")
-        write_manifest(staging, self.manifest)
+    @contextmanager
+    def staged(self, folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
+        """Write the city to a staging folder, which replaces `folder` when the block succeeds."""
+        with new_folder(folder, kind="city", overwrite=overwrite) as staging:
+            for table in _TABLES:
+                write_private_table(getattr(self, table), staging / f"{table}.parquet")
+            write_manifest(staging, self.manifest)
+            yield staging
 
     @classmethod
     def load(cls, folder: Path, *, verify: bool = True) -> "City":
-        """Read a city and check that every file and its content are as they were prepared.
+        """Read a city and check that its files and its content have not changed.
 
-        Only the audit reads without `verify`, to report what changed among its other findings.
+        Only the audit reads without `verify`, to report changes among its other findings.
         """
         manifest = read_manifest(folder, kind="city", needs={"fingerprint", SHA256})
         faults = file_faults(folder, manifest, _FILES)
         if verify and faults:
             raise _changed(folder, ", ".join(faults))
         del manifest[SHA256]
-        tables = {table: _read_table(folder, table) for table in _TABLES}
+        tables = {
+            table: read_table(folder / f"{table}.parquet", schema, how_to_fix=_PREPARE_AGAIN)
+            for table, schema in _TABLES.items()
+        }
         city = cls(manifest=manifest, file_faults=faults, **tables)
         if verify and (fault := fault_of(city)):
             raise _changed(folder, fault)
@@ -110,7 +156,7 @@ class City:
 
 
 def fault_of(city: City) -> str | None:
-    """Why a city is not as it was prepared, in words; None if it is."""
+    """How a city differs from the one that was prepared; None if it does not."""
     if city.file_faults:
         return ", ".join(city.file_faults)
     for table, column in _ROW_NUMBERS.items():
@@ -118,19 +164,39 @@ def fault_of(city: City) -> str | None:
         if not np.array_equal(numbers, np.arange(len(numbers))):
             return f"column '{column}' of {table}.parquet does not count its rows 0, 1, 2, ..."
     found = fingerprint_of(city.checkins, city.users, city.places, city.split)
-    if found != city.manifest.get("fingerprint"):
-        stored = str(city.manifest.get("fingerprint"))
-        return f"its manifest says fingerprint {stored[:12]}, its content has {found[:12]}"
+    stored = str(city.manifest.get("fingerprint"))
+    if found != stored:
+        return f"its manifest has fingerprint {stored[:12]}, its content {found[:12]}"
     return None
 
 
 def _changed(folder: Path, fault: str) -> BrokenFolder:
-    return BrokenFolder(
-        f"{folder} has changed since it was prepared: {fault}; "
-        "prepare it again with 'castpoi data prepare'"
-    )
+    return BrokenFolder(f"{folder} has changed since it was prepared: {fault}; {_PREPARE_AGAIN}")
 
 
-def _read_table(folder: Path, table: str) -> pl.DataFrame:
-    how_to_fix = "prepare the city again with 'castpoi data prepare'"
-    return read_table(folder / f"{table}.parquet", _TABLES[table], how_to_fix=how_to_fix)
+def fingerprint_of(
+    checkins: pl.DataFrame, users: pl.DataFrame, places: pl.DataFrame, split: pl.DataFrame
+) -> str:
+    """The fingerprint of tables in canonical order."""
+    digest = hashlib.sha256(b"castpoi split 1\n")
+    _add_texts(digest, users[record.USER_ID])
+    _add_texts(digest, places[record.PLACE_ID])
+    _add_texts(digest, places[record.CATEGORY].fill_null(""))
+    _add_numbers(digest, places[record.LAT].to_numpy() + 0.0, "<f8")  # -0.0 becomes 0.0
+    _add_numbers(digest, places[record.LON].to_numpy() + 0.0, "<f8")
+    _add_numbers(digest, checkins[record.USER].to_numpy(), "<u4")
+    _add_numbers(digest, checkins[record.PLACE].to_numpy(), "<u4")
+    _add_numbers(digest, checkins[record.AT_UTC].to_physical().to_numpy(), "<i8")
+    _add_numbers(digest, split[record.PART].to_physical().to_numpy(), "u1")
+    return digest.hexdigest()
+
+
+def _add_texts(digest: "hashlib._Hash", texts: pl.Series) -> None:
+    """Count, lengths in bytes, then all texts end to end; no text can imitate a separator."""
+    _add_numbers(digest, texts.str.len_bytes().to_numpy(), "<u4")
+    digest.update("".join(texts.to_list()).encode())
+
+
+def _add_numbers(digest: "hashlib._Hash", numbers: NDArray[np.generic], layout: str) -> None:
+    digest.update(struct.pack("<Q", len(numbers)))
+    digest.update(np.ascontiguousarray(numbers.astype(layout, copy=False)).data)

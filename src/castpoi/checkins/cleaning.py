@@ -1,26 +1,104 @@
-"""Cleaning: each step keeps or drops check-ins, and says how many it left.
+"""Cleaning: steps that keep or drop check-ins, and recipes, which are fixed lists of steps.
 
-Every step looks at check-ins in canonical order (user, instant, place) and answers with a mask.
+A step receives check-ins in canonical order (user, instant, place) and returns a mask of those to
+keep. Three recipes are the paper's. The paper starts from the published STHGCN / LLM4POI files:
+NYC is already split and cut into trajectories by GETNext. TKY and CA are filtered to places and
+users with ten check-ins (CA twice), isolated check-ins are dropped, sessions are cut at gaps of 24
+hours, and the split is 80/10/10 in time; later rows with a new user or place are dropped.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins import record
-from castpoi.checkins.microseconds import HOUR_US, MINUTE_US
+from castpoi.checkins.record import HOUR_US, MINUTE_US
+from castpoi.checkins.split import time_cuts
+from castpoi.core.errors import BadInput, TooFewCheckins
 
 CoreRounds = Literal["once", "twice", "iterate"]
 Mask = NDArray[np.bool_]
+Step = Callable[[pl.DataFrame], Mask]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """The cleaning steps of one preparation; each of them is optional."""
+
+    name: str = "custom"
+    drop_duplicates: bool = True
+    """Keep one of several rows with the same user, place and instant."""
+    repeat_minutes: float | None = None
+    """Drop a check-in that repeats the user's last one at the place within this time."""
+    core: CoreRounds | None = None
+    """Rounds of filtering places, then users, by their number of check-ins."""
+    least_place_checkins: int = 10
+    least_user_checkins: int = 10
+    isolated_hours: float | None = None
+    """Drop check-ins that are further than this from both neighbours."""
+    session_gap_hours: float = 24.0
+    least_session: int = 1
+    """Drop sessions with fewer check-ins."""
+    published_sessions: bool = False
+    """Use the trajectories of the source as sessions."""
+    published_split: bool = False
+    """Drop validation and test rows whose user or place is not in the published train part."""
+    time_split: bool = False
+    """The same for an 80/10/10 split in time."""
+
+    def __post_init__(self) -> None:
+        counts = {
+            "--min-place-checkins": self.least_place_checkins,
+            "--min-user-checkins": self.least_user_checkins,
+            "--min-session": self.least_session,
+        }
+        for option, count in counts.items():
+            if count < 1:
+                raise BadInput(f"{option} is {count}; it must be 1 or more")
+        lengths = {
+            "--repeat-minutes": self.repeat_minutes,
+            "--drop-isolated-hours": self.isolated_hours,
+            "--session-gap-hours": self.session_gap_hours,
+        }
+        for option, length in lengths.items():
+            if length is not None and not length > 0:  # nan fails too
+                raise BadInput(f"{option} is {length:g}; it must be above 0")
+
+    @property
+    def needs_published(self) -> bool:
+        """Whether the source must have its published split and trajectories."""
+        return self.published_sessions or self.published_split
+
+
+NYC: Final = Recipe(
+    name="nyc",
+    drop_duplicates=False,
+    published_sessions=True,
+    least_session=2,
+    published_split=True,
+)
+TKY: Final = Recipe(
+    name="tky",
+    drop_duplicates=False,
+    core="once",
+    isolated_hours=24.0,
+    least_session=2,
+    time_split=True,
+)
+CA: Final = replace(TKY, name="ca", core="twice")
+RECIPES: Final = {recipe.name: recipe for recipe in (NYC, TKY, CA)}
+
+PUBLISHED: Final = Recipe(name="published", drop_duplicates=False, published_split=True)
+"""For files to which every step but the last has been applied before they were published."""
 
 
 @dataclass(frozen=True)
 class StepCount:
-    """What one step left behind."""
+    """The number of check-ins before a step, and what is left after it."""
 
     step: str
     checkins_before: int
@@ -29,47 +107,96 @@ class StepCount:
     places_after: int
 
 
-def run_step(
-    checkins: pl.DataFrame, step: str, keep: Callable[[pl.DataFrame], Mask]
-) -> tuple[pl.DataFrame, StepCount]:
-    """Apply a step and count what it left."""
-    mask = keep(checkins)
-    kept = checkins if mask.all() else checkins.filter(pl.Series(mask))
-    return kept, count_step(step, checkins.height, kept)
-
-
 def count_step(step: str, before: int, kept: pl.DataFrame) -> StepCount:
-    """The counts of a step that is already done."""
-    return StepCount(
-        step,
-        before,
-        kept.height,
-        _distinct(kept[record.USER].to_numpy()),
-        _distinct(kept[record.PLACE].to_numpy()),
+    """The counts of a step whose result is known."""
+    users, places = (
+        int(np.count_nonzero(np.bincount(kept[name].to_numpy())))
+        for name in (record.USER, record.PLACE)
     )
+    return StepCount(step, before, kept.height, users, places)
 
 
-def _distinct(codes: NDArray[np.uint32]) -> int:
-    return int(np.count_nonzero(np.bincount(codes)))
+def clean(checkins: pl.DataFrame, recipe: Recipe) -> tuple[pl.DataFrame, list[StepCount]]:
+    """Apply the steps of a recipe to check-ins in canonical order."""
+    counts: list[StepCount] = []
+    if recipe.needs_published:
+        _require_published(checkins, recipe)
+    for name, step in _steps(recipe):
+        mask = step(checkins)
+        before = checkins.height
+        checkins = checkins if mask.all() else checkins.filter(pl.Series(mask))
+        counts.append(count_step(name, before, checkins))
+        if checkins.is_empty():
+            raise TooFewCheckins(
+                f"no check-in is left after the step '{name}' ({before:,} before it); relax it"
+            )
+    return checkins, counts
+
+
+def _require_published(checkins: pl.DataFrame, recipe: Recipe) -> None:
+    needs = {record.SESSION: "trajectory_id"} if recipe.published_sessions else {}
+    needs |= {record.SOURCE_PART: "split"} if recipe.published_split else {}
+    for column, word in needs.items():
+        if column not in checkins.columns or checkins[column].has_nulls():
+            raise BadInput(
+                f"the recipe '{recipe.name}' needs the published split and trajectory of every "
+                f"row, but this source has no complete column '{word}'; use the GETNext or STHGCN "
+                "files, or a table with such columns"
+            )
+
+
+def _steps(recipe: Recipe) -> Iterator[tuple[str, Step]]:
+    """(name, step) of a recipe, in order."""
+    if recipe.drop_duplicates:
+        yield "exact duplicates", keep_first_of_duplicates
+    if (minutes := recipe.repeat_minutes) is not None:
+        yield f"repeats within {minutes:g} min", lambda c: keep_without_repeats(c, minutes)
+    if (rounds := recipe.core) is not None:
+        least = recipe.least_place_checkins, recipe.least_user_checkins
+        name = f"core {rounds}, places >= {least[0]}, users >= {least[1]}"
+        yield name, lambda c: keep_core(c, rounds, *least)
+    if (hours := recipe.isolated_hours) is not None:
+        yield f"isolated by {hours:g} h", lambda c: keep_not_isolated(c, hours)
+    if recipe.least_session > 1:
+        kind = "published" if recipe.published_sessions else f"{recipe.session_gap_hours:g} h"
+        yield (
+            f"{kind} sessions shorter than {recipe.least_session}",
+            lambda c: keep_long_sessions(_sessions(c, recipe), recipe.least_session),
+        )
+    if recipe.published_split:
+        yield (
+            "unseen in the published train",
+            lambda c: keep_seen_in_train(c, (c[record.SOURCE_PART] == record.TRAIN).to_numpy()),
+        )
+    if recipe.time_split:
+        yield "unseen in the first 80 %", _keep_seen_in_first_part
+
+
+def _sessions(checkins: pl.DataFrame, recipe: Recipe) -> NDArray[np.int64]:
+    if recipe.published_sessions:
+        return checkins[record.SESSION].to_numpy().astype(np.int64)
+    return sessions_of(checkins, recipe.session_gap_hours)
+
+
+def _keep_seen_in_first_part(checkins: pl.DataFrame) -> Mask:
+    at = checkins[record.AT_UTC].to_physical().to_numpy()
+    return keep_seen_in_train(checkins, at < time_cuts(at)[0])
 
 
 def keep_first_of_duplicates(checkins: pl.DataFrame) -> Mask:
     """One of several rows with the same user, place and instant."""
     user, place, at = _columns(checkins)
     keep = np.ones(len(user), dtype=np.bool_)
-    keep[1:] = (at[1:] != at[:-1]) | (place[1:] != place[:-1]) | (user[1:] != user[:-1])
+    keep[1:] = ~(_repeats(at) & _repeats(place) & _repeats(user))
     return keep
 
 
 def keep_without_repeats(checkins: pl.DataFrame, minutes: float) -> Mask:
-    """Check-ins that do not follow another of the user at the same place within some minutes."""
+    """Check-ins that do not follow another of the user at the place within some minutes."""
     user, place, at = _columns(checkins)
     order = np.lexsort((at, place, user))
-    again = (
-        same_as_before(user[order])
-        & same_as_before(place[order])
-        & (np.diff(at[order]) <= minutes * MINUTE_US)
-    )
+    is_soon = np.diff(at[order]) <= minutes * MINUTE_US
+    again = _repeats(user[order]) & _repeats(place[order]) & is_soon
     keep = np.ones(len(user), dtype=np.bool_)
     keep[order[1:][again]] = False
     return keep
@@ -78,9 +205,9 @@ def keep_without_repeats(checkins: pl.DataFrame, minutes: float) -> Mask:
 def keep_core(
     checkins: pl.DataFrame, rounds: CoreRounds, least_place: int, least_user: int
 ) -> Mask:
-    """Check-ins at places with enough check-ins, then of users with enough: a round.
+    """Check-ins at places with enough check-ins, then of users with enough: that is one round.
 
-    `iterate` repeats the round until every place and every user left has enough.
+    `iterate` repeats rounds until every remaining place and user has enough.
     """
     user, place, _ = _columns(checkins)
     keep = np.ones(len(user), dtype=np.bool_)
@@ -96,26 +223,21 @@ def keep_core(
     return keep
 
 
-def _often_enough(codes: NDArray[np.integer], least: int) -> Mask:
-    enough: Mask = (np.bincount(codes) >= least)[codes]
-    return enough
-
-
 def keep_not_isolated(checkins: pl.DataFrame, hours: float) -> Mask:
-    """Check-ins within some hours of the one before or after; a missing neighbour is far."""
+    """Check-ins within some hours of the user's check-in before or after."""
     user, _, at = _columns(checkins)
     near = np.zeros(len(user), dtype=np.bool_)
-    linked = same_as_before(user) & (np.diff(at) <= hours * HOUR_US)
+    linked = _repeats(user) & (np.diff(at) <= hours * HOUR_US)
     near[1:] |= linked
     near[:-1] |= linked
     return near
 
 
 def sessions_of(checkins: pl.DataFrame, gap_hours: float) -> NDArray[np.int64]:
-    """Number of each check-in's session: a session ends where nothing follows within the gap."""
+    """Number of each check-in's session; a longer gap to the next check-in ends a session."""
     user, _, at = _columns(checkins)
     starts = np.ones(len(user), dtype=np.int64)
-    starts[1:] = ~same_as_before(user) | (np.diff(at) > gap_hours * HOUR_US)
+    starts[1:] = ~_repeats(user) | (np.diff(at) > gap_hours * HOUR_US)
     return np.cumsum(starts) - 1
 
 
@@ -125,24 +247,9 @@ def keep_long_sessions(session: NDArray[np.int64], least: int) -> Mask:
 
 
 def keep_seen_in_train(checkins: pl.DataFrame, is_train: Mask) -> Mask:
-    """Train check-ins, and later ones whose user and place both occur in train."""
+    """Train check-ins, and later ones whose user and place are both in train."""
     user, place, _ = _columns(checkins)
-    return is_train | (_occurs(user, is_train) & _occurs(place, is_train))
-
-
-def same_as_before(codes: NDArray[np.uint32]) -> Mask:
-    """Whether each but the first equals the one before it; a difference would wrap around."""
-    same: Mask = codes[1:] == codes[:-1]
-    return same
-
-
-def _occurs(codes: NDArray[np.uint32], among: Mask) -> Mask:
-    if not len(codes):
-        return np.zeros(0, dtype=np.bool_)
-    seen = np.zeros(int(codes.max()) + 1, dtype=np.bool_)
-    seen[codes[among]] = True
-    occurs: Mask = seen[codes]
-    return occurs
+    return is_train | (_is_among(user, user[is_train]) & _is_among(place, place[is_train]))
 
 
 def _columns(
@@ -154,3 +261,21 @@ def _columns(
         for name in (record.USER, record.PLACE, record.AT_UTC)
     )
     return user, place, at
+
+
+def _repeats(values: NDArray[np.generic]) -> Mask:
+    """Whether each value but the first equals the one before it; unsigned numbers have no diff."""
+    same: Mask = values[1:] == values[:-1]
+    return same
+
+
+def _often_enough(codes: NDArray[np.integer], least: int) -> Mask:
+    enough: Mask = (np.bincount(codes) >= least)[codes]
+    return enough
+
+
+def _is_among(codes: NDArray[np.uint32], some: NDArray[np.uint32]) -> Mask:
+    seen = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.bool_)
+    seen[some] = True
+    found: Mask = seen[codes]
+    return found

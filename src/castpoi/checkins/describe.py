@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from castpoi.checkins import record
 from castpoi.checkins.city import REVISIT_WINDOW, City
-from castpoi.checkins.microseconds import HOUR_US, MINUTE_US
-from castpoi.geo.buckets import bucket_of
-from castpoi.geo.distance import haversine_km
+from castpoi.checkins.record import HOUR_US, MINUTE_US
+from castpoi.geo.distance import bucket_of, haversine_km
 
 DISTANCE_EDGES_KM: Final = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Two buckets a decade, for distances of people spread over many decades."""

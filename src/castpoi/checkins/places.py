@@ -1,7 +1,7 @@
-"""From coordinates on rows to one point a place, and the rows whose coordinates cannot be right.
+"""One point per place from the coordinates of rows, and the rows whose coordinates are wrong.
 
-A place that was recorded at several near points lies at the most frequent one (at a tie, the
-southernmost, then westernmost): the order of the rows has no say.
+A place that was recorded at several near points is at the most frequent one (on a tie, the
+southernmost, then westernmost), so the order of the rows does not matter.
 """
 
 from typing import Final
@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 
 from castpoi.checkins import record
-from castpoi.checkins.reading.read import BROKEN
-from castpoi.checkins.reading.rules import CODE, OK
+from castpoi.checkins.reading.rules import BROKEN, CODE, OK
 from castpoi.geo.distance import haversine_km
 from castpoi.geo.zones import is_land, zones_of
 
@@ -33,13 +32,14 @@ def points_of(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def one_point_each(points: pl.DataFrame) -> pl.DataFrame:
-    """The point of every place: columns place, lat, lon, by place."""
-    return points.unique(record.PLACE, keep="first", maintain_order=True).select(_POINT)
+def one_point_each(points: pl.DataFrame, *, without: pl.DataFrame) -> pl.DataFrame:
+    """The most frequent point of every place that is not misplaced: columns place, lat, lon."""
+    right = points.join(without, on=_POINT, how="anti", maintain_order="left")
+    return right.unique(record.PLACE, keep="first", maintain_order=True).select(_POINT)
 
 
 def misplaced(points: pl.DataFrame, limit_km: float) -> pl.DataFrame:
-    """Points that cannot be right, with the rule their rows break: place, lat, lon, mark."""
+    """Points that are wrong, with the rule that their rows break: place, lat, lon, mark."""
     swapped = _swapped(points)
     far = _far_from_own_place(points.filter(~swapped), limit_km)
     marked = {"swapped coordinates": points.filter(swapped), "far-apart coordinates": far}
@@ -58,13 +58,8 @@ def mark_rows(rows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
     return marked.with_columns(mark.alias(BROKEN)).drop("mark")
 
 
-def without(points: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
-    """The points that are not misplaced, in the same order."""
-    return points.join(marks, on=_POINT, how="anti", maintain_order="left")
-
-
 def _swapped(points: pl.DataFrame) -> pl.Series:
-    """Points far from the rest of the city that lie in it when lat and lon are exchanged."""
+    """Points far from the rest of the city that are in it when lat and lon are exchanged."""
     if points.is_empty():
         return pl.Series([], dtype=pl.Boolean)
     lat, lon = points[record.LAT].to_numpy(), points[record.LON].to_numpy()
@@ -111,7 +106,7 @@ def _far_from_own_place(points: pl.DataFrame, limit_km: float) -> pl.DataFrame:
 
 
 def usual_text(rows: pl.DataFrame, column: str, texts: pl.Series) -> pl.DataFrame:
-    """The most frequent text of a coded column for every place, blanks aside: place, `column`."""
+    """The most frequent non-blank text of a coded column for every place: place, `column`."""
     if column not in rows.columns:
         return pl.DataFrame(schema={record.PLACE: pl.UInt32, column: pl.String})
     counted = (

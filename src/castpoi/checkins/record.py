@@ -1,14 +1,18 @@
-"""The words of a check-in: one home for column names, parts and table schemas.
+"""Column names, table schemas and units of time.
 
-A *check-in* is a user at a place at an instant. Inside castpoi users and places are numbers
-(their rank among the sorted ids), instants are UTC in microseconds, and rows stand in
-*canonical order*: by user, then instant, then place. That order depends on the content alone,
-never on the order of the source.
+A *check-in* is a user at a place at an instant. Inside castpoi users and places are numbers (their
+rank among the sorted ids), instants are UTC in microseconds, and rows are in *canonical order*: by
+user, then instant, then place. That order does not depend on the row order of the source.
 """
 
 from typing import Final
 
 import polars as pl
+
+SECOND_US: Final = 1_000_000
+MINUTE_US: Final = 60 * SECOND_US
+HOUR_US: Final = 60 * MINUTE_US
+DAY_US: Final = 24 * HOUR_US
 
 # Columns of a check-in
 CHECKIN: Final = "checkin"
@@ -28,15 +32,15 @@ CATEGORY: Final = "category"
 NAME: Final = "name"
 
 # Columns that only a source has
-ROW: Final = "row of the source"  # no table calls one of its own columns so
+ROW: Final = "row of the source"  # with spaces, so that it does not clash with a column of a table
 SOURCE: Final = "source"
 SOURCE_PART: Final = "source_part"
 SESSION: Final = "session"
 
 PRIVATE_CATEGORIES: Final = ("Home (private)",)
-"""Categories of places that are nobody's business but of those who have been there (Foursquare)."""
+"""Categories of private places (Foursquare); recommended only to those who have been there."""
 
-# The parts of a split. `left out` are check-ins that the protocol sets aside.
+# The parts of a split. `left out` are check-ins that the protocol excludes.
 TRAIN: Final = "train"
 VALIDATION: Final = "validation"
 TEST: Final = "test"
@@ -57,13 +61,8 @@ CHECKIN_SCHEMA: Final = pl.Schema(
 USER_SCHEMA: Final = pl.Schema({USER: pl.UInt32, USER_ID: pl.String})
 PLACE_SCHEMA: Final = pl.Schema(
     {
-        PLACE: pl.UInt32,
-        PLACE_ID: pl.String,
-        LAT: pl.Float64,
-        LON: pl.Float64,
-        ZONE: pl.String,
-        CATEGORY: pl.String,
-        NAME: pl.String,
+        **{PLACE: pl.UInt32, PLACE_ID: pl.String, LAT: pl.Float64, LON: pl.Float64},
+        **{ZONE: pl.String, CATEGORY: pl.String, NAME: pl.String},
     }
 )
 SPLIT_SCHEMA: Final = pl.Schema({CHECKIN: pl.UInt32(), PART: pl.Enum(PARTS)})

@@ -1,8 +1,8 @@
-"""The rhythm audit: do the local hours look like human life?
+"""The rhythm check: whether the local hours of check-ins are plausible for people.
 
-People sleep. In true local time the quietest hours lie deep in the night and days are busier than
-nights; a clock that is off by hours moves the trough, and the distance it moved is the error. The
-trough of four real check-in cities (New York twice, California, Tokyo) lies at 03:00 or 04:00.
+People sleep. In true local time the quietest hours are deep in the night, and days are busier than
+nights. A clock that is wrong by hours moves the quietest hours by the same number of hours. In
+four real cities (New York twice, California, Tokyo) they are at 03:00 or 04:00.
 """
 
 from dataclasses import dataclass
@@ -11,64 +11,64 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from castpoi.checkins.microseconds import HOUR_US
+from castpoi.checkins.record import HOUR_US
 
 TROUGH_HOURS: Final = (1, 7)
-"""The quietest hour begins at or after the first and before the second."""
+"""The quietest hour is at or after the first and before the second."""
 USUAL_TROUGH: Final = 3
 LEAST_DAY_NIGHT_RATIO: Final = 1.5
 SILENT_NIGHT_RATIO: Final = 999.0
-"""Stands for a city without any check-in at night."""
+"""Represents a city without any check-in at night."""
 LEAST_CHECKINS: Final = 500
-"""With fewer check-ins an hour's share is mostly chance."""
+"""With fewer check-ins the share of an hour is mostly chance."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rhythm:
-    """The local-hour curve of a city and what it says of its clock."""
+    """The share of check-ins in each local hour, and whether it is plausible."""
 
     hour_share: tuple[float, ...]
     """Share of check-ins in each local hour, 0 to 23."""
     trough_hour: int
     """Middle of the three quietest hours."""
     day_night_ratio: float
-    """Check-ins an hour from 08:00 to 22:00, against from 01:00 to 06:00."""
+    """Check-ins per hour from 08:00 to 22:00, divided by those from 01:00 to 06:00."""
     checkins: int
 
     @property
     def is_judged(self) -> bool:
-        """Whether there are enough check-ins to say anything."""
+        """Whether there are enough check-ins for a finding."""
         return self.checkins >= LEAST_CHECKINS
 
     @property
     def is_human(self) -> bool:
-        """Whether the curve is that of people in their own time zone."""
+        """Whether the hours are plausible for people in their own time zone."""
         first, last = TROUGH_HOURS
         return first <= self.trough_hour < last and self.day_night_ratio >= LEAST_DAY_NIGHT_RATIO
 
     @property
-    def mending_shift_hours(self) -> int:
-        """Hours to add to every time so that the trough falls at 03:00, from -11 to 12."""
+    def correction_hours(self) -> int:
+        """Hours to add to every time to move the quietest hour to 03:00, from -11 to 12."""
         return (USUAL_TROUGH - self.trough_hour + 11) % 24 - 11
 
     @property
     def sentence(self) -> str:
         """The finding in words."""
         if not self.is_judged:
-            return f"{self.checkins} check-ins are too few to judge the clock"
-        busy = f"{self.day_night_ratio:.1f} times as busy as nights"
+            return f"{self.checkins} check-ins are too few to check the clock"
+        busy = f"days are {self.day_night_ratio:.1f} times as busy as nights"
         if self.day_night_ratio >= SILENT_NIGHT_RATIO:
-            busy = "busy while nights are silent"
-        found = f"the quietest local hour is {self.trough_hour:02d}:00 and days are {busy}"
+            busy = "nights have no check-ins"
+        found = f"the quietest local hour is {self.trough_hour:02d}:00 and {busy}"
         if self.is_human:
             return found
-        if not self.mending_shift_hours:
-            return f"{found}; no shift of the clock would mend that"
-        return f"{found}; a shift of {self.mending_shift_hours:+d} h would mend it"
+        if not self.correction_hours:
+            return f"{found}; shifting the clock would not fix that"
+        return f"{found}; a shift of {self.correction_hours:+d} hours would fix it"
 
 
 def rhythm_of(local_us: NDArray[np.int64]) -> Rhythm:
-    """The rhythm of local wall-clock times in microseconds."""
+    """The rhythm of local times in microseconds."""
     hours = (local_us // HOUR_US) % 24
     counts = np.bincount(hours, minlength=24).astype(np.float64)
     share = counts / max(counts.sum(), 1.0)
@@ -83,9 +83,9 @@ def rhythm_of(local_us: NDArray[np.int64]) -> Rhythm:
 
 
 def _trough(share: NDArray[np.float64]) -> int:
-    """Middle of the three quietest hours; where several are as quiet, of the quieter surroundings.
+    """Middle of the three quietest hours; ties are broken by the hours further around.
 
-    So the middle of a night without any check-in is found, not its first hour.
+    So in a night without any check-in it is the middle of the night, not its first hour.
     """
 
     def quiet(hour: int) -> list[float]:

@@ -1,10 +1,10 @@
-"""Splitting: what may be learned from, and what is to be foretold.
+"""Splitting check-ins into train, validation and test.
 
-*Leave one out* (the paper): of every user with three check-ins or more the last is the test
-target, the one before it the validation target, all others are train. *Chronological*: two cuts
-in time part all check-ins 80/10/10. Either way a validation or test check-in whose place (or, in
-time, whose user) train does not know is left out. Check-ins stand in canonical order, so among
-check-ins of one instant the later place in that order is the later check-in.
+*Leave one out* (the paper): the last check-in of every user with three or more is the test target,
+the one before it the validation target, all others are train. *Chronological*: two cuts in time
+split all check-ins 80/10/10. In both, a validation or test check-in is left out if its place (in
+time also: its user) is not in train. Check-ins are in canonical order, so of two check-ins at one
+instant the later one in that order counts as the later one.
 """
 
 from collections.abc import Mapping
@@ -23,31 +23,29 @@ TIME_SHARES: Final = (0.8, 0.9)
 """Share of all check-ins before the validation cut and before the test cut."""
 
 _NEEDS: Final[Mapping[SplitKind, str]] = {
-    "leave-one-out": f"a user needs {LEAST_CHECKINS_OF_USER} check-ins or more, the last of them "
-    "at a place that train knows",
-    "chronological": "the last tenth needs users and places that the first 80 % know",
+    "leave-one-out": f"it needs a user with {LEAST_CHECKINS_OF_USER} or more check-ins whose last "
+    "place is in train",
+    "chronological": "the users and places of the last 10 % must be in the first 80 %",
 }
-
 _TRAIN, _VALIDATION, _TEST, _LEFT_OUT = range(len(record.PARTS))
 Codes = NDArray[np.int64]
+Parts = NDArray[np.uint8]
 
 
-def split_checkins(kind: SplitKind, user: Codes, place: Codes, at_us: Codes) -> NDArray[np.uint8]:
+def split_checkins(kind: SplitKind, user: Codes, place: Codes, at_us: Codes) -> Parts:
     """The part of every check-in, as an index into `record.PARTS`."""
-    if kind == "leave-one-out":
-        part = leave_one_out(user, place)
-    else:
-        part = chronological(user, place, at_us)
+    is_by_user = kind == "leave-one-out"
+    part = leave_one_out(user, place) if is_by_user else chronological(user, place, at_us)
     if not (part == _TEST).any():
         raise TooFewCheckins(
             f"the {kind} split of {len(user):,} check-ins has no test target: {_NEEDS[kind]}; "
-            "loosen the cleaning or bring more check-ins"
+            "relax the cleaning or add check-ins"
         )
     return part
 
 
-def leave_one_out(user: Codes, place: Codes) -> NDArray[np.uint8]:
-    """Last check-in of every user to test, second-last to validation, the others to train."""
+def leave_one_out(user: Codes, place: Codes) -> Parts:
+    """The last check-in of every user to test, the one before to validation, the rest to train."""
     part = np.full(len(user), _TRAIN, dtype=np.uint8)
     if not len(user):
         return part
@@ -60,8 +58,8 @@ def leave_one_out(user: Codes, place: Codes) -> NDArray[np.uint8]:
     return _without_unseen(part, place)
 
 
-def chronological(user: Codes, place: Codes, at_us: Codes) -> NDArray[np.uint8]:
-    """Parts by two cuts in time; equal instants never stand on both sides of a cut."""
+def chronological(user: Codes, place: Codes, at_us: Codes) -> Parts:
+    """Parts by two cuts in time; equal instants are always in the same part."""
     validation_from, test_from = time_cuts(at_us)
     part = ((at_us >= validation_from).astype(np.uint8) + (at_us >= test_from)).astype(np.uint8)
     return _without_unseen(_without_unseen(part, place), user)
@@ -74,15 +72,15 @@ def time_cuts(at_us: Codes) -> tuple[int, int]:
     return first, second
 
 
-def _without_unseen(part: NDArray[np.uint8], codes: Codes) -> NDArray[np.uint8]:
-    """Leave out targets whose code does not occur in train."""
-    seen = np.zeros(int(codes.max()) + 1 if len(codes) else 0, dtype=np.bool_)
+def _without_unseen(part: Parts, codes: Codes) -> Parts:
+    """Leave out the targets whose code is not in train."""
+    seen = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.bool_)
     seen[codes[part == _TRAIN]] = True
     return np.where((part != _TRAIN) & ~seen[codes], _LEFT_OUT, part).astype(np.uint8)
 
 
-def split_table(part: NDArray[np.uint8]) -> pl.DataFrame:
-    """The split as the city stores it."""
+def split_table(part: Parts) -> pl.DataFrame:
+    """The table that a city stores."""
     words = pl.Series(record.PARTS, dtype=pl.Enum(record.PARTS))
     return pl.DataFrame(
         {

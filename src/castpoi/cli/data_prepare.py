@@ -6,12 +6,11 @@ from typing import Any
 
 import click
 
-from castpoi.checkins.preparation import Preparation
-from castpoi.checkins.prepare import Prepared, dropped_path
+from castpoi.checkins.cleaning import RECIPES, Recipe
+from castpoi.checkins.prepare import Preparation, dropped_path
 from castpoi.checkins.prepare import prepare as prepare_city
 from castpoi.checkins.reading.layout import LAYOUTS
 from castpoi.checkins.reading.words import USUAL_NAMES, parse_columns
-from castpoi.checkins.recipe import RECIPES, Recipe
 from castpoi.cli.console import Console, speaks
 
 EPILOG = """\b
@@ -160,13 +159,11 @@ def prepare(
         split=options["split"],
     )
     with console.progress() as progress:
-        prepared = prepare_city(
-            list(sources), out, preparation, overwrite=overwrite, progress=progress
-        )
-    for remark in prepared.remarks:
+        city = prepare_city(list(sources), out, preparation, overwrite=overwrite, progress=progress)
+    for remark in city.manifest["remarks"]:
         console.note(f"Note: {remark}.")
-    show_preparation(console, prepared, out)
-    console.result({**summary(prepared), "out": str(out)})
+    show_preparation(console, city.manifest, out)
+    console.result({**summary(city.manifest), "out": str(out)})
 
 
 def _recipe(name: str | None, options: dict[str, Any]) -> Recipe:
@@ -200,42 +197,25 @@ def _delimiter(text: str | None) -> str | None:
     return plain
 
 
-def summary(prepared: Prepared) -> dict[str, Any]:
-    """The keys of a prepared city that scripts rely on."""
-    manifest = prepared.city.manifest
-    keys = ("checkins", "users", "places", "train", "validation", "test", "left_out")
-    return {
-        **{key: manifest[key] for key in keys},
-        "revisit_share": manifest["revisit_share"],
-        "fingerprint": manifest["fingerprint"],
-        "dropped_rows": manifest["dropped_rows"],
-        "remarks": manifest["remarks"],
-        "steps": manifest["steps"],
-        "rhythm": manifest["rhythm"],
-        "zone_rule": manifest["zone_rule"],
-    }
+def summary(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The entries of a city's manifest that scripts rely on."""
+    counts = ("checkins", "users", "places", "train", "validation", "test", "left_out")
+    more = ("revisit_share", "fingerprint", "dropped_rows", "remarks", "steps", "rhythm")
+    return {key: manifest[key] for key in (*counts, *more, "zone_rule")}
 
 
-def show_preparation(console: Console, prepared: Prepared, out: Path) -> None:
-    """Every step with what it left, then the city in a sentence."""
-    rows = [
-        (
-            step.step,
-            f"{step.checkins_before:,}",
-            f"{step.checkins_before - step.checkins_after:,}",
-            f"{step.checkins_after:,}",
-            f"{step.users_after:,}",
-            f"{step.places_after:,}",
-        )
-        for step in prepared.steps
-    ]
-    columns = ("step: drop", "check-ins", "dropped", "left", "users", "places")
-    console.table(columns, rows)
-    manifest = prepared.city.manifest
-    if prepared.dropped:
-        counts = ", ".join(f"{count:,} {rule}" for rule, count in prepared.dropped.items())
-        console.say(f"bad rows left out: {counts}; written to {dropped_path(out)}")
-    console.say(f"rhythm: {prepared.rhythm.sentence}")
+def show_preparation(console: Console, manifest: dict[str, Any], out: Path) -> None:
+    """Every cleaning step with its counts, then the city in a sentence."""
+    rows = []
+    for step in manifest["steps"]:
+        before, after = step["checkins_before"], step["checkins_after"]
+        counts = before, before - after, after, step["users_after"], step["places_after"]
+        rows.append((step["step"], *(f"{count:,}" for count in counts)))
+    console.table(("step: drop", "check-ins", "dropped", "left", "users", "places"), rows)
+    if manifest["dropped_rows"]:
+        bad = ", ".join(f"{count:,} {rule}" for rule, count in manifest["dropped_rows"].items())
+        console.say(f"bad rows dropped: {bad}; written to {dropped_path(out)}")
+    console.say(f"rhythm: {manifest['rhythm']['finding']}")
     console.say(
         f"{out}: {manifest['train']:,} train, {manifest['validation']:,} validation and "
         f"{manifest['test']:,} test check-ins ({manifest['left_out']:,} left out), "

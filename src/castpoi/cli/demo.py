@@ -8,8 +8,7 @@ from typing import Final
 import click
 
 from castpoi.checkins.city import City
-from castpoi.checkins.preparation import Preparation
-from castpoi.checkins.prepare import prepare
+from castpoi.checkins.prepare import Preparation, prepare
 from castpoi.checkins.synthetic import SynthesisConfig, check_free, synthesize, write_checkins
 from castpoi.cli.compare import as_json, show_comparison
 from castpoi.cli.console import Console, speaks
@@ -111,7 +110,7 @@ def _made_city(out: Path, users: int, seed: int, progress: Progress) -> City:
     config = SynthesisConfig(users=users, places=max(4 * users, 200))
     checkins = synthesize(config, seed=seed, progress=progress)
     source = write_checkins(checkins, out / _CHECKINS, config=config, seed=seed, overwrite=True)
-    return prepare([source], out / "city", Preparation(), overwrite=True, progress=progress).city
+    return prepare([source], out / "city", Preparation(), overwrite=True, progress=progress)
 
 
 def _trained_run(out: Path, seed: int, epochs: int, progress: Progress) -> Run:

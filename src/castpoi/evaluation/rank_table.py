@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from castpoi.checkins import record
 from castpoi.checkins.city import REVISIT_WINDOW, City
-from castpoi.checkins.microseconds import HOUR_US
+from castpoi.checkins.record import HOUR_US
 from castpoi.geo.distance import haversine_km
 
 RANK: Final = "rank"

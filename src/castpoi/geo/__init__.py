@@ -1,1 +1,1 @@
-"""Geometry of the city: distances, buckets, neighbourhoods, time zones."""
+"""Distances between points on Earth, and their time zones."""

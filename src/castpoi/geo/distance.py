@@ -1,17 +1,35 @@
-"""Great-circle distance between places, by the haversine formula on a sphere of 6371 km."""
+"""Distances on a sphere of 6371 km, their buckets, and map squares. Shapes: P points."""
 
+import math
 from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 EARTH_RADIUS_KM: Final = 6371.0
+_KM_PER_DEGREE: Final = EARTH_RADIUS_KM * math.pi / 180
+_LEAST_COSINE: Final = 0.01  # keeps the squares near the poles from becoming infinitely wide
+
+SPATIAL_BIAS_EDGES_KM: Final = (0.5, 2.0, 5.0, 20.0, 100.0)
+"""Distance between a past visit and a candidate: walk, neighbourhood, district, city, beyond."""
+
+TEMPORAL_BIAS_EDGES_HOURS: Final = (1.0, 6.0, 24.0, 24.0 * 7, 24.0 * 30)
+"""Age of a past visit, counted back from the last one."""
+
+DISPLACEMENT_EDGES_KM: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0)
+"""Length of the move from one check-in to the next."""
+
+DISTANCE_GATE_EDGES_KM: Final = (
+    *(0.05, 0.15, 0.3, 0.6, 1.0, 2.0, 4.0, 8.0),
+    *(15.0, 30.0, 60.0, 120.0, 300.0),
+)
+"""Distance between an anchor place of the user and a candidate: next door to another state."""
 
 
 def haversine_km(
     lat_a: ArrayLike, lon_a: ArrayLike, lat_b: ArrayLike, lon_b: ArrayLike
 ) -> NDArray[np.float64]:
-    """Distance in km between points given in degrees; broadcasts like numpy."""
+    """Great-circle distance in km between points given in degrees; broadcasts like numpy."""
     lat_a, lon_a, lat_b, lon_b = (
         np.radians(np.asarray(degrees, dtype=np.float64))
         for degrees in (lat_a, lon_a, lat_b, lon_b)
@@ -24,3 +42,23 @@ def haversine_km(
         2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.clip(half_chord, 0.0, 1.0)))
     )
     return kilometres
+
+
+def bucket_of(value: ArrayLike, edges: tuple[float, ...]) -> NDArray[np.uint8]:
+    """The bucket of each value, from 0 to len(edges); an edge belongs to the bucket above it."""
+    return np.searchsorted(np.asarray(edges), np.asarray(value), side="right").astype(np.uint8)
+
+
+def squares_of(
+    lat: NDArray[np.float64], lon: NDArray[np.float64], size_km: float
+) -> NDArray[np.int64]:
+    """Band and column of the map square of each point; squares are about `size_km` wide and high.
+
+    Bands have equal height in latitude. The columns of a band are as wide as the band is high,
+    measured in its middle. [P], [P] -> [P, 2]
+    """
+    height = size_km / _KM_PER_DEGREE
+    band = np.floor(lat / height)
+    cosine = np.cos(np.radians((band + 0.5) * height))
+    width = height / np.maximum(cosine, _LEAST_COSINE)
+    return np.stack([band, np.floor(lon / width)], axis=-1).astype(np.int64)  # [P, 2]

@@ -20,15 +20,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from castpoi.checkins.trajectory import Histories
+from castpoi.checkins.trajectory import Histories, hour_of, local_us, weekday_of
 from castpoi.core.errors import BadInput
-from castpoi.geo.buckets import DISPLACEMENT_EDGES_KM, bucket_of
-from castpoi.geo.distance import haversine_km
+from castpoi.geo.distance import DISPLACEMENT_EDGES_KM, bucket_of, haversine_km
 from castpoi.model.anchors import anchors_of
 from castpoi.model.config import REVISIT_WINDOW, ModelConfig
 from castpoi.model.distance_buckets import unit_vectors
 from castpoi.model.known_pairs import known_pairs
-from castpoi.model.local_clock import hour_of, local_us, weekday_of
 from castpoi.model.next_time import next_times
 from castpoi.model.revisits import Revisits, revisits_of
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from castpoi.checkins.microseconds import HOUR_US
+from castpoi.checkins.record import HOUR_US
 from castpoi.model.precision import widest_float
 
 

@@ -26,7 +26,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from castpoi.geo.buckets import (
+from castpoi.geo.distance import (
     DISTANCE_GATE_EDGES_KM,
     SPATIAL_BIAS_EDGES_KM,
     TEMPORAL_BIAS_EDGES_HOURS,

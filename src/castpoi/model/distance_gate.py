@@ -15,7 +15,7 @@ places, D width.
 import torch
 from torch import Tensor, nn
 
-from castpoi.geo.buckets import DISTANCE_GATE_EDGES_KM
+from castpoi.geo.distance import DISTANCE_GATE_EDGES_KM
 from castpoi.model.anchors import ANCHORS
 from castpoi.model.batch import PADDING
 from castpoi.model.config import ModelConfig

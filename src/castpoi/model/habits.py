@@ -26,10 +26,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from castpoi.checkins.microseconds import HOUR_US
-from castpoi.checkins.trajectory import Histories
+from castpoi.checkins.record import HOUR_US
+from castpoi.checkins.trajectory import Histories, hour_of, is_weekend, local_us
 from castpoi.geo.distance import EARTH_RADIUS_KM
-from castpoi.model.local_clock import hour_of, is_weekend, local_us
 
 Numbers = NDArray[np.int64]
 Values = NDArray[np.float32]

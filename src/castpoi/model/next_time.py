@@ -16,11 +16,10 @@ import torch.nn.functional as F  # noqa: N812
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from castpoi.checkins.microseconds import HOUR_US
-from castpoi.checkins.trajectory import Histories
-from castpoi.geo.buckets import TEMPORAL_BIAS_EDGES_HOURS, bucket_of
+from castpoi.checkins.record import DAY_US, HOUR_US
+from castpoi.checkins.trajectory import Histories, is_weekend, local_us
+from castpoi.geo.distance import TEMPORAL_BIAS_EDGES_HOURS, bucket_of
 from castpoi.model.config import ModelConfig
-from castpoi.model.local_clock import DAY_US, is_weekend, local_us
 
 _HOURS: Final = 24
 _KINDS_OF_DAY: Final = 2

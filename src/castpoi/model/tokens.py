@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from castpoi.core.errors import BadInput
-from castpoi.geo.buckets import DISPLACEMENT_EDGES_KM
+from castpoi.geo.distance import DISPLACEMENT_EDGES_KM
 from castpoi.model.batch import Windows
 from castpoi.model.config import ModelConfig
 from castpoi.model.dropout import Dropout

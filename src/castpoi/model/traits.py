@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from castpoi.geo.neighbourhoods import squares_of
+from castpoi.geo.distance import squares_of
 
 Degrees = NDArray[np.float64]
 Rows = NDArray[np.int64]

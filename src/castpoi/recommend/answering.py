@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from castpoi.checkins.microseconds import HOUR_US
+from castpoi.checkins.record import HOUR_US
 from castpoi.core.provenance import Stopwatch
 from castpoi.methods.registry import Method
 from castpoi.model.config import PAPER_TERMS

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from castpoi.checkins.local_time import offsets_minutes, to_utc_us
 from castpoi.checkins.trajectory import Histories
+from castpoi.geo.zones import offsets_minutes, to_utc_us
 from castpoi.recommend.moments import check_in_range, moment_of
 from castpoi.recommend.place_book import PlaceBook
 from castpoi.recommend.request import Visit

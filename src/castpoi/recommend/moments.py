@@ -12,13 +12,13 @@ from typing import Final
 
 import polars as pl
 
-from castpoi.checkins.microseconds import HOUR_US
 from castpoi.checkins.reading.times import (
     EARLIEST_US,
     LATEST_US,
     clock_of,
     formats_in,
 )
+from castpoi.checkins.record import HOUR_US
 from castpoi.core.errors import BadInput
 
 Clock = Callable[[], int]

@@ -15,9 +15,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins import record
-from castpoi.checkins.local_time import numbered_zones
 from castpoi.core.errors import BadInput
 from castpoi.geo.distance import haversine_km
+from castpoi.geo.zones import numbered_zones
 from castpoi.methods.run import KNOWN_CHECKINS
 
 Point = tuple[float, float]

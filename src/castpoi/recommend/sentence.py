@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from castpoi.checkins.microseconds import MINUTE_US
+from castpoi.checkins.record import MINUTE_US
 from castpoi.recommend.place_book import PlaceBook
 from castpoi.recommend.question import Question
 

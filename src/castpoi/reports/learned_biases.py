@@ -13,7 +13,7 @@ from typing import Final
 from safetensors import SafetensorError, safe_open
 
 from castpoi.core.errors import BrokenFolder
-from castpoi.geo.buckets import SPATIAL_BIAS_EDGES_KM, TEMPORAL_BIAS_EDGES_HOURS
+from castpoi.geo.distance import SPATIAL_BIAS_EDGES_KM, TEMPORAL_BIAS_EDGES_HOURS
 from castpoi.methods.outline import OURS, Row
 from castpoi.methods.run import MODEL
 from castpoi.reports.evidence import CityEvidence, Evidence

@@ -6,9 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from castpoi.checkins.local_time import offsets_minutes
-from castpoi.checkins.microseconds import HOUR_US
+from castpoi.checkins.record import HOUR_US
 from castpoi.core.errors import BrokenFolder, BrokenStore
+from castpoi.geo.zones import offsets_minutes
 from castpoi.recommend.history import History, history_of
 from castpoi.recommend.place_book import PlaceBook
 from castpoi.recommend.user_visits import UserVisits

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from castpoi.checkins.local_time import offsets_minutes, to_utc_us
 from castpoi.core.errors import BadInput
+from castpoi.geo.zones import offsets_minutes, to_utc_us
 from castpoi.recommend.moments import (
     check_in_range,
     check_not_ahead,

@@ -33,7 +33,6 @@ from castpoi.baselines.sequence_config import SequenceConfig
 from castpoi.checkins.city import City
 from castpoi.training.sequence_config import SequenceTrainingConfig
 from castpoi.training.sequence_loss import next_place_loss
-from castpoi.training.train_part import train_histories, user_begin, visits_with_history
 
 _WINDOWS_AT_ONCE: Final = 128
 """Windows of like length that are read together, no longer than the longest of them."""
@@ -57,10 +56,10 @@ class ClozeObjective:
         assert isinstance(shape, Bert4RecConfig)
         self.shape = shape
         self.seed = seed
-        histories = train_histories(city)
+        histories = city.train
         self.place = histories.place
-        self.begin = user_begin(histories)  # [N]
-        self.ends = visits_with_history(histories)
+        self.begin = histories.starts  # [N]
+        self.ends = histories.rows_with_history
         self.step = max(1, min(shape.window_step, len(self.ends)))
         masks = np.maximum(1, shape.mask_share * self._lengths(self.ends))
         mean = shape.last_only_share + (1 - shape.last_only_share) * masks.mean()

@@ -27,7 +27,6 @@ from castpoi.training.loop import Surroundings, TrainingLoop, Validate
 from castpoi.training.objective import Objective
 from castpoi.training.plan import Plan
 from castpoi.training.selection import EpochRecord
-from castpoi.training.train_part import rows_with_history, train_trajectories
 from castpoi.training.trainer import Log, TrainingOptions
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -67,7 +66,7 @@ def follow(
             "the city has a single place, so there is nothing to choose from; prepare the city "
             "again from more places"
         )
-    if not len(rows_with_history(train_trajectories(city))):
+    if not len(city.train_trajectories.rows_with_history):
         raise TooFewCheckins(
             "no user has two check-ins in the train part, so there is nothing to learn from; "
             "prepare the city again from more check-ins"

@@ -34,7 +34,6 @@ from castpoi.training.fused_loss import (
 )
 from castpoi.training.known_places import KEPT_BYTES, Known, KnownPlaces
 from castpoi.training.memory import free_bytes
-from castpoi.training.train_part import train_histories
 from castpoi.training.windows import TrainWindow, cut_windows
 
 _LAST_VISITS: Final = 5  # from which nearby candidates are drawn
@@ -82,7 +81,7 @@ class FastObjective:
         self.constants = constants
         self.seed = seed
         self.places = city.places.height
-        histories = train_histories(city)
+        histories = city.train
         lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
         builder = BatchBuilder(config=model, lat=lat, lon=lon)
         self.facts = builder.facts(histories)

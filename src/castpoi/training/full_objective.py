@@ -24,7 +24,6 @@ from castpoi.model.castpoi import CastPoi, Encoded, Refinement
 from castpoi.model.config import REVISIT_WINDOW, ModelConfig
 from castpoi.training.config import TrainingConfig
 from castpoi.training.loss import mean_loss
-from castpoi.training.train_part import rows_with_history, train_trajectories
 
 CANDIDATES_AT_ONCE: Final = 32
 """Larger parts were not quicker on a CPU: what is written should be read again from its cache."""
@@ -48,8 +47,8 @@ class FullObjective:
         self.config = config
         self.seed = seed
         self.candidates_at_once = candidates_at_once
-        self.trajectories = train_trajectories(city)
-        self.target_rows = rows_with_history(self.trajectories)
+        self.trajectories = city.train_trajectories
+        self.target_rows = self.trajectories.rows_with_history
         self.is_new = ~self.trajectories.is_revisit(self.target_rows, window=REVISIT_WINDOW)
         lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
         self.builder = BatchBuilder(config=model, lat=lat, lon=lon)

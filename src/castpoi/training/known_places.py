@@ -21,7 +21,6 @@ from castpoi.model.habits import POSITIONS_AT_ONCE, Visits
 from castpoi.model.known_pairs import most_visited
 from castpoi.model.revisit_features import Pairs, revisit_features
 from castpoi.training.memory import give_back
-from castpoi.training.train_part import user_begin
 
 KEPT_BYTES: Final = 3 * 2**29
 """Memory for the pairs of all blocks that are kept."""
@@ -84,7 +83,7 @@ class KnownPlaces:
         """
         self.window = window
         self.place = histories.place
-        self.user_begin = user_begin(histories)  # [N]
+        self.user_begin = histories.starts  # [N]
         self.user_end = np.repeat(histories.bounds[1:], histories.lengths)  # [N]
         self.visits = (
             None if points is None else Visits.of(histories, points, known_time=known_time)

@@ -19,7 +19,6 @@ from castpoi.checkins.city import City
 from castpoi.training.sequence_config import SequenceTrainingConfig
 from castpoi.training.sequence_loss import next_place_loss
 from castpoi.training.sequence_windows import cut_sequences
-from castpoi.training.train_part import train_histories, user_begin, visits_with_history
 
 Numbers = NDArray[np.int64]
 """A batch: windows or prefixes by their number. [B]"""
@@ -37,7 +36,7 @@ class WindowObjective:
     ) -> None:
         self.config = config
         self.seed = seed
-        histories = train_histories(city)
+        histories = city.train
         self.place = histories.place
         self.windows = cut_sequences(histories, window=window, stride=config.stride)
 
@@ -81,10 +80,10 @@ class PrefixObjective:
         self.window = window
         self.config = config
         self.seed = seed
-        histories = train_histories(city)
+        histories = city.train
         self.place = histories.place
-        self.begin = user_begin(histories)  # [N]
-        self.target = visits_with_history(histories)
+        self.begin = histories.starts  # [N]
+        self.target = histories.rows_with_history
 
     def batches(self, epoch: int) -> Sequence[Numbers]:
         """The targets, by their visit, in an order that seed and epoch fix."""

@@ -12,7 +12,7 @@ import polars as pl
 from castpoi.checkins import record
 from castpoi.checkins.reading import ids, sthgcn, times
 from castpoi.checkins.reading.layout import NaiveTimes, naive_times_by_column
-from castpoi.checkins.reading.rules import CODE, OK, broken_rule
+from castpoi.checkins.reading.rules import BROKEN, CODE, OK, broken_rule
 from castpoi.checkins.reading.source import Source, explained
 from castpoi.checkins.reading.words import Word, recognise, rivals
 from castpoi.core.errors import BadInput
@@ -20,7 +20,6 @@ from castpoi.core.progress import SILENCE, Progress
 
 CLOCK: Final = "clock"
 IS_NAIVE: Final = "is_naive"
-BROKEN: Final = "broken_rule"
 _SAMPLE_ROWS: Final = 1000
 _CODED: Final[tuple[Word, ...]] = ("user", "place", "category", "name", "zone", "session")
 

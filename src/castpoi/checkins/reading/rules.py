@@ -20,9 +20,11 @@ class Rule:
     key: str
     sentence: str
     """What is wrong; {place}, {lat}, {lon} and {time} are cells of the row, {limit} is in km."""
-    way_out: str
+    fix: str
 
 
+BROKEN: Final = "broken_rule"
+"""Column of a raw row: code of the first rule that it breaks."""
 OK: Final = 0
 RULES: Final = (
     Rule("too many columns", "the row has more cells than the header", "quote cells with commas"),

@@ -7,7 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins import record
-from castpoi.checkins.microseconds import SECOND_US
+from castpoi.checkins.record import SECOND_US
 from castpoi.checkins.synthetic.categories import CATEGORIES
 from castpoi.checkins.synthetic.city_plan import CityPlan, lay_out_city
 from castpoi.checkins.synthetic.config import SynthesisConfig
