@@ -40,7 +40,9 @@ def test_a_human_curve_that_runs_late_names_the_shift_back(shift: int) -> None:
     rhythm = curve(np.roll(HUMAN_CURVE, shift))
     assert rhythm.correction_hours == (12 if shift == 12 else -shift)
     if not rhythm.is_human:
-        assert rhythm.sentence.endswith(f"a shift of {rhythm.correction_hours:+d} h would mend it")
+        assert rhythm.sentence.endswith(
+            f"a shift of {rhythm.correction_hours:+d} hours would fix it"
+        )
     assert rhythm.is_human == (1 <= rhythm.trough_hour < 7 and rhythm.day_night_ratio >= 1.5)
     if abs(shift) > 4:
         assert not rhythm.is_human
@@ -88,10 +90,9 @@ def test_a_wrong_clock_is_refused_with_the_shift_that_mends_it(
     source = tmp_path / "v.csv"
     source.write_text(clock_table(hours_late=9))
     sentence = fails(castpoi, source)
-    assert sentence.startswith("the clock of this source is not that of people: the quietest local")
+    assert sentence.startswith("the times look wrong: the quietest local hour is")
     shift = sentence.split("--clock-shift ")[1].split()[0]
-    assert f"a shift of {shift} h would mend it" in sentence
-    assert sentence.endswith("or --accept-rhythm if it is right as it is")
+    assert f"a shift of {shift} hours would fix it" in sentence
     words = ("data", "prepare", source, "--out", tmp_path / "city", "--json")
     mended = castpoi(*words, "--clock-shift", shift)
     assert mended.code == 0, mended.err
@@ -121,6 +122,6 @@ def test_a_city_without_nights_is_not_sent_to_shift_its_clock(
     ]
     source.write_text(table(rows))
     sentence = fails(castpoi, source)
-    assert "no shift of the clock would mend that" in sentence
+    assert "shifting the clock would not fix that" in sentence
     assert "--clock-shift" not in sentence
-    assert sentence.endswith("pass --accept-rhythm if it is right as it is")
+    assert sentence.endswith("with --accept-rhythm")

@@ -18,6 +18,7 @@ from castpoi.checkins.split import (
     time_cuts,
 )
 from castpoi.core.errors import TooFewCheckins
+from tests.messages import refused
 
 TRAIN, VALIDATION, TEST, LEFT_OUT = range(4)
 City = list[tuple[int, int, int]]

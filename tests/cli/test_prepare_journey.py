@@ -43,7 +43,7 @@ BAD_OPTIONS: Final = {
     ),
     "unknown zone": (
         ("--zone", "Mars/Olympus"),
-        "--zone: 'Mars/Olympus' is not an IANA time zone such as America/New_York",
+        "--zone: 'Mars/Olympus' is not an IANA time zone; write it like America/New_York",
     ),
     "unknown encoding": (
         ("--encoding", "klingon"),
@@ -52,12 +52,12 @@ BAD_OPTIONS: Final = {
     "no offsets": (
         ("--local-time", "offset"),
         "--local-time offset needs a complete column of offsets in minutes; name it with --columns "
-        "offset=COLUMN, or leave local time to the zone of the place",
+        "offset=COLUMN, or leave out --local-time",
     ),
     "a recipe without its published split": (
         ("--recipe", "nyc"),
-        "the recipe 'nyc' starts from published files that tell the split and the trajectory of "
-        "every row; this source has no complete column 'trajectory_id'; use the GETNext or STHGCN",
+        "the recipe 'nyc' needs the published split and trajectory of every row, but this source "
+        "has no complete column 'trajectory_id'; use the GETNext or STHGCN",
     ),
     "another layout": (
         ("--format", "getnext"),
@@ -183,8 +183,8 @@ def test_a_file_of_bad_rows_only_is_refused_even_when_they_may_be_dropped(
     source = tmp_path / "v.csv"
     source.write_text(swapped(ROWS))
     assert fails(castpoi, source, "--on-bad-rows", "drop") == (
-        f"{source}: every row breaks a rule (15 swapped coordinates); see what is wrong with the "
-        "first one by --on-bad-rows fail"
+        f"{source}: every row breaks a rule (15 swapped coordinates); use --on-bad-rows fail to "
+        "see what is wrong with the first one"
     )
 
 

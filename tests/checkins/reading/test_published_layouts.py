@@ -115,7 +115,7 @@ def test_a_brightkite_file_with_blanks_is_refused_with_all_counts(
     ended = castpoi("data", "prepare", source, "--out", tmp_path / "city")
     assert ended.code == 1
     assert f"{source}, row 16 (line 16): the place is missing; fill it in" in ended.err
-    assert "--on-bad-rows drop (in all: 1 no place, 1 null island)" in ended.err
+    assert "--on-bad-rows drop (of 17 rows: 1 no place, 1 null island)" in ended.err
 
 
 def test_a_brightkite_file_without_its_blanks_is_a_city(
