@@ -318,8 +318,8 @@ def _checked_rhythm(local_us: NDArray[np.int64], preparation: Preparation) -> Rh
         shift = preparation.clock_shift_hours + rhythm.correction_hours
         fix = f"use --clock-shift {shift:+g}, or " if rhythm.correction_hours else ""
         raise WrongClock(
-            f"the times look wrong: {rhythm.sentence}; {fix}if the times are right, keep them with "
-            "--accept-rhythm"
+            f"the times look wrong: {rhythm.sentence}; {fix}use --accept-rhythm if the times are "
+            "right"
         )
     return rhythm
 
