@@ -96,7 +96,7 @@ def _read_run(folder: Path) -> list[Any]:
 
 def _read_result(folder: Path) -> list[Any]:
     result = Result.load(folder)
-    return [result.manifest, result.ranks, result.top, result.metrics, result.strata]
+    return [result.manifest, result.ranks, result.beyond, result.metrics, result.strata]
 
 
 CITY: Final = Kind(
@@ -116,7 +116,7 @@ RUN: Final = Kind(
 )
 RESULT: Final = Kind(
     name="result",
-    files=("ranks.parquet", "top.parquet", "metrics.json", "manifest.json"),
+    files=("ranks.parquet", "metrics.json", "manifest.json"),
     flips=FEWER_FLIPS,
     read=_read_result,
 )

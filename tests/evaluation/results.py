@@ -3,11 +3,23 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from castpoi.evaluation.beyond import BeyondAccuracy, calibration
 from castpoi.evaluation.contender import Contender
 from castpoi.evaluation.rank_table import RANK_SCHEMA
 from castpoi.evaluation.result import Result
+
+BEYOND = BeyondAccuracy(
+    median_km_off=2.0,
+    mean_km_off=1.9,
+    coverage=1.0,
+    popularity_of_first=2.0,
+    popularity_of_listed=1.6,
+    popularity_of_target=1.75,
+    calibration=calibration(np.array([0.2, 0.9]), np.array([False, True])),
+)
 
 
 def result_of(
@@ -15,7 +27,7 @@ def result_of(
     *,
     method: str = "street",
     seed: int = 0,
-    places: int | None = 1000,
+    places: int = 1000,
     **columns: Sequence[Any],
 ) -> Result:
     """A result with these ranks; other columns of the rank table as given, or plain."""
@@ -36,12 +48,17 @@ def result_of(
         "method": method,
         "seed": seed,
         "fingerprint": "f" * 64,
+        "row": {"method": method, "preset": None, "settings": {}},
         "part": "test",
+        "known_time": False,
         "seconds": 1.0,
-        **({} if places is None else {"places": places}),
+        "places": places,
+        "users": count,
+        "checkins": 3 * count,
     }
     table = pl.DataFrame({**plain, **columns}, schema=RANK_SCHEMA)
-    return Result(ranks=table, seconds=1.0, manifest=manifest, name=f"{method}-{seed}")
+    name = f"{method}-{seed}"
+    return Result(ranks=table, beyond=BEYOND, seconds=1.0, manifest=manifest, name=name)
 
 
 def contenders_of(results: Sequence[Result]) -> list[Contender]:

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
-from castpoi.core.errors import BadInput, BrokenFolder
+from castpoi.core.errors import BadInput
 from castpoi.evaluation.contender import Contender
 from castpoi.evaluation.metrics import per_target
-from castpoi.evaluation.pool import POOLS, in_pool, pool_curve
+from castpoi.evaluation.pool import in_pool, pool_curve
 from tests.evaluation.results import result_of
 from tests.messages import refused
 
@@ -118,7 +118,7 @@ def test_a_larger_pool_is_never_easier_and_a_better_rank_never_worse(
         assert (np.diff(in_small) <= 1e-9).all()
 
 
-def contender(name: str, *ranks: float, places: int | None = 1000, seed: int = 0) -> Contender:
+def contender(name: str, *ranks: float, places: int = 1000, seed: int = 0) -> Contender:
     return Contender(name, (result_of(ranks, method=name, places=places, seed=seed),))
 
 
@@ -143,14 +143,6 @@ def test_seeds_of_a_contender_are_averaged() -> None:
     seeds = tuple(result_of([rank], seed=rank) for rank in (1, 4))
     curve = pool_curve([Contender("m", seeds)], "MRR", pools=[])
     assert curve.values == {"m": [pytest.approx((1 + 1 / 4) / 2)]}
-
-
-def test_old_results_need_the_number_of_places_from_their_reader() -> None:
-    old = contender("old", 5, places=None)
-    words = "old-0 does not say how many places its city has; name the number of places, or eval"
-    with pytest.raises(BrokenFolder, match=words):
-        pool_curve([old], "MRR")
-    assert pool_curve([old], "MRR", places=7000).pools == [*POOLS, 7000]
 
 
 def test_what_makes_no_sense_is_refused() -> None:

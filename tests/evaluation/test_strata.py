@@ -70,9 +70,8 @@ def by_name(found: list[Stratum]) -> dict[str, Stratum]:
 
 def test_the_strata_belong_to_the_targets_whatever_their_order() -> None:
     near = result_of([1, 2, 9], is_revisit=[True, True, False])
-    shuffled = Result(
-        ranks=near.ranks.reverse(), seconds=1, manifest={**near.manifest, "seed": 1}, name="again"
-    )
+    again = {**near.manifest, "seed": 1}
+    shuffled = replace(near, ranks=near.ranks.reverse(), manifest=again, name="again")
     found = by_name(strata([Contender("near", (shuffled, near))], ["MRR"]))
     assert found["new"].metrics["near"]["MRR"].mean == pytest.approx(1 / 9)
 

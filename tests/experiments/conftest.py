@@ -1,5 +1,6 @@
 """What the tests of suites share: a village on disk, a row, and commands that take no time."""
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +9,10 @@ import polars as pl
 import pytest
 
 from castpoi.evaluation.rank_table import RANK_SCHEMA
-from castpoi.evaluation.top_table import TOP_SCHEMA
 from castpoi.experiments import job
 from castpoi.experiments.experiment import CityFolder
 from tests.contract import odd_city
+from tests.evaluation.results import BEYOND
 from tests.experiments.stand_in import __file__ as stand_in
 
 
@@ -22,7 +23,8 @@ def village(tmp_path: Path) -> CityFolder:
     replace(city, manifest={**city.manifest, "train": 8}).save(tmp_path / "village")
     one = pl.DataFrame([[1] * len(RANK_SCHEMA)], schema=RANK_SCHEMA, orient="row", strict=False)
     one.write_parquet(tmp_path / "village" / "ranks.parquet")
-    pl.DataFrame(schema=TOP_SCHEMA).write_parquet(tmp_path / "village" / "top.parquet")
+    metrics = {"metrics": {}, "beyond": BEYOND.to_dict()}
+    (tmp_path / "village" / "metrics.json").write_text(json.dumps(metrics))
     return CityFolder.at(tmp_path / "village")
 
 

@@ -72,8 +72,9 @@ def evaluate(words: list[str]) -> None:
         made = {name: run[name] for name in made}
     fingerprint = json.loads((city / "manifest.json").read_text())["fingerprint"]
     told = {"kind": "result", "fingerprint": fingerprint, "part": "test", "seconds": 1.0, **made}
+    told |= {"row": {}, "known_time": False, "places": 5, "users": 3, "checkins": 12}
     (result / "manifest.json").write_text(json.dumps(told))
-    for table in ("ranks.parquet", "top.parquet"):
+    for table in ("ranks.parquet", "metrics.json"):
         shutil.copyfile(city / table, result / table)
 
 

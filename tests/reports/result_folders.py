@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from castpoi.evaluation.beyond import BeyondAccuracy, calibration
 from castpoi.evaluation.rank_table import RANK_SCHEMA
 from castpoi.evaluation.result import Result
-from castpoi.evaluation.top_table import TOP_SCHEMA
 
 PLACES = 400
 FINGERPRINT = "f" * 64
@@ -23,7 +23,6 @@ def result_of(
     seed: int = 0,
     fingerprint: str = FINGERPRINT,
     part: str = "test",
-    has_top: bool = True,
     **more: Any,
 ) -> Result:
     """A result with these ranks; every second target is a revisit, half a kilometre on."""
@@ -48,35 +47,34 @@ def result_of(
         "method": method,
         "seed": seed,
         "fingerprint": fingerprint,
+        "row": {"method": method, "preset": None, "settings": {}},
         "part": part,
+        "known_time": False,
         "targets": count,
+        "places": PLACES,
+        "users": count,
+        "checkins": 40 * count,
         "seconds": 2.5,
         "command": f"castpoi evaluate RUN --out {method}-{seed}",
         "versions": {"castpoi": "0.1.0", "python": "3.11.7"},
         "commit": "abcdef0123",
-        **({"places": PLACES} if has_top else {}),
         **more,
     }
-    top = _top(table) if has_top else None
-    return Result(ranks=table, top=top, seconds=2.5, manifest=manifest)
+    return Result(ranks=table, beyond=_beyond(table), seconds=2.5, manifest=manifest)
 
 
-def _top(ranks: pl.DataFrame) -> pl.DataFrame:
-    """The target first where its rank is 1, another place elsewhere."""
-    first = [
-        place if rank == 1 else (place + 1) % PLACES
-        for place, rank in ranks.select("place", "rank").iter_rows()
-    ]
-    return pl.DataFrame(
-        {
-            "checkin": ranks["checkin"],
-            "top_places": [[each, (each + 7) % PLACES] for each in first],
-            "top_softmax": [[0.3, 0.1]] * ranks.height,
-            "top_counts_in_train": [[4, 2]] * ranks.height,
-            "first_km_from_target": [0.0 if rank == 1 else 2.0 for rank in ranks["rank"]],
-            "target_softmax": [0.2] * ranks.height,
-        },
-        schema=TOP_SCHEMA,
+def _beyond(ranks: pl.DataFrame) -> BeyondAccuracy:
+    """The first place is the target where its rank is 1, and 2 km away elsewhere."""
+    is_right = ranks["rank"].to_numpy() == 1
+    km_off = np.where(is_right, 0.0, 2.0)
+    return BeyondAccuracy(
+        median_km_off=float(np.median(km_off)),
+        mean_km_off=float(km_off.mean()),
+        coverage=0.5,
+        popularity_of_first=4.0,
+        popularity_of_listed=3.0,
+        popularity_of_target=float(ranks["place_count_in_train"].to_numpy().mean()),
+        calibration=calibration(np.full(ranks.height, 0.3), is_right),
     )
 
 

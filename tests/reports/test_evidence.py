@@ -158,20 +158,6 @@ def test_experiments_without_a_result_are_told(tmp_path: Path) -> None:
     assert evidence.unfinished == unfinished
 
 
-def test_the_city_is_read_only_if_it_is_the_same_split(tmp_path: Path) -> None:
-    for name, fingerprint in (("same", "f" * 64), ("other", "a" * 64)):
-        folder = tmp_path / "cities" / name
-        folder.mkdir(parents=True)
-        manifest = {"kind": "city", "fingerprint": fingerprint, "users": 7, "places": 9}
-        (folder / "manifest.json").write_text(json.dumps(manifest))
-        result = result_of([1], method="revisit", has_top=False, city=str(folder))
-        result.save(tmp_path / name / "revisit")
-    (same,) = read_evidence(tmp_path / "same").cities
-    (other,) = read_evidence(tmp_path / "other").cities
-    assert (same.users, same.places) == (7, 9)
-    assert (other.users, other.places) == (None, None)
-
-
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with refused(BrokenFolder):
         read_evidence(tmp_path / "nowhere")

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from castpoi.evaluation.calibration import Calibration, ReliabilityBin
+from castpoi.evaluation.beyond import Calibration, ReliabilityBin
 from castpoi.model.biases import SpatialBias
 from castpoi.model.config import ModelConfig
 from castpoi.reports.ablation_bars import ablation_bars
@@ -92,8 +92,8 @@ def test_of_many_methods_ours_and_three_others_have_a_colour_in_the_figure_of_po
 
 
 def test_what_the_evidence_does_not_allow_is_not_drawn(tmp_path: Path) -> None:
-    result_of([1.0, 30.0], method="revisit", has_top=False).save(tmp_path / "t" / "a")
-    assert list(drawn_from(read_evidence(tmp_path / "t"))) == ["strata"]
+    result_of([1.0, 30.0], method="revisit").save(tmp_path / "t" / "a")
+    assert list(drawn_from(read_evidence(tmp_path / "t"))) == ["pool", "strata"]
 
 
 def test_a_long_name_of_a_variant_leaves_room_for_its_bars(tmp_path: Path) -> None:
@@ -156,15 +156,15 @@ def test_what_a_bias_started_with_is_not_called_learned(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sure", "words"),
+    ("confidence", "words"),
     [
         (0.31, "On average Ours is right as often as it says; calibration error 2.0 points"),
         (0.45, "Ours is too sure of itself: calibration error 2.0 points"),
         (0.15, "Ours is more often right than it says: calibration error 2.0 points"),
     ],
 )
-def test_a_softmax_is_called_wrong_only_beyond_chance(sure: float, words: str) -> None:
-    seed = Calibration(n=400, bins=[], expected_error=0.02, sure=sure, right=0.3, log_loss=None)
+def test_a_softmax_is_called_wrong_only_beyond_chance(confidence: float, words: str) -> None:
+    seed = Calibration(n=400, bins=[], expected_error=0.02, confidence=confidence, accuracy=0.3)
     assert how_sure("Ours", [seed, seed]) == words
 
 
@@ -219,10 +219,8 @@ def test_a_loss_is_told_only_beyond_the_noise_of_seeds(
 
 def test_bins_of_several_seeds_are_weighted_by_their_targets() -> None:
     def seed(n: int, right: float) -> Calibration:
-        bins = [ReliabilityBin(low=0.2, high=0.3, n=n, sure=0.25, right=right)]
-        return Calibration(
-            n=n, bins=bins, expected_error=0.0, sure=0.25, right=right, log_loss=None
-        )
+        bins = [ReliabilityBin(low=0.2, n=n, confidence=0.25, accuracy=right)]
+        return Calibration(n=n, bins=bins, expected_error=0.0, confidence=0.25, accuracy=right)
 
     assert pooled([seed(30, 1.0), seed(10, 0.0)]) == [(0.25, 0.75)]
     assert pooled([seed(9, 1.0), seed(10, 0.0)]) == []  # the share of so few is chance

@@ -169,7 +169,7 @@ def test_a_report_is_whole_on_disk(report: Report) -> None:
 
 
 def test_one_result_without_anything_beside_it_has_a_page(tmp_path: Path) -> None:
-    result_of([1.0, 30.5], method="revisit", has_top=False).save(tmp_path / "t" / "a")
+    result_of([1.0, 30.5], method="revisit").save(tmp_path / "t" / "a")
     report = write_report(tmp_path / "t", tmp_path / "report", draws=50)
     page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
     assert "Revisit heuristic has 50.0\u00a0%" in page

@@ -129,6 +129,7 @@ def _from_run(folder: Path, city_folder: Path | None, part: str) -> _Subject:
     origin: dict[str, Any] = {
         "run": str(folder.resolve()),
         "city": str((city_folder or run.city).resolve()),
+        "row": run.row,
         "trained": _how_trained(run),
     }
     learned = read_biases(folder)  # a few numbers, so that reports can do without the weights

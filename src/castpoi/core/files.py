@@ -38,7 +38,7 @@ class FolderKind:
 
 
 _RUN: Final = ("manifest.json", "config.json", "log.jsonl", "model.safetensors", "places.parquet")
-_RESULT: Final = ("manifest.json", "metrics.json", "ranks.parquet", "top.parquet")
+_RESULT: Final = ("manifest.json", "metrics.json", "ranks.parquet")
 _OF_SUITE: Final = (
     "experiment.json",
     ".experiment.json.tmp",

@@ -10,11 +10,11 @@ from castpoi.checkins.city import City
 from castpoi.core.errors import BrokenFolder, TooFewCheckins
 from castpoi.core.progress import Progress
 from castpoi.core.provenance import Stopwatch
+from castpoi.evaluation.beyond import beyond_accuracy
 from castpoi.evaluation.rank_table import rank_table
 from castpoi.evaluation.ranking import mid_ranks, scored_blocks
 from castpoi.evaluation.result import Result
 from castpoi.evaluation.top_places import TopPlaces, top_places
-from castpoi.evaluation.top_table import top_table
 from castpoi.methods.ranker import Ranker, abilities_of
 
 
@@ -28,7 +28,7 @@ def evaluate(
     origin: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Rank all targets of a part; `origin` (city, run, command) is noted in the manifest."""
+    """Rank all targets of a part; `origin` (row, city, run, command) is added to the manifest."""
     if ranker.places != city.places.height:
         raise BrokenFolder(
             f"{method} knows {ranker.places:,} places, but the city has {city.places.height:,}; "
@@ -54,13 +54,14 @@ def evaluate(
         "places": city.places.height,
         "users": city.users.height,
         "checkins": city.checkins.height,
+        "row": {"method": method, "preset": None, "settings": {}},
         "seconds": round(seconds, 3),
         **(origin or {}),
         **work.provenance(),
     }
     return Result(
         ranks=rank_table(city, rows, ranks),
-        top=top_table(city, rows, best),
+        beyond=beyond_accuracy(city, rows, best),
         seconds=seconds,
         manifest=manifest,
     )

@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from castpoi.core.errors import BadInput, BrokenFolder
+from castpoi.core.errors import BadInput
 from castpoi.evaluation.contender import Contender, ranks_side_by_side
 
 POOLS: Final = (100, 200, 500, 1000, 2000, 5000)
@@ -51,14 +51,10 @@ def pool_curve(
     metric: str,
     *,
     pools: Sequence[int] = POOLS,
-    places: int | None = None,
 ) -> PoolCurve:
-    """A metric at every pool size below the vocabulary, and in the whole vocabulary.
-
-    `places` is its size, for old results whose manifest does not tell it.
-    """
+    """A metric at every pool size below the vocabulary, and in the whole vocabulary."""
     ranks = ranks_side_by_side(contenders)
-    places = places or _vocabulary(contenders)
+    places = contenders[0].results[0].places
     sizes = [*sorted(pool for pool in set(pools) if pool < places), places]
     values = {
         name: [float(in_pool(metric, own, pool=pool, places=places).mean()) for pool in sizes]
@@ -137,14 +133,3 @@ def _flips(values: dict[str, list[float]]) -> list[tuple[str, str]]:
         if small * whole < 0:
             flips.append((one, other) if whole > 0 else (other, one))
     return flips
-
-
-def _vocabulary(contenders: Sequence[Contender]) -> int:
-    for contender in contenders:
-        for result in contender.results:
-            if result.places is not None:
-                return result.places
-    raise BrokenFolder(
-        f"{contenders[0].results[0].name} does not say how many places its city has; name the "
-        "number of places, or evaluate again with 'castpoi evaluate'"
-    )

@@ -1,6 +1,5 @@
 """The table of ranks: one row a target, with what the target can be grouped by later."""
 
-import math
 from typing import Final
 
 import numpy as np
@@ -61,10 +60,10 @@ def rank_table(city: City, rows: NDArray[np.int64], ranks: NDArray[np.float64]) 
     )
 
 
-def fault_of(table: pl.DataFrame, *, places: int | None) -> str | None:
+def fault_of(table: pl.DataFrame, *, places: int) -> str | None:
     """What is wrong with a table of ranks that was read; None if nothing is.
 
-    A rank is 1 to the number of places, where that is known, and whole or half.
+    A rank is 1 to the number of places, and whole or half.
     """
     if not table.height:
         return "it has no target"
@@ -73,12 +72,10 @@ def fault_of(table: pl.DataFrame, *, places: int | None) -> str | None:
     if table[record.CHECKIN].is_duplicated().any():
         return "a check-in stands there twice"
     ranks = table[RANK].to_numpy()
-    most = math.inf if places is None else places
-    is_rank = (ranks >= 1) & (ranks <= most) & (2 * ranks == np.floor(2 * ranks))
+    is_rank = (ranks >= 1) & (ranks <= places) & (2 * ranks == np.floor(2 * ranks))
     if is_rank.all():
         return None
-    among = "" if places is None else f" among {places:,} places"
-    return f"{ranks[~is_rank][0]:g} is no rank{among}"
+    return f"{ranks[~is_rank][0]:g} is no rank among {places:,} places"
 
 
 def counts_in_train(city: City) -> NDArray[np.int64]:

@@ -1,11 +1,11 @@
 """A result on disk: the rank of every target, the metrics, and where they come from.
 
 RESULT/ranks.parquet   one row a target (see rank_table.py), joined across methods by `checkin`
-RESULT/top.parquet     the ten best places of every target (see top_table.py); absent in old results
-RESULT/metrics.json    metrics, strata, n, seconds
-RESULT/manifest.json   method, seed, fingerprint, part, command, versions, commit, wall time
+RESULT/metrics.json    metrics, strata, n, seconds, and properties of the ten best places (beyond)
+RESULT/manifest.json   method, row (method, preset, settings), seed, fingerprint and size of the
+                       city, part, command, versions, commit, wall time
 
-Only the owner of the files may read the two tables: their rows are visits of people.
+Only the owner of the files may read the table: its rows are visits of people.
 """
 
 from dataclasses import dataclass
@@ -18,20 +18,23 @@ import polars as pl
 from castpoi.core.errors import BrokenFolder
 from castpoi.core.files import (
     new_folder,
+    read_json,
     read_manifest,
-    read_or_nothing,
     read_table,
     write_json,
     write_private_table,
 )
+from castpoi.evaluation.beyond import BeyondAccuracy
 from castpoi.evaluation.metrics import Metrics, metrics_of, strata_of
 from castpoi.evaluation.rank_table import IS_REVISIT, RANK, RANK_SCHEMA, fault_of
-from castpoi.evaluation.top_table import TOP_SCHEMA
 
 RANKS: Final = "ranks.parquet"
-_TOP: Final = "top.parquet"
 _METRICS: Final = "metrics.json"
 
+_NEEDS: Final = frozenset(
+    {"method", "row", "seed", "part", "known_time", "fingerprint", "seconds"}
+    | {"places", "users", "checkins"}
+)
 _EVALUATE_AGAIN: Final = "evaluate again with 'castpoi evaluate'"
 _ROUNDING: Final = 1e-9
 """Two sums of the same metrics differ by less, in whatever order they are made."""
@@ -43,8 +46,8 @@ class Result:
 
     ranks: pl.DataFrame
     """One row a target, in canonical order."""
-    top: pl.DataFrame | None = None
-    """The best places of every target; None in older results, which did not keep them."""
+    beyond: BeyondAccuracy
+    """Properties of the ten best places of all targets."""
     seconds: float
     """Time to encode, score and rank all targets, and to list their best places."""
     manifest: dict[str, Any]
@@ -73,14 +76,13 @@ class Result:
 
     @property
     def known_time(self) -> bool:
-        """Whether the method was told when each target was; such numbers stand apart."""
-        return bool(self.manifest.get("known_time", False))
+        """Whether the method was given the time of each target; compared only with the like."""
+        return bool(self.manifest["known_time"])
 
     @property
-    def places(self) -> int | None:
-        """Number of places in the vocabulary; None where an old manifest does not say."""
-        places = self.manifest.get("places")
-        return None if places is None else int(places)
+    def places(self) -> int:
+        """Number of places in the vocabulary."""
+        return int(self.manifest["places"])
 
     @cached_property
     def metrics(self) -> Metrics:
@@ -105,20 +107,17 @@ class Result:
         """Write the result; it appears whole or not at all."""
         with new_folder(folder, kind="result", overwrite=overwrite) as staging:
             write_private_table(self.ranks, staging / RANKS)
-            if self.top is not None:
-                write_private_table(self.top, staging / _TOP)
-            write_json(staging / _METRICS, self.summary())
+            write_json(staging / _METRICS, {**self.summary(), "beyond": self.beyond.to_dict()})
             write_json(staging / "manifest.json", self.manifest)
 
     @classmethod
     def load(cls, folder: Path) -> "Result":
         """Read a result; its metrics are computed anew from its ranks."""
-        needs = {"method", "seed", "part", "fingerprint", "seconds"}
-        manifest = read_manifest(folder, kind="result", needs=needs)
-        ranks, top = folder / RANKS, folder / _TOP
+        manifest = read_manifest(folder, kind="result", needs=_NEEDS)
+        ranks, metrics = folder / RANKS, read_json(folder / _METRICS)
         result = cls(
             ranks=read_table(ranks, RANK_SCHEMA, how_to_fix=_EVALUATE_AGAIN),
-            top=read_table(top, TOP_SCHEMA, how_to_fix=_EVALUATE_AGAIN) if top.exists() else None,
+            beyond=_beyond_of(metrics, folder / _METRICS),
             seconds=float(manifest["seconds"]),
             manifest=manifest,
             name=str(folder),
@@ -126,15 +125,22 @@ class Result:
         fault = fault_of(result.ranks, places=result.places)
         if fault is not None:
             raise BrokenFolder(f"{ranks} is damaged ({fault}); {_EVALUATE_AGAIN}")
-        result._check_metrics(folder / _METRICS)
+        result._check_metrics(metrics["metrics"], folder / _METRICS)
         return result
 
-    def _check_metrics(self, path: Path) -> None:
+    def _check_metrics(self, written: Metrics, path: Path) -> None:
         """Refuse ranks that do not give the metrics that were written with them."""
-        for name, told in (read_or_nothing(path).get("metrics") or {}).items():
+        for name, value in written.items():
             found = self.metrics.get(name)
-            if told is not None and found is not None and abs(told - found) > _ROUNDING:
+            if value is not None and found is not None and abs(value - found) > _ROUNDING:
                 raise BrokenFolder(
-                    f"{path} says {name} {told:.4f}, the ranks beside it give {found:.4f}; "
+                    f"{path} has {name} {value:.4f}, but the ranks beside it give {found:.4f}; "
                     f"{_EVALUATE_AGAIN}"
                 )
+
+
+def _beyond_of(metrics: dict[str, Any], path: Path) -> BeyondAccuracy:
+    try:
+        return BeyondAccuracy.from_dict(metrics["beyond"])
+    except (KeyError, TypeError) as problem:
+        raise BrokenFolder(f"{path} is incomplete ({problem}); {_EVALUATE_AGAIN}") from problem

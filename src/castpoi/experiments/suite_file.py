@@ -26,7 +26,6 @@ from castpoi.methods.outline import (
 )
 from castpoi.methods.registry import METHODS, Method
 
-_PACKAGE: Final = "castpoi"
 _BUILT_IN: Final = Path(__file__).with_name("suites")
 _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -154,7 +153,7 @@ def _check_settings(
             "set; leave it out"
         )
     method.check_free(settings, where=f"{content.at('set')}: ")
-    if not settings or preset is None or not _is_ours(method):
+    if not settings or preset is None or not method.is_ours:
         return
     from castpoi.training.configs import configs_for  # it needs torch, and a plan without is quick
 
@@ -162,10 +161,6 @@ def _check_settings(
         configs_for(method, preset, settings)
     except BadInput as problem:
         raise BadInput(f"{content.at('set')}: {problem}") from problem
-
-
-def _is_ours(method: Method) -> bool:
-    return (method.trainer or "").startswith(f"{_PACKAGE}.")
 
 
 def _preset(content: Section, method: Method) -> str | None:

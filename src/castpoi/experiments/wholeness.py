@@ -43,8 +43,7 @@ def read_proof(path: Path) -> dict[str, Any]:
 def is_whole_result(folder: Path, experiment: Experiment) -> bool:
     """Whether a result can be read, with all its tables, and is that of an experiment."""
     try:
-        result = Result.load(folder)
-        return result.top is not None and _is_of(experiment, result.manifest)
+        return _is_of(experiment, Result.load(folder).manifest)
     except (CastPoiError, AttributeError, TypeError, ValueError):
         return False
 

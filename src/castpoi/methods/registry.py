@@ -51,6 +51,11 @@ class Method:
         """Whether it is learned; otherwise counting is enough."""
         return self.trainer is not None
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether castpoi itself trains it, and not the code of another package."""
+        return (self.trainer or "").startswith("castpoi.")
+
     def check_free(self, names: Collection[str], *, where: str = "") -> None:
         """Refuse a change of what makes the method what it is; `where` begins the sentence."""
         fixed = next((name for name in self.settings if name in names), None)

@@ -76,6 +76,11 @@ class Run:
         """Fingerprint of the city it was made on."""
         return str(self.manifest["fingerprint"])
 
+    @property
+    def row(self) -> dict[str, Any]:
+        """Its method, the preset, and the settings that differ from it."""
+        return dict(self.manifest["row"])
+
     def check_may_foretell(self, part: str) -> None:
         """Refuse a part that the run has already seen."""
         if part in self.manifest["knows"]:
@@ -116,6 +121,8 @@ def write_run(
     ranker: SavableRanker[Any],
     *,
     method: str,
+    preset: str | None = None,
+    settings: Mapping[str, str] | None = None,
     seed: int,
     part: str,
     knows: Sequence[str],
@@ -124,7 +131,10 @@ def write_run(
     places: pl.DataFrame,
     work: Stopwatch,
 ) -> dict[str, Any]:
-    """Write the files of a run into an existing folder, and return its manifest."""
+    """Write the files of a run into an existing folder, and return its manifest.
+
+    `settings` are those that differ from the preset.
+    """
     model = save({name: np.asarray(array, order="C") for name, array in ranker.arrays.items()})
     (folder / MODEL).write_bytes(model)
     write_json(folder / CONFIG, ranker.config)
@@ -132,6 +142,7 @@ def write_run(
     manifest = {
         "kind": "run",
         "method": method,
+        "row": {"method": method, "preset": preset, "settings": dict(settings or {})},
         "seed": seed,
         "part": part,
         "knows": list(knows),

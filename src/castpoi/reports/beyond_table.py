@@ -6,8 +6,7 @@ Calibration is told of learned methods only: the scores of the others are no log
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from castpoi.evaluation.beyond_accuracy import BeyondAccuracy, beyond_accuracy
-from castpoi.evaluation.calibration import calibration
+from castpoi.evaluation.beyond import BeyondAccuracy
 from castpoi.evaluation.result import Result
 from castpoi.methods.outline import OURS, Row
 from castpoi.reports.evidence import CityEvidence, Evidence
@@ -27,11 +26,9 @@ _COLUMNS = (
 )
 
 
-def beyond_table(evidence: Evidence, city: CityEvidence) -> Table | None:
-    """One line a row whose results keep their top places; None where none does."""
-    rows = [row for row in evidence.rows_of(city) if results_with_top(city, row)]
-    if not rows:
-        return None
+def beyond_table(evidence: Evidence, city: CityEvidence) -> Table:
+    """One line a row."""
+    rows = evidence.rows_of(city)
     return Table(
         name=f"beyond-accuracy-{city.slug}",
         title=f"Beyond accuracy on {city.name}",
@@ -47,18 +44,9 @@ def beyond_table(evidence: Evidence, city: CityEvidence) -> Table | None:
     )
 
 
-def results_with_top(city: CityEvidence, row: Row) -> list[Result]:
-    """The results of a row that keep the ten best places of every target."""
-    return [
-        result
-        for result in city.contenders[row.name].results
-        if result.top is not None and result.places is not None
-    ]
-
-
 def _line(city: CityEvidence, row: Row) -> list[Cell]:
-    results = results_with_top(city, row)
-    measured = [beyond_accuracy(result) for result in results]
+    results = city.contenders[row.name].results
+    measured = [result.beyond for result in results]
     return [
         Cell(
             text=row.label,
@@ -68,18 +56,18 @@ def _line(city: CityEvidence, row: Row) -> list[Cell]:
         number(_mean(measured, lambda one: one.median_km_off)),
         number(_mean(measured, lambda one: one.mean_km_off)),
         percent(_mean(measured, lambda one: one.coverage), 1),
-        number(_mean(measured, lambda one: one.first.mean), 1),
-        number(_mean(measured, lambda one: one.listed.mean), 1),
-        number(_mean(measured, lambda one: one.visited.mean), 1),
+        number(_mean(measured, lambda one: one.popularity_of_first), 1),
+        number(_mean(measured, lambda one: one.popularity_of_listed), 1),
+        number(_mean(measured, lambda one: one.popularity_of_target), 1),
         *(_calibration_cells(results) if row.is_learned else [NOTHING] * 3),
     ]
 
 
 def _calibration_cells(results: Sequence[Result]) -> list[Cell]:
-    measured = [calibration(result) for result in results]
+    measured = [result.beyond.calibration for result in results]
     return [
-        percent(fmean(one.sure for one in measured), 1),
-        percent(fmean(one.right for one in measured), 1),
+        percent(fmean(one.confidence for one in measured), 1),
+        percent(fmean(one.accuracy for one in measured), 1),
         percent(fmean(one.expected_error for one in measured), 1),
     ]
 

@@ -19,7 +19,7 @@ _COLUMNS = (
 
 
 def city_table(evidence: Evidence) -> Table:
-    """One line a city; counts that neither a result nor the city tells are missing."""
+    """One line a city."""
     lines = []
     for city in evidence.splits:
         lines.append(_line(city))
@@ -46,7 +46,7 @@ def _line(city: CityEvidence) -> list[Cell]:
         count(users),
         count(city.places),
         count(checkins),
-        number(checkins / users, 1) if users and checkins else NOTHING,
+        number(checkins / users, 1),
         count(city.targets),
         percent(city.findings[0].result.ranks[IS_REVISIT].mean(), 1),  # type: ignore[arg-type]
         word(city.fingerprint[:12], note=city.fingerprint),

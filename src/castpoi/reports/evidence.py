@@ -74,35 +74,19 @@ class CityEvidence:
         return self.findings[0].result.ranks.height
 
     @property
-    def places(self) -> int | None:
-        """Size of the vocabulary; None where only old results are there and no city."""
-        return self._count("places")
+    def places(self) -> int:
+        """Size of the vocabulary."""
+        return self.findings[0].result.places
 
     @property
-    def users(self) -> int | None:
-        """Number of users; None as for places."""
-        return self._count("users")
+    def users(self) -> int:
+        """Number of users."""
+        return int(self.findings[0].result.manifest["users"])
 
     @property
-    def checkins(self) -> int | None:
-        """Number of check-ins; None as for places."""
-        return self._count("checkins")
-
-    def _count(self, noun: str) -> int | None:
-        manifests = (finding.result.manifest for finding in self.findings)
-        told = (manifest[noun] for manifest in manifests if noun in manifest)
-        return next(told, self._manifest.get(noun))
-
-    @cached_property
-    def _manifest(self) -> dict[str, Any]:
-        """The manifest of the city itself; empty where the city is not at hand."""
-        for finding in self.findings:
-            folder = Path(finding.result.manifest.get("city", "/nowhere"))
-            if is_folder_of(folder, "city"):
-                manifest = read_json(folder / "manifest.json")
-                if manifest.get("fingerprint") == self.fingerprint:
-                    return manifest
-        return {}
+    def checkins(self) -> int:
+        """Number of check-ins."""
+        return int(self.findings[0].result.manifest["checkins"])
 
 
 @dataclass(frozen=True, kw_only=True)

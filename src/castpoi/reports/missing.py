@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 from castpoi.methods.outline import ORACLE, OURS, RIVALS, Row
-from castpoi.reports.beyond_table import results_with_top
 from castpoi.reports.evidence import OUTDATED, CityEvidence, Evidence
 from castpoi.reports.learned_biases import row_with_biases
 from castpoi.reports.metric_table import shown_in
@@ -49,19 +48,6 @@ def _gaps(evidence: Evidence, city: CityEvidence) -> Iterator[str]:
         yield "no result of our method, so there is nothing to test."
     elif not any(row.role in RIVALS for row in rows):
         yield "no other method, so no improvement and no stars in the main table."
-    without = [row.label for row in rows if not results_with_top(city, row)]
-    if without:
-        yield (
-            f"no top.parquet of {_named(without)} (an older castpoi wrote them), so nothing beyond "
-            "accuracy; evaluate again."
-        )
-    if city.places is None:
-        yield "nobody says how many places it has, so no pool sizes; evaluate again."
-    if city.users is None:
-        yield (
-            "the city is not at hand and its results do not say how many users and check-ins it "
-            "has (an older castpoi wrote them); evaluate again."
-        )
     yield from _training_gaps(evidence, city)
 
 

@@ -6,12 +6,10 @@ from statistics import fmean
 
 from castpoi.checkins.city import REVISIT_WINDOW
 from castpoi.core.errors import UnknownMethod
-from castpoi.evaluation.calibration import calibration
 from castpoi.evaluation.compare import compare
 from castpoi.evaluation.metrics import METRICS
 from castpoi.methods.outline import ORACLE, Row
 from castpoi.methods.registry import METHODS
-from castpoi.reports.beyond_table import results_with_top
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.finding import Finding
 from castpoi.reports.learning_log import epochs_of, parameters_of
@@ -95,8 +93,8 @@ def _city_lines(city: CityEvidence) -> Iterator[str]:
         "places": city.places,
         "targets": city.targets,
     }
-    told = [f"{count:,} {noun}" for noun, count in counts.items() if count is not None]
-    yield f"Data: {', '.join(told)} ({city.part} part)."
+    sizes = [f"{count:,} {noun}" for noun, count in counts.items()]
+    yield f"Data: {', '.join(sizes)} ({city.part} part)."
     yield f"Split: `{city.fingerprint}`."
 
 
@@ -132,11 +130,11 @@ def _table(city: CityEvidence, row: Row) -> Table:
 
 
 def _limits(city: CityEvidence, row: Row) -> Iterator[str]:
-    results = results_with_top(city, row)
-    if results and row.is_learned:
-        error = fmean(calibration(result).expected_error for result in results)
+    if row.is_learned:
+        results = city.contenders[row.name].results
+        error = fmean(result.beyond.calibration.expected_error for result in results)
         yield f"Calibration error of its softmax: {100 * error:.1f} points."
-    elif not row.is_learned:
+    else:
         yield "Its scores are counts or distances, no probabilities."
 
 

@@ -10,12 +10,10 @@ from castpoi.reports.table import Cell, Group, Table
 METRIC: Final = "HR@10"
 
 
-def pool_of(evidence: Evidence, city: CityEvidence) -> PoolCurve | None:
-    """HR@10 by size of the pool; None where nobody knows how many places the city has."""
-    if city.places is None:
-        return None
+def pool_of(evidence: Evidence, city: CityEvidence) -> PoolCurve:
+    """HR@10 by size of the pool."""
     contenders = [city.contenders[row.name] for row in evidence.rows_of(city)]
-    return pool_curve(contenders, METRIC, places=city.places)
+    return pool_curve(contenders, METRIC)
 
 
 def pool_table(evidence: Evidence, city: CityEvidence, curve: PoolCurve) -> Table:

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Final
 
-from castpoi.evaluation.calibration import Calibration, calibration
-from castpoi.reports.beyond_table import results_with_top
+from castpoi.evaluation.beyond import Calibration
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.line_order import first_ours_then_strongest
 from castpoi.reports.picture import SOFT, Picture, legend_below, line_styles, look, new_figure
@@ -22,7 +21,8 @@ def reliability_lines(evidence: Evidence, city: CityEvidence) -> Picture | None:
     """Share of right first places against the softmax; None where no learned result tells."""
     learned = [row for row in first_ours_then_strongest(evidence, city, "HR@1") if row.is_learned]
     measured = {
-        row.name: [calibration(one) for one in results_with_top(city, row)] for row in learned
+        row.name: [one.beyond.calibration for one in city.contenders[row.name].results]
+        for row in learned
     }
     curves = {name: pooled(seeds) for name, seeds in measured.items()}
     drawn = [row for row in learned if curves[row.name]][:_SHOWN]
@@ -62,15 +62,15 @@ def pooled(seeds: Sequence[Calibration]) -> list[tuple[float, float]]:
         total = sum(each.n for each in bins)
         if total < _FEWEST:
             continue
-        sure = sum(each.n * each.sure for each in bins) / total
-        right = sum(each.n * each.right for each in bins) / total
+        sure = sum(each.n * each.confidence for each in bins) / total
+        right = sum(each.n * each.accuracy for each in bins) / total
         curve.append((sure, right))
     return curve
 
 
 def how_sure(label: str, seeds: Sequence[Calibration]) -> str:
     """The calibration error, and its direction where that is more than chance."""
-    sure, right = fmean(one.sure for one in seeds), fmean(one.right for one in seeds)
+    sure, right = fmean(one.confidence for one in seeds), fmean(one.accuracy for one in seeds)
     error = f"{100 * fmean(one.expected_error for one in seeds):.1f} points"
     # seeds rank the same targets, so that more of them are not more targets
     chance = math.sqrt(right * (1 - right) / max(1, min(one.n for one in seeds)))

@@ -104,7 +104,7 @@ def _chapter(evidence: Evidence, city: CityEvidence) -> Chapter:
     return Chapter(
         city=city,
         strata=strata_table(evidence, city, strata),
-        pool=None if curve is None else pool_table(evidence, city, curve),
+        pool=pool_table(evidence, city, curve),
         beyond=beyond_table(evidence, city),
         pictures=pictures,
     )

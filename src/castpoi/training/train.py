@@ -55,7 +55,7 @@ def train(
         check_vacant(out, kind="run", overwrite=overwrite)
     work = Stopwatch()
     city = City.load(city_folder)
-    origin = _Origin(chosen, seed, part, knows, city, city_folder)
+    origin = _Origin(chosen, seed, part, knows, city, city_folder, options)
     with _workshop(out, world) if chosen.needs_training else nullcontext() as workshop:
         log = RunLog(workshop / LOG if workshop and world.is_first else None)
         ranker = origin.fitted(
@@ -80,6 +80,7 @@ class _Origin:
     knows: tuple[str, ...]
     city: City
     city_folder: Path
+    options: TrainingOptions
 
     def fitted(
         self, log: RunLog, curves: Log, progress: Progress | None, options: TrainingOptions
@@ -110,6 +111,8 @@ class _Origin:
             folder,
             ranker,
             method=self.method.name,
+            preset=self.options.preset or self.method.default_preset,
+            settings=changed_settings(self.method, self.options),
             seed=self.seed,
             part=self.part,
             knows=self.knows,
@@ -152,6 +155,23 @@ def fit(
     ranker = method.count(city, part=part)
     log.event("city counted", places=ranker.places)
     return ranker
+
+
+def changed_settings(method: Method, options: TrainingOptions) -> dict[str, str]:
+    """The settings of a training that differ from its preset and that can change its numbers."""
+    preset = options.preset or method.default_preset
+    if preset is None or not method.is_ours:
+        return dict(options.settings)
+    from castpoi.training.configs import configs_for  # imports torch
+
+    before = [vars(each) for each in configs_for(method, preset, {})]
+    after = [vars(each) for each in configs_for(method, preset, options.settings)]
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for old, new in zip(before, after, strict=True)
+        for name, value in new.items()
+        if value != old[name] and name != "threads"
+    }
 
 
 def known_parts(method: Method, part: str) -> tuple[str, ...]:
