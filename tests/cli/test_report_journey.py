@@ -27,7 +27,7 @@ def test_plain_results_can_be_reported_elsewhere(castpoi: CommandLine, tmp_path:
     ended = castpoi(*words)
     assert ended.code == 0
     assert "1 result of 1 row on town" in ended.out
-    assert "missing: town: the city is not at hand" in ended.out
+    assert "missing: town: no result of our method" in ended.out
     assert (tmp_path / "page" / "tables" / "main.csv").is_file()
     assert [path.name for path in (tmp_path / "town").iterdir()] == ["revisit"]
     again = castpoi(*words)

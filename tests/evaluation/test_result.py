@@ -50,7 +50,10 @@ def test_a_result_comes_back_from_disk_as_it_was(result: Result, tmp_path: Path)
     assert loaded.metrics == result.metrics
     assert (loaded.method, loaded.seed, loaded.part) == ("street", 3, "test")
     assert loaded.fingerprint == odd_city().fingerprint
-    assert read_json(tmp_path / "result" / "metrics.json") == result.summary()
+    assert read_json(tmp_path / "result" / "metrics.json") == {
+        **result.summary(),
+        "beyond": result.beyond.to_dict(),
+    }
 
 
 def test_a_folder_with_a_pattern_in_its_name_is_read_and_not_its_neighbour(

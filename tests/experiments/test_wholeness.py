@@ -59,7 +59,7 @@ def result(bench: Bench) -> Path:
 @pytest.mark.parametrize(
     "damage",
     [
-        gone("ranks.parquet"), torn("ranks.parquet"), gone("top.parquet"), torn("top.parquet"),
+        gone("ranks.parquet"), torn("ranks.parquet"), gone("metrics.json"), torn("metrics.json"),
         gone("manifest.json"), torn("manifest.json"),
         lambda result: write_json(result / "metrics.json", {"metrics": ["MRR"]}),
         changed("manifest.json", kind=None), changed("manifest.json", seconds="long"),
@@ -101,7 +101,7 @@ def test_a_result_whose_proof_cannot_be_read_is_missing(
 def test_a_result_that_has_lost_all_but_its_proof_is_made_again(bench: Bench, result: Path) -> None:
     (result / "manifest.json").unlink()
     (result / "ranks.parquet").unlink()
-    (result / "top.parquet").unlink()
+    (result / "metrics.json").unlink()
     assert bench.run() == []
     assert {each.name for each in result.iterdir()} >= {"manifest.json", "experiment.json"}
 

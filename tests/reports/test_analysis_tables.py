@@ -1,6 +1,5 @@
 """Tables of cities, strata, pools, and of what lies beyond accuracy."""
 
-import json
 from pathlib import Path
 
 import pytest

@@ -23,7 +23,8 @@ _PACKAGE: Final = _SOURCES.name
 _ROOTS: Final = frozenset({f"{_PACKAGE}.training.train", f"{_PACKAGE}.evaluation.evaluate"})
 """Where the runs and the results of all methods are made."""
 _NUMBERLESS: Final = frozenset(
-    f"{_PACKAGE}.{name}" for name in ("errors", "files", "methods", "progress", "provenance", "run")
+    f"{_PACKAGE}.{name}"
+    for name in ("errors", "files", "methods", "progress", "provenance", "run", "training.configs")
 )
 """Modules that tell, store or list, and never change a rank."""
 
