@@ -11,7 +11,7 @@ Loading reads numbers and words only; it never runs code from the folder.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
