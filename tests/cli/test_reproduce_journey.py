@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from castpoi.cli.reproduce import reproduce
-from castpoi.core.files import read_json, write_json
+from castpoi.core.files import read_json
 from castpoi.evaluation.result import Result
 from tests.cli.killed import killed_in_training
 from tests.conftest import CommandLine
 from tests.contract import odd_city
+from tests.manifests import accept_changes
 from tests.training.small import TINY
 
 _TINY = ", ".join(f"{name} = {value}" for name, value in TINY.items())
@@ -166,8 +167,8 @@ def test_results_of_known_time_are_shown_apart_at_the_end(
     out, own = tmp_path / "out", suite(tmp_path, COUNTED)
     words = ["reproduce", city, "--suite", own, "--out", out]
     assert castpoi(*words).code == 0
-    told = out / "village" / "recent" / "0" / "manifest.json"
-    write_json(told, {**read_json(told), "known_time": True})  # as of a suite that is included
+    # as of a suite that is included
+    accept_changes(out / "village" / "recent" / "0", known_time=True)
     again = castpoi(*words)
     assert again.code == 0, again.err
     assert "village (time known):" in again.out

@@ -12,6 +12,7 @@ from castpoi.evaluation.result import Result
 from tests.cities import small_city
 from tests.contract import odd_city
 from tests.evaluation.rankers import fixed
+from tests.manifests import accept_changes
 from tests.messages import refused
 
 # A softmax of 6, 1, 1, 1 and 1 tenths.
@@ -51,6 +52,7 @@ def test_metrics_without_it_are_refused(office_first: Result, tmp_path: Path) ->
     office_first.save(tmp_path / "result")
     path = tmp_path / "result" / "metrics.json"
     write_json(path, {**read_json(path), "beyond": {"coverage": 1}})
+    accept_changes(tmp_path / "result")
     with refused(BrokenFolder):
         Result.load(tmp_path / "result")
 

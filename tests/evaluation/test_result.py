@@ -14,6 +14,7 @@ from castpoi.evaluation.result import Result
 from tests.cities import CAFE, small_city
 from tests.contract import odd_city
 from tests.evaluation.rankers import fixed
+from tests.manifests import accept_changes
 from tests.messages import refused
 
 
@@ -117,6 +118,7 @@ def test_missing_and_damaged_ranks_are_told_apart(result: Result, tmp_path: Path
 def test_ranks_without_a_column_are_damaged(result: Result, tmp_path: Path) -> None:
     result.save(tmp_path / "result")
     result.ranks.drop("rank").write_parquet(tmp_path / "result" / "ranks.parquet")
+    accept_changes(tmp_path / "result")
     with refused(BrokenFolder):
         Result.load(tmp_path / "result")
 
@@ -141,6 +143,7 @@ def test_what_is_no_rank_is_refused(
 ) -> None:
     result.save(tmp_path / "result")
     result.ranks.with_columns(change).write_parquet(tmp_path / "result" / "ranks.parquet")
+    accept_changes(tmp_path / "result")
     with pytest.raises(BrokenFolder, match=rf"ranks.parquet is damaged \({words}.*evaluate again"):
         Result.load(tmp_path / "result")
 
@@ -148,6 +151,7 @@ def test_what_is_no_rank_is_refused(
 def test_ranks_without_a_target_are_refused(result: Result, tmp_path: Path) -> None:
     result.save(tmp_path / "result")
     result.ranks.head(0).write_parquet(tmp_path / "result" / "ranks.parquet")
+    accept_changes(tmp_path / "result")
     with refused(BrokenFolder):
         Result.load(tmp_path / "result")
 
@@ -158,6 +162,15 @@ def test_ranks_that_do_not_give_the_metrics_beside_them_are_refused(
     result.save(tmp_path / "result")
     better = result.ranks.with_columns(pl.lit(1.0).alias("rank"))
     better.write_parquet(tmp_path / "result" / "ranks.parquet")
+    accept_changes(tmp_path / "result")
+    with refused(BrokenFolder):
+        Result.load(tmp_path / "result")
+
+
+def test_a_changed_manifest_is_refused(result: Result, tmp_path: Path) -> None:
+    result.save(tmp_path / "result")
+    manifest = tmp_path / "result" / "manifest.json"
+    write_json(manifest, {**read_json(manifest), "seed": 4})
     with refused(BrokenFolder):
         Result.load(tmp_path / "result")
 

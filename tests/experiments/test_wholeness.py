@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from castpoi.core.checksums import write_manifest
 from castpoi.core.files import read_json, write_json
 from castpoi.evaluation.result import Result
 from castpoi.experiments import key
@@ -24,9 +25,10 @@ def changed(file: str, **entries: Any) -> Damage:
 
     def change(folder: Path) -> None:
         content = {**read_json(folder / file), **entries}
-        write_json(
-            folder / file, {name: each for name, each in content.items() if each is not None}
-        )
+        content = {name: each for name, each in content.items() if each is not None}
+        write_json(folder / file, content)
+        if file == "manifest.json":
+            write_manifest(folder, content)
 
     return change
 

@@ -1,7 +1,6 @@
 """Evidence: all results below a folder, by city and row, with the papers beside them."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.reports.evidence import read_evidence
 from castpoi.reports.finding import find
 from castpoi.reports.missing import what_is_missing
+from tests.manifests import accept_changes
 from tests.messages import refused
 from tests.reports.result_folders import result_of, write_suite
 
@@ -96,7 +96,7 @@ def test_results_that_rank_the_same_weights_share_a_training(tmp_path: Path) -> 
         trained = {"started_utc": started, "wall_seconds": 9.0}
         result_of([1], method="stamp", seed=ord(name), trained=trained).save(tmp_path / "t" / name)
     for each in (tmp_path / "t").rglob("manifest.json"):
-        each.write_text(re.sub(r'"seed": \d+', '"seed": 7', each.read_text()))
+        accept_changes(each.parent, seed=7)
     found = [find(tmp_path / "t" / name, {}) for name in "abc"]
     assert found[0].training == found[1].training != found[2].training
 

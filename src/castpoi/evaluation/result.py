@@ -3,7 +3,7 @@
 RESULT/ranks.parquet   one row a target (see rank_table.py), joined across methods by `checkin`
 RESULT/metrics.json    metrics, strata, n, seconds, and properties of the ten best places (beyond)
 RESULT/manifest.json   method, row (method, preset, settings), seed, fingerprint and size of the
-                       city, part, command, versions, commit, wall time
+                       city, part, command, versions, commit, wall time, SHA-256 of the files
 
 Only the owner of the files may read the table: its rows are visits of people.
 """
@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from castpoi.core.checksums import SHA256, check_files, write_manifest
 from castpoi.core.errors import BrokenFolder
 from castpoi.core.files import (
     new_folder,
@@ -33,7 +34,7 @@ _METRICS: Final = "metrics.json"
 
 _NEEDS: Final = frozenset(
     {"method", "row", "seed", "part", "known_time", "fingerprint", "seconds"}
-    | {"places", "users", "checkins"}
+    | {"places", "users", "checkins", SHA256}
 )
 _EVALUATE_AGAIN: Final = "evaluate again with 'castpoi evaluate'"
 _ROUNDING: Final = 1e-9
@@ -108,12 +109,13 @@ class Result:
         with new_folder(folder, kind="result", overwrite=overwrite) as staging:
             write_private_table(self.ranks, staging / RANKS)
             write_json(staging / _METRICS, {**self.summary(), "beyond": self.beyond.to_dict()})
-            write_json(staging / "manifest.json", self.manifest)
+            write_manifest(staging, self.manifest)
 
     @classmethod
     def load(cls, folder: Path) -> "Result":
         """Read a result; its metrics are computed anew from its ranks."""
         manifest = read_manifest(folder, kind="result", needs=_NEEDS)
+        check_files(folder, manifest, (RANKS, _METRICS))
         ranks, metrics = folder / RANKS, read_json(folder / _METRICS)
         result = cls(
             ranks=read_table(ranks, RANK_SCHEMA, how_to_fix=_EVALUATE_AGAIN),
