@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import httpx
@@ -34,9 +33,6 @@ from castpoi.model.config import ModelConfig
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.recommend.recommender import Recommender, load
 from castpoi.recommend.request import Request
-from castpoi.recommend.shortlist_choice import ALL, AUTO
-from castpoi.serving.measured_shortlist import with_measured_shortlist
-from castpoi.serving.store import VisitStore
 from castpoi.training.train import train
 from castpoi.training.trainer import TrainingOptions
 
@@ -94,10 +90,10 @@ def measure_service(folder: Path, size: Size) -> dict[str, Any]:
 def _of_run(run: Path, places: int, size: Size) -> dict[str, dict[str, float]]:
     """The numbers of one run: bare calls, then the service under growing load."""
     bodies = histories(places)
-    exact = _milliseconds(load(run, shortlist=ALL), bodies, size.seconds)
+    exact = _milliseconds(load(run, shortlist="all"), bodies, size.seconds)
     with serving(run) as server:
         shortlist = _shortlist_of(server.port)
-        as_served = load(run, exact_up_to=0, shortlist=shortlist or ALL)
+        as_served = load(run, shortlist=shortlist or "all")
         bare = _milliseconds(as_served, bodies, size.seconds)
         recommend = Order(port=server.port, path="/v1/recommend", clients=1, bodies=bodies)
         nothing = Order(port=server.port, path="/healthz", clients=1, seconds=size.seconds / 2)
@@ -247,8 +243,8 @@ def serving(run: Path) -> Iterator[Server]:
 
 
 def _shortlist_of(port: int) -> int | None:
-    """Which shortlist the service has chosen for itself; None: all places."""
-    size: int | None = httpx.get(f"http://127.0.0.1:{port}/v1/model").json()["shortlist"]["size"]
+    """The size of the service's shortlist; None: all places."""
+    size: int | None = httpx.get(f"http://127.0.0.1:{port}/v1/model").json()["shortlist"]
     return size
 
 
@@ -291,26 +287,22 @@ def _trained_run(folder: Path) -> Path:
 
 
 def shortlist_of(run: Path, size: Size) -> dict[str, float]:
-    """The shortlist of a service: how much of the exact top ten it finds for people of the city.
+    """How much of the exact top ten the default shortlist finds for users of the city.
 
-    It is chosen on some of them, as a service does, and judged on all. Milliseconds are those of
-    the bare call.
+    Milliseconds are those of the bare call.
     """
     users = city_of(load_run(run)).users[record.USER_ID].to_list()
     asked = users[:: max(1, len(users) // size.people)][: size.people]
     bodies = [{"user": user, "k": TOP} for user in asked]
-    exact = load(run, shortlist=ALL)
-    with TemporaryDirectory() as folder:
-        store = VisitStore(f"sqlite:///{folder}/empty.sqlite")
-        short = with_measured_shortlist(load(run, exact_up_to=0, shortlist=AUTO), store)
-        store.close()
+    exact = load(run, shortlist="all")
+    short = load(run)
     found = {
         "anywhere": _compare(exact, short, lambda user: Request(user=user, k=TOP), asked),
         "new": _compare(exact, short, lambda user: Request(user=user, k=TOP, new_only=True), asked),
     }
     return {
         "places": len(exact.places),
-        "size": short.shortlist.size or len(exact.places),
+        "size": short.shortlist or len(exact.places),
         "as_served_ms": _milliseconds(short, bodies, size.seconds),
         "exact_ms": _milliseconds(exact, bodies, size.seconds),
         "people": len(asked),

@@ -93,7 +93,7 @@ def test_the_tutorial_leads_from_a_table_to_answers(
             assert live.ask("GET", "/").status_code == 200  # the map
             on_ready()
 
-    monkeypatch.setattr("castpoi.serving.listen.serve_until_stopped", ask_and_stop)
+    monkeypatch.setattr("castpoi.serving.server.serve_until_stopped", ask_and_stop)
     monkeypatch.setattr("castpoi.serving.logs.logged_to_stderr", nullcontext)
     monkeypatch.chdir(tmp_path)
     commands = [

@@ -20,11 +20,11 @@ def test_the_demo_ends_on_a_service_that_knows_the_people_of_its_city(
     def be_ready_and_stop(
         service: Service, listening: socket.socket, *, on_ready: Callable[[], None]
     ) -> None:
-        asyncio.run(service.begin())
+        asyncio.run(service.start())
         known.append(service.store.counts())
         on_ready()
 
-    monkeypatch.setattr("castpoi.serving.listen.serve_until_stopped", be_ready_and_stop)
+    monkeypatch.setattr("castpoi.serving.server.serve_until_stopped", be_ready_and_stop)
     counted = {METHODS.best.name: METHODS.best, "popularity": METHODS.named("popularity")}
     monkeypatch.setattr(METHODS, "_by_name", counted)
     words = ("--out", tmp_path / "demo", "--users", 25, "--epochs", 1, "--serve", "--port", 0)

@@ -40,7 +40,7 @@ def test_reasons_show_the_sum_and_the_visits(castpoi: CommandLine, run: Path, da
     assert ended.code == 0
     assert ended.out.count("= base ") == 5
     assert ended.out.count("score without it") == 3 * 5
-    assert "% read of Park, here, a moment ago" in ended.out
+    assert "% of the attention to Park, here, a moment ago" in ended.out
     assert ended.err == "Note: 1 visit was skipped: the run does not know its place.\n"
 
 
@@ -62,10 +62,10 @@ def test_reasons_without_a_reader_show_what_the_score_owes_to_visits(
 ) -> None:
     run = small_run(tmp_path, candidate_conditioning=False)
     ended = castpoi("recommend", run, "--history", day, "--explain")
-    assert "read of" not in ended.out
-    assert re.search(r"\d% owed to Park, here, .*; score without it -?\d", ended.out)
+    assert "of the attention" not in ended.out
+    assert re.search(r"\d% of the loss without Park, here, .*; score without it -?\d", ended.out)
     assert ended.out.endswith(
-        "Owed to a visit: its share of what the score would lose without one of the last 50 "
+        "Loss without a visit: how much the score falls, as a share of the falls for the last 50 "
         "visits.\n"
     )
 
@@ -112,7 +112,7 @@ def test_an_empty_history_gets_popular_places(
     (tmp_path / "none.json").write_text("[]")
     ended = castpoi("recommend", run, "--history", tmp_path / "none.json", "--k", 1)
     assert "1. Café: Popular: 3 check-ins by everybody" in ended.out
-    assert "the history is empty, so these are the places most visited by everybody" in ended.err
+    assert "the history is empty, so these are the most visited places" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_an_empty_history_gets_popular_places(
     [
         (["--user", "Mallory"], "this user has no check-ins in the run's city"),
         (["--user", "user 0", "--at", "soon"], "at: 'soon' is not a time; write it as"),
-        (["--user", "user 0", "--at", "2012-04-03T12:00"], "does not say its offset from UTC"),
+        (["--user", "user 0", "--at", "2012-04-03T12:00"], "has no offset from UTC"),
         (["--user", "user 0", "--within-km", "0"], "within_km=0.0 is not valid"),
         (["--user", "user 0", "--near", "95,10"], "near: the latitude is not a number from -90"),
         (["--user", "user 0", "--category", "Fod"], "no place has the category 'Fod'; did you"),

@@ -18,8 +18,6 @@ from typing import Any
 import httpx
 import pytest
 
-from castpoi.recommend.scores import PlaceScorer
-from castpoi.recommend.shortlist import ShortlistScorer
 from castpoi.serving.service import Service
 from castpoi.serving.store import VisitStore
 from tests.conftest import CommandLine
@@ -100,7 +98,7 @@ def test_a_kill_amid_a_storm_of_visits_loses_none_that_was_acknowledged(
             thread.join()
     assert "Imported 14 check-ins of the run's city" in (tmp_path / "log").read_text()
     store = VisitStore(f"sqlite:///{run}.visits.sqlite")
-    kept = {visit.place for visit in store.histories(["storm"], most=10**6)["storm"]}
+    kept = set(store.histories(["storm"], most=10**6)["storm"].place_ids)
     store.close()
     assert len(acknowledged) >= 80
     assert {f"p{number}" for number in acknowledged} <= kept
@@ -191,36 +189,35 @@ def test_a_run_with_scores_that_are_not_finite_is_not_served(
     spoil_weights(broken)
     ended = castpoi("serve", broken, "--port", 0)
     assert ended.code == 1
-    assert f"{broken} cannot be served: the model of this run gives scores" in ended.err
+    assert f"{broken} cannot be served: the model of this run computes scores" in ended.err
 
 
 @pytest.mark.usefixtures("quiet_logs")
 @pytest.mark.parametrize(
-    ("words", "scorer"),
+    ("words", "shortlist"),
     [
-        ([], PlaceScorer),
-        (["--exact-up-to", 5, "--shortlist", 3], PlaceScorer),
-        (["--exact-up-to", 4, "--shortlist", 3], ShortlistScorer),
-        (["--exact-up-to", 4, "--shortlist", "all"], PlaceScorer),
-        (["--exact-up-to", 4, "--shortlist", "auto"], PlaceScorer),  # until it has begun
+        ([], None),
+        (["--shortlist", 5], None),
+        (["--shortlist", 3], 3),
+        (["--shortlist", "all"], None),
     ],
 )
-def test_a_vocabulary_above_the_limit_is_served_by_a_shortlist(
+def test_the_size_of_the_shortlist_can_be_chosen(
     castpoi: CommandLine,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     words: list[object],
-    scorer: type[PlaceScorer],
+    shortlist: int | None,
 ) -> None:
-    chosen: list[PlaceScorer] = []
+    chosen: list[int | None] = []
 
     def load_and_stop(service: Service, *_: object, **__: object) -> None:
-        chosen.append(service.run.load()._answerer.scorer)
+        chosen.append(service.load_run().shortlist)
 
-    monkeypatch.setattr("castpoi.serving.listen.serve_until_stopped", load_and_stop)
+    monkeypatch.setattr("castpoi.serving.server.serve_until_stopped", load_and_stop)
     ended = castpoi("serve", small_run(tmp_path), "--port", 0, *words)
     assert ended.code == 0, ended.err
-    assert [type(each) for each in chosen] == [scorer]
+    assert chosen == [shortlist]
 
 
 @pytest.mark.parametrize("size", ["0", "-3", "few"])
@@ -229,16 +226,16 @@ def test_a_shortlist_that_is_no_size_is_wrong_usage(
 ) -> None:
     ended = castpoi("serve", run, "--shortlist", size)
     assert ended.code == 2
-    assert f"'{size}' is neither a number of places nor all nor auto" in ended.err
+    assert f"'{size}' is neither a number of places nor all" in ended.err
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--host", "0.0.0.0"], "can be reached from other machines, but no API key is set"),
+        (["--host", "0.0.0.0"], "is reachable from other machines, but no API key is set"),
         (["--store", "visits.sqlite"], "the visit store is not a URL"),
         (["--api-key-file", "missing"], "the API keys cannot be read from missing"),
-        (["--host", "203.0.113.7", "--api-key-file", "KEYS"], "cannot be listened on"),
+        (["--host", "203.0.113.7", "--api-key-file", "KEYS"], "the server cannot listen on"),
     ],
 )
 def test_what_cannot_be_served_is_told_before_anything_is_loaded(
@@ -263,13 +260,13 @@ def test_a_port_that_is_taken_is_told(castpoi: CommandLine, run: Path) -> None:
         other.listen()
         ended = castpoi("serve", run, "--port", other.getsockname()[1])
     assert ended.code == 1
-    assert "cannot be listened on: Address already in use; choose another" in ended.err
+    assert ": Address already in use; choose another" in ended.err
 
 
 def test_without_the_extra_the_way_to_it_is_told(
     castpoi: CommandLine, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "castpoi.serving.listen", None)
+    monkeypatch.setitem(sys.modules, "castpoi.serving.server", None)
     ended = castpoi("serve", run)
     assert ended.code == 1
     assert "which is not installed; pip install 'castpoi[serve]'" in ended.err

@@ -15,6 +15,7 @@ from castpoi.methods.registry import METHODS
 from castpoi.recommend.recommendation import Recommendations
 from castpoi.recommend.recommender import Recommender, load
 from castpoi.recommend.request import Request, Visit
+from castpoi.recommend.resolve import ResolvedRequest
 from castpoi.training.train import train
 from tests.contract import odd_city
 from tests.manifests import accept_changes
@@ -101,7 +102,7 @@ def test_unknown_places_are_skipped_and_said(recommender: Recommender) -> None:
 
 def test_visits_after_the_moment_of_asking_are_left_out_and_said(recommender: Recommender) -> None:
     answer = recommender.recommend(DAY, at="2012-04-03T12:30:00-04:00")
-    assert answer.remarks == ("3 visits were left out: later than the moment of asking",)
+    assert answer.remarks == ("3 visits were left out: later than the time of the request",)
     assert places(answer) == places(recommender.recommend(DAY[:4]))
 
 
@@ -117,18 +118,16 @@ def test_an_empty_history_gets_what_everybody_likes(recommender: Recommender) ->
     # 3, 2, 2, 1 and 0 check-ins in the train part; the tie by place number
     assert places(answer) == ["cafe", "office", "park", "station", "theatre"]
     assert [round(13 * each.probability) for each in answer] == [4, 3, 3, 2, 1]
-    assert answer.remarks == (
-        "the history is empty, so these are the places most visited by everybody",
-    )
+    assert answer.remarks == ("the history is empty, so these are the most visited places",)
     for each in answer:
         assert each.terms is not None
-        assert (each.terms.total, each.visits, each.distance_km) == (each.score, (), None)
+        assert (sum(each.terms.values()), each.visits, each.distance_km) == (each.score, (), None)
 
 
 def test_an_empty_history_near_somewhere_gets_what_is_liked_there(
     recommender: Recommender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("castpoi.recommend.filters.NEARBY", 2)
+    monkeypatch.setattr("castpoi.recommend.resolve.NEARBY", 2)
     answer = recommender.recommend([], near=(40.80, -74.0), k=2)
     assert places(answer) == ["station", "theatre"]
     assert answer.recommendations[1].distance_km == pytest.approx(0.88, abs=0.01)
@@ -144,12 +143,12 @@ def test_distances_are_from_near_or_else_from_the_last_visit(recommender: Recomm
 
 def test_many_requests_are_answered_as_each_would_be_alone(recommender: Recommender) -> None:
     requests = [
-        Request(history=tuple(DAY), explain=True),
-        Request(history=(), k=2),
-        Request(history=tuple(DAY[:2]), categories=("Food", "Arts")),
-        Request(user="user 0", k=3, explain=True, new_only=True),
-        Request(history=tuple(DAY[:5]), k=1, near=(40.7, -74.0)),
-        Request(history=(), k=2, explain=True),
+        Request.of(history=DAY, explain=True),
+        Request.of(history=(), k=2),
+        Request.of(history=DAY[:2], categories=("Food", "Arts")),
+        Request.of(user="user 0", k=3, explain=True, new_only=True),
+        Request.of(history=DAY[:5], k=1, near=(40.7, -74.0)),
+        Request.of(history=(), k=2, explain=True),
     ]
     for request, together in zip(requests, recommender.recommend_many(requests), strict=True):
         (alone,) = recommender.recommend_many([request])
@@ -179,9 +178,14 @@ def test_no_requests_have_no_answers(recommender: Recommender) -> None:
     assert recommender.recommend_many([]) == []
 
 
-def test_a_bad_request_is_told_before_any_is_answered(recommender: Recommender) -> None:
+def test_a_bad_request_does_not_affect_the_others(recommender: Recommender) -> None:
+    requests = [Request.of(history=DAY, candidates=[place]) for place in ("moon", "cafe")]
+    bad, good = recommender.resolve(requests)
+    assert isinstance(bad, NoCandidateLeft)
+    assert isinstance(good, ResolvedRequest)
+    assert places(recommender.answer([good])[0]) == ["cafe"]
     with refused(NoCandidateLeft):
-        recommender.ask(Request(history=(), candidates=("moon",)))
+        recommender.recommend_many(requests)
 
 
 def test_an_answer_speaks_the_words_of_the_api(recommender: Recommender) -> None:
@@ -209,15 +213,25 @@ def test_an_answer_speaks_the_words_of_the_api(recommender: Recommender) -> None
 
 
 @pytest.mark.parametrize("method", COUNTED)
-def test_every_counted_method_recommends_without_terms(tmp_path: Path, method: str) -> None:
+def test_every_counting_baseline_has_counterfactuals_but_no_terms(
+    tmp_path: Path, method: str
+) -> None:
     odd_city().save(tmp_path / "city")
     train(tmp_path / "city", tmp_path / "run", method=method)
-    answer = castpoi.load(tmp_path / "run").recommend(DAY, k=3, explain=True)
-    assert len(answer) == 3
-    assert [(each.terms, each.visits) for each in answer] == [(None, None)] * 3
+    loaded = castpoi.load(tmp_path / "run")
+    answer = loaded.recommend(DAY, k=3, explain=True)
+    assert [each.terms for each in answer] == [None] * 3
+    for each in answer:
+        for visit in each.visits or ():
+            fewer = [one for one in DAY if one.at != visit.at.isoformat()]
+            (again,) = loaded.recommend(fewer, candidates=[each.place])
+            assert visit.score_without == pytest.approx(again.score, abs=1e-6)
+    if method != "popularity":  # which does not depend on visits
+        assert any(each.visits for each in answer)
     assert answer.remarks == (
-        f"{method} has no terms and no reader, so there are no terms and no visits to show",
-        f"{method} is counted, not learned: its probabilities order places, they are no chances",
+        f"the scores of {method} have no terms, so only visits are shown",
+        f"{method} is a counting baseline: its probabilities rank places, but they are not "
+        "calibrated",
     )
     assert all(0 <= each.probability <= 1 and each.sentence for each in answer)
 
@@ -237,10 +251,9 @@ def test_a_run_serves_without_its_city(run_folder: Path, tmp_path: Path) -> None
 def test_a_large_vocabulary_is_scored_by_a_shortlist(
     run_folder: Path, recommender: Recommender
 ) -> None:
-    short = castpoi.load(run_folder, exact_up_to=4)
-    assert type(short._answerer.scorer).__name__ == "ShortlistScorer"
-    assert type(recommender._answerer.scorer).__name__ == "PlaceScorer"
-    for one, other in zip(short.recommend(DAY), recommender.recommend(DAY), strict=True):
+    short = castpoi.load(run_folder, shortlist=4)
+    assert (short.shortlist, recommender.shortlist) == (4, None)
+    for one, other in zip(short.recommend(DAY, k=5), recommender.recommend(DAY), strict=True):
         check_same(one.to_dict(), other.to_dict())
 
 

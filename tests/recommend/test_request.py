@@ -1,76 +1,111 @@
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from castpoi.core.errors import BadInput
-from castpoi.recommend.request import Request, Visit
+from castpoi.recommend.input_files import read_history
+from castpoi.recommend.request import Request, Visit, Visits
 from tests.messages import refused
 
 NOON = datetime(2012, 4, 3, 16, tzinfo=UTC)
+NOON_US = 1_333_468_800_000_000
+HOUR_US = 3_600_000_000
 
 
 @pytest.mark.parametrize(
     "visit", [Visit("cafe", NOON), ("cafe", NOON), ["cafe", NOON], {"place": "cafe", "at": NOON}]
 )
 def test_a_visit_may_be_written_in_several_ways(visit: Any) -> None:
-    assert Request.of(history=[visit]).history == (Visit("cafe", NOON),)
+    visits = Request.of(history=[visit]).history
+    assert visits is not None
+    assert list(visits.places) == ["cafe"]
+    assert (visits.clock_us.tolist(), visits.is_naive.tolist()) == ([NOON_US], [False])
 
 
 @pytest.mark.parametrize(
-    ("visit", "words"),
+    "request_words",
     [
-        ({"place": "cafe"}, 'a visit of the history has place; it must have "place" and "at"'),
-        ({}, "a visit of the history has nothing; it must have"),
-        ("cafe", "a visit of the history is a str; it must be a Visit, a pair"),
-        (("cafe", NOON, 3), "a visit of the history is a tuple"),
+        {"history": [{"place": "cafe"}]},
+        {"history": [{}]},
+        {"history": ["cafe"]},
+        {"history": [("cafe", NOON, 3)]},
+        {"history": [("cafe", NOON), ("park", "soon")]},
+        {},
+        {"history": (), "user": "user 0"},
+        *({"history": (), "k": k} for k in (0, -3, 2.5, True)),
+        *({"history": (), "within_km": km} for km in (0, -1.0, float("nan"), float("inf"))),
+        {"history": [], "near": [40.7, -74.0, 12.0]},
+        {"history": [], "categories": "Food"},
+        {"history": (), "at": "2012-04-03T16:00"},
+    ],
+    ids=repr,
+)
+def test_an_invalid_request_is_rejected(request_words: dict[str, Any]) -> None:
+    with refused(BadInput):
+        Request.of(**request_words)
+
+
+@pytest.mark.parametrize("near", [(91.25, 0.0), (40.7, -181.25), (float("nan"), 0.0)])
+def test_the_error_for_a_wrong_position_has_no_coordinates(near: tuple[float, float]) -> None:
+    with refused(BadInput) as error:
+        Request.of(history=(), near=near)
+    assert ".25" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "place,at\ncafe,2012-04-03T12:00:00-04:00\npark,2012-04-03 19:00\n",
+        "\ufeffVenue ID\tuser\tCheck-in time\n"
+        "cafe\tme\t2012-04-03T12:00:00-04:00\npark\tme\t2012-04-03 19:00\n",
+        "at;place\n2012-04-03T12:00:00-04:00;cafe\n2012-04-03 19:00;park\n",
+        '[{"place": "cafe", "at": "2012-04-03T12:00:00-04:00"}, ["park", "2012-04-03 19:00"]]',
+        '{"history": [["cafe", "2012-04-03T12:00:00-04:00"], ["park", "2012-04-03 19:00"]]}',
     ],
 )
-def test_half_a_visit_is_refused(visit: Any, words: str) -> None:
-    with pytest.raises(BadInput, match=words):
-        Request.of(history=[visit])
+def test_a_history_file_is_a_table_or_json(tmp_path: Path, text: str) -> None:
+    (tmp_path / "visits").write_text(text, encoding="utf-8")
+    visits = [Visit("cafe", "2012-04-03T12:00:00-04:00"), Visit("park", "2012-04-03 19:00")]
+    assert read_history(tmp_path / "visits") == visits
 
 
-@pytest.mark.parametrize("who", [{}, {"history": (), "user": "user 0"}])
-def test_a_request_is_about_a_history_or_a_user(who: dict[str, Any]) -> None:
-    with refused(BadInput):
-        Request(**who)
+def test_a_column_with_utc_in_its_name_has_no_local_times(tmp_path: Path) -> None:
+    text = "place,UTC_time\ncafe,2012-04-03 16:00:00\npark,2012-04-03T19:00:00-04:00\n"
+    (tmp_path / "visits").write_text(text)
+    visits = Visits.of(read_history(tmp_path / "visits"))
+    assert visits.clock_us.tolist() == [NOON_US, NOON_US + 7 * HOUR_US]
+    assert not visits.is_naive.any()
 
 
-@pytest.mark.parametrize("k", [0, -3, 2.5, True])
-def test_no_fewer_than_one_place_can_be_asked_for(k: Any) -> None:
-    with pytest.raises(BadInput, match=f"k={k} is not valid; it must be a whole number of at"):
-        Request(history=(), k=k)
-
-
-@pytest.mark.parametrize("within_km", [0, -1.0, float("nan"), float("inf")])
-def test_a_radius_is_a_positive_number(within_km: float) -> None:
-    with refused(BadInput):
-        Request(history=(), within_km=within_km)
+@pytest.mark.parametrize("text", ["[]", "place,at\n"])
+def test_a_file_without_visits_is_an_empty_history(tmp_path: Path, text: str) -> None:
+    (tmp_path / "visits").write_text(text)
+    assert read_history(tmp_path / "visits") == []
 
 
 @pytest.mark.parametrize(
-    ("near", "what"),
-    [((91.25, 0.0), "latitude"), ((40.7, -181.25), "longitude"), ((float("nan"), 0.0), "latitude")],
+    "content",
+    [
+        b"",
+        b" \n",
+        b"[{]",
+        b'{"visits": []}',
+        b'[{"place": "cafe"}]',
+        b"where,at\ncafe,now\n",
+        b"place,who\ncafe,me\n",
+        b"place,at\ncafe,\n",
+        b"place,at\ncafe,now\n,now\n",
+        b"place,at\na,b,c,d\n",
+        b"\xff\xfe\x00place",
+        b"user,place,time\nann,cafe,now\nbob,park,now\nann,cafe,now\n",
+        None,
+    ],
+    ids=repr,
 )
-def test_a_point_outside_the_earth_is_refused_without_repeating_it(
-    near: tuple[float, float], what: str
-) -> None:
-    with pytest.raises(BadInput, match=f"near: the {what} is not a number from") as refused:
-        Request(history=(), near=near)
-    assert ".25" not in str(refused.value)
-
-
-def test_a_point_has_two_parts() -> None:
+def test_a_file_without_a_history_is_rejected(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "visits").write_bytes(content)
     with refused(BadInput):
-        Request.of(history=[], near=[40.7, -74.0, 12.0])
-
-
-def test_a_single_text_is_no_list_of_categories() -> None:
-    with refused(BadInput):
-        Request.of(history=[], categories="Food")
-
-
-def test_the_moment_of_asking_says_its_offset() -> None:
-    with refused(BadInput):
-        Request(history=(), at="2012-04-03T16:00")
+        read_history(tmp_path / "visits")

@@ -1,34 +1,46 @@
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from castpoi.core.arrays import log_sum_exp
-from castpoi.core.errors import BadScores
-from castpoi.recommend.history import History
-from castpoi.recommend.scores import PlaceScorer, Scores
+from castpoi.checkins.trajectory import Histories
+from castpoi.core.errors import BadInput, BadScores
+from castpoi.recommend.recommender import Recommender
+from castpoi.recommend.request import Request, Visits
+from castpoi.recommend.resolve import history_of
+from castpoi.recommend.scores import Scores, Shortlist, shortlist_scores, shortlist_size
+from tests.contract import odd_city
 from tests.messages import refused
-from tests.serving.small_run import small_book
+from tests.serving.small_run import DAY, small_book, small_ranker
+
+ALL = np.ones((3, 5), dtype=np.bool_)
 
 
 def scores_of(score: Sequence[float], eligible: Sequence[bool]) -> Scores:
-    rows = np.array([score], dtype=np.float32)
-    return Scores(score=rows, is_eligible=np.array([eligible]), log_total=log_sum_exp(rows))
+    return Scores(score=np.array([score], dtype=np.float32), is_eligible=np.array([eligible]))
 
 
-def test_equal_scores_stand_in_the_order_of_their_places() -> None:
+def histories() -> Histories:
+    own = [history_of(Visits.of(DAY[:count]), small_book()) for count in (7, 3, 5)]
+    return Histories.concat(own)
+
+
+def test_equal_scores_are_in_the_order_of_their_places() -> None:
     scores = scores_of([1.0, 3.0, 3.0, 1.0, 3.0], [True] * 5)
     assert scores.best(0, 2).tolist() == [1, 2]
     assert scores.best(0, 4).tolist() == [1, 2, 4, 0]
 
 
+@settings(max_examples=25)
 @given(
     st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=1, max_size=30),
     st.integers(1, 35),
 )
-def test_the_k_best_of_the_eligible_come_back_whenever_k_exist(
+def test_the_k_best_of_the_eligible_places_are_found(
     places: list[tuple[int, bool]], k: int
 ) -> None:
     scores = scores_of([score for score, _ in places], [eligible for _, eligible in places])
@@ -38,27 +50,85 @@ def test_the_k_best_of_the_eligible_come_back_whenever_k_exist(
 
 def test_probabilities_of_all_places_sum_to_one_even_of_huge_scores() -> None:
     scores = scores_of([1e4, 1e4 - 1.0, -1e4], [True, False, True])
-    chances = scores.probability(0, np.arange(3))
-    assert chances.sum() == pytest.approx(1.0)
-    assert chances[0] / chances[1] == pytest.approx(np.e, rel=1e-3)
+    probabilities = scores.probability(0, np.arange(3))
+    assert probabilities.sum() == pytest.approx(1.0)
+    assert probabilities[0] / probabilities[1] == pytest.approx(np.e, rel=1e-3)
 
 
-class NoNumbers:
-    """A ranker gone wrong."""
-
-    places = 5
-
-    def encode(self, histories: object) -> None:
-        pass
-
-    def score(
-        self, encoded: None, candidates: object = None
-    ) -> "np.ndarray[tuple[int, int], np.dtype[np.float32]]":
+def test_scores_that_are_not_finite_are_an_error(
+    recommender: Recommender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> NDArray[np.float32]:
         return np.full((1, 5), np.nan, dtype=np.float32)
 
-
-def test_a_model_gone_wrong_is_told() -> None:
-    one = np.zeros(1, dtype=np.int64)
-    history = History(place=one, at_us=one, offset_minutes=one)
+    monkeypatch.setattr(recommender.ranker, "score", broken)
     with refused(BadScores):
-        PlaceScorer(NoNumbers(), small_book()).score([history], [np.ones(5, dtype=bool)], [3])
+        recommender.recommend(DAY)
+
+
+@pytest.mark.parametrize(
+    ("setting", "places", "size"),
+    [
+        *(("all", 9_000, None), (None, 2_000, None), (None, 2_001, 384)),
+        *((256, 257, 256), (256, 256, None)),
+    ],
+)
+def test_large_vocabularies_have_a_shortlist_by_default(
+    setting: Shortlist | None, places: int, size: int | None
+) -> None:
+    assert shortlist_size(setting, places=places) == size
+
+
+def test_a_shortlist_without_places_is_rejected() -> None:
+    with refused(BadInput):
+        shortlist_size(0, places=9)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_the_places_of_a_shortlist_are_scored_exactly(size: int) -> None:
+    ranker = small_ranker(odd_city())
+    state = ranker.encode(histories())
+    short = shortlist_scores(ranker, state, ALL, size)
+    assert short.is_eligible.sum(axis=1).tolist() == [size] * 3
+    listed = short.is_eligible
+    np.testing.assert_allclose(short.score[listed], ranker.score(state)[listed], atol=1e-5)
+
+
+def test_only_allowed_places_are_on_the_shortlist() -> None:
+    ranker = small_ranker(odd_city())
+    allowed = np.tile([False, False, True, True, False], (3, 1))
+    short = shortlist_scores(ranker, ranker.encode(histories()), allowed, 2)
+    np.testing.assert_array_equal(short.is_eligible, allowed)
+
+
+def test_a_large_k_does_not_change_the_shortlist_of_other_requests(
+    recommender: Recommender,
+) -> None:
+    short = Recommender(recommender.run, recommender.places, shortlist=2)
+    requests = [Request.of(history=DAY, k=k) for k in (1, 4)]
+    small, large = short.recommend_many(requests)
+    assert len(large) == 4
+    (alone,) = short.recommend_many(requests[:1])
+    assert small.recommendations[0].place == alone.recommendations[0].place
+    probability = alone.recommendations[0].probability
+    assert small.recommendations[0].probability == pytest.approx(probability, abs=1e-6)
+    assert probability != pytest.approx(large.recommendations[0].probability, abs=1e-6)
+
+
+def test_the_other_terms_under_the_softmax_are_estimated_from_the_mean_of_the_reader() -> None:
+    ranker = small_ranker(odd_city())
+    state = ranker.encode(histories())
+    exact, cheap = ranker.score(state), ranker.forecast(state)
+    short = shortlist_scores(ranker, state, ALL, 1)
+    # every place of so small a city is among those spread evenly: the mean is over all places
+    for row in range(3):
+        mean = np.mean(np.exp(exact[row] - cheap[row]))
+        total = sum(
+            math.exp(exact[row, place])
+            if short.is_eligible[row, place]
+            else math.exp(cheap[row, place]) * mean
+            for place in range(5)
+        )
+        best = short.best(row, 1)
+        expected = math.exp(exact[row, best[0]]) / total
+        assert short.probability(row, best)[0] == pytest.approx(expected, rel=1e-4)

@@ -1,11 +1,12 @@
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from castpoi.checkins.reading.times import LATEST_US
-from castpoi.recommend.question import put
 from castpoi.recommend.request import Request, Visit
+from castpoi.recommend.resolve import ResolvedRequest, resolve_request
 from castpoi.recommend.sentence import ago_words, distance_words, sentence_of
 from tests.cities import CAFE, OFFICE, PARK, STATION, THEATRE
 from tests.serving.small_run import small_book
@@ -14,8 +15,12 @@ from tests.serving.small_run import small_book
 def said(
     place: int, *visits: Visit, at: str | None = None, near: tuple[float, float] | None = None
 ) -> str:
-    request = Request(history=visits, at=at, near=near)
-    return sentence_of(place, put(request, small_book(), None, now_us=LATEST_US), small_book())
+    return sentence_of(place, resolved(*visits, at=at, near=near), small_book())
+
+
+def resolved(*visits: Visit, **others: Any) -> ResolvedRequest:
+    request = Request.of(history=visits, **others)
+    return resolve_request(request, small_book(), now_us=LATEST_US)
 
 
 def visit(place: str, day: int, clock: str) -> Visit:
@@ -76,9 +81,8 @@ def test_a_far_place_is_called_far() -> None:
     book = small_book()
     far = np.array(book.lat)
     far[PARK] += 2.0
-    question = put(Request(history=(visit("cafe", 1, "08:00"),)), book, None, now_us=LATEST_US)
     moved = replace(book, lat=far)
-    assert sentence_of(PARK, question, moved) == (
+    assert sentence_of(PARK, resolved(visit("cafe", 1, "08:00")), moved) == (
         "New to you; far away, 224 km from your last visit"
     )
 
@@ -93,7 +97,7 @@ def test_who_says_where_they_are_hears_how_far_it_is() -> None:
     [
         (CAFE, "Popular: 3 check-ins by everybody"),
         (STATION, "Popular: 1 check-in by everybody"),
-        (THEATRE, "Nobody is known to have been here yet"),
+        (THEATRE, "No check-ins here yet"),
     ],
 )
 def test_without_a_history_popularity_speaks(place: int, words: str) -> None:

@@ -12,11 +12,10 @@ import uvicorn
 
 from castpoi.core.errors import ModelNotReady
 from castpoi.core.provenance import Stopwatch
-from castpoi.recommend.question import Question
 from castpoi.recommend.recommendation import Recommendations
 from castpoi.recommend.recommender import Recommender
-from castpoi.serving.listen import address_of, listening_socket, server_of
-from castpoi.serving.served_run import ServedRun
+from castpoi.recommend.resolve import ResolvedRequest
+from castpoi.serving.server import address_of, listening_socket, server_of
 from castpoi.serving.service import Service
 from castpoi.serving.settings import ServiceSettings
 from castpoi.serving.store import VisitStore
@@ -39,12 +38,12 @@ class GatedRecommender(Recommender):
         self.batches: list[int] = []
 
     def answer(
-        self, questions: Sequence[Question], *, work: Stopwatch | None = None
+        self, requests: Sequence[ResolvedRequest], *, work: Stopwatch | None = None
     ) -> list[Recommendations]:
-        self.batches.append(len(questions))
+        self.batches.append(len(requests))
         self.begun.set()
         assert self.gate.wait(PATIENCE_SECONDS)
-        return super().answer(questions, work=work)
+        return super().answer(requests, work=work)
 
 
 class Live:
@@ -78,7 +77,7 @@ def service_of(
     """A service of a recommender, with a store of its own."""
     return Service(
         settings=settings or ServiceSettings(port=0),
-        run=ServedRun(lambda: recommender),
+        load=lambda: recommender,
         store=VisitStore(f"sqlite:///{folder}/visits.sqlite"),
     )
 
@@ -94,7 +93,7 @@ def living(service: Service, *, until_ready: bool = True) -> Iterator[Live]:
         try:
             wait_until(lambda: server.started)  # it listens: before, connections are refused
             if until_ready:
-                wait_until(lambda: _is_ready(service.run))
+                wait_until(lambda: _is_ready(service))
             with live.client:
                 yield live
         finally:
@@ -103,9 +102,9 @@ def living(service: Service, *, until_ready: bool = True) -> Iterator[Live]:
             assert not thread.is_alive()
 
 
-def _is_ready(run: ServedRun) -> bool:
+def _is_ready(service: Service) -> bool:
     try:
-        _ = run.current
+        _ = service.recommender
     except ModelNotReady:
         return False
     return True

@@ -14,7 +14,7 @@ from castpoi.methods.run import places_of, write_run
 from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import new_model
 from castpoi.model.ranker import CastPoiRanker
-from castpoi.recommend.place_book import PlaceBook
+from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.request import Visit
 from castpoi.training.castpoi_trainer import traits_of
 from tests.contract import odd_city

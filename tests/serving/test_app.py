@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from castpoi.checkins.reading.times import LATEST_US
 from castpoi.model.config import PAPER_TERMS
 from castpoi.recommend.moments import instant_us
+from castpoi.recommend.recommendation import Recommendations
 from castpoi.recommend.recommender import Recommender
-from castpoi.serving.answer_schema import RecommendAnswer
 from castpoi.serving.settings import ServiceSettings
 from castpoi.serving.store import StoredVisit
 from tests.serving.live import (
@@ -47,18 +48,18 @@ def test_the_service_says_what_the_recommender_says(live: Live, recommender: Rec
     assert sum(first["terms"].values()) == pytest.approx(first["score"], abs=1e-5)
 
 
-def test_terms_of_our_own_are_told_and_described_only_where_the_model_has_them(
+def test_an_answer_has_the_terms_of_its_model_and_the_card_explains_them(
     live: Live, near_sighted: Recommender, tmp_path: Path
 ) -> None:
     with living(service_of(near_sighted, tmp_path)) as ours:
         answer = ours.recommend(history=MORNING, explain=True)
-        described = ours.ask("GET", "/openapi.json").json()["components"]["schemas"]["Terms"]
-    RecommendAnswer.model_validate(answer)
+        card = ours.ask("GET", "/v1/model").json()
+    TypeAdapter(Recommendations).validate_python(answer)
     for each in answer["recommendations"]:
         assert list(each["terms"]) == [*PAPER_TERMS, "distance"]
         assert sum(each["terms"].values()) == pytest.approx(each["score"], abs=1e-5)
-    assert described["required"] == [*PAPER_TERMS]
-    assert "distance" in described["properties"]
+    assert list(card["terms"]) == [*PAPER_TERMS, "distance"]
+    assert all(card["terms"].values())
     papers = live.recommend(history=MORNING, explain=True)["recommendations"]
     assert [list(each["terms"]) for each in papers] == [[*PAPER_TERMS]] * len(papers)
 
@@ -72,7 +73,7 @@ def test_filters_reach_the_recommender(live: Live) -> None:
     assert places(live.recommend(history=[], near=near, within_km=1)) == ["theatre"]
     assert places(live.recommend(history=MORNING, candidates=["park"], new_only=True)) == ["park"]
     early = live.recommend(history=MORNING, at="2012-04-02T08:30:00-04:00")
-    assert "1 visit was left out: later than the moment of asking" in early["remarks"]
+    assert "1 visit was left out: later than the time of the request" in early["remarks"]
 
 
 def test_explaining_always_gives_reasons_also_for_a_named_place(live: Live) -> None:
@@ -126,7 +127,7 @@ def test_a_key_for_two_visits_is_a_conflict_and_the_batch_is_not_stored(live: Li
     one = {"user": "cat", "place": "cafe", "at": AT, "key": "x"}
     answer = live.ask("POST", "/v1/visits", json={"visits": [one, {**one, "place": "park"}]})
     assert answer.status_code == 409
-    assert "a key names one visit" in answer.json()["error"]
+    assert "a key identifies one visit" in answer.json()["error"]
     assert live.ask("GET", "/v1/users/cat/visits").json() == {"visits": []}
 
 
@@ -176,7 +177,7 @@ def test_the_card_says_which_model_answers(live: Live, recommender: Recommender)
         ("recommend", {"history": [], "within_km": 0}, "within_km", "greater than 0"),
         ("recommend", {"history": [], "within_km": 20_017}, "within_km", "equal to 20016"),
         ("recommend", {"user": "a\u0000b"}, "user", "match pattern"),
-        ("recommend", {"user": ".."}, "user", "no ids"),
+        ("recommend", {"user": ".."}, "user", "not valid ids"),
         ("visits", {"user": "a", "place": "cafe"}, "at", "Field required"),
         ("visits", {"visits": [{"user": "a"}]}, "visits[0].place", "Field required"),
         ("visits", {"visits": []}, "visits", "at least 1 item"),
@@ -270,8 +271,8 @@ def test_a_visit_more_than_a_day_ahead_is_refused_in_words_and_the_batch_is_not_
     answer = live.ask("POST", "/v1/visits", json={"visits": [tomorrow, late]})
     assert answer.status_code == 422
     assert answer.json()["error"] == (
-        "visits[1].at: 2012-04-10T12:00:01Z is more than a day after 2012-04-09T12:00:00Z, which "
-        "is now on the clock of this machine; correct the time of the visit (or that clock)"
+        "visits[1].at: 2012-04-10T12:00:01Z is more than a day after 2012-04-09T12:00:00Z, the "
+        "current time of this machine; correct the time of the visit (or that clock)"
     )
     assert live.ask("GET", "/v1/users/ida/visits").json() == {"visits": []}
     assert live.post(**tomorrow)["stored"] == 1
@@ -369,8 +370,10 @@ def test_a_mistake_of_ours_is_a_plain_500_and_is_logged_without_its_words(
     monkeypatch.setattr(live.service.store, "users", mistaken)
     answer = live.ask("GET", "/v1/users")
     assert answer.status_code == 500
-    assert answer.json() == {"error": "the service made a mistake; its log says where"}
-    assert "request failed kind=RuntimeError passed=" in caplog.text
+    assert answer.json() == {
+        "error": "the service failed unexpectedly; its log has the lines of the error"
+    }
+    assert "request failed kind=RuntimeError lines=" in caplog.text
     assert "secret" not in caplog.text
 
 

@@ -40,9 +40,9 @@ def test_a_lonely_question_is_answered_at_once_and_later_ones_together_in_order(
     async def life() -> None:
         worker = Worker()
         batcher = batcher_of(worker, together=3)
-        first = asyncio.create_task(batcher.ask(1))
+        first = asyncio.create_task(batcher.submit(1))
         await begun(worker)
-        others = [asyncio.create_task(batcher.ask(number)) for number in range(2, 7)]
+        others = [asyncio.create_task(batcher.submit(number)) for number in range(2, 7)]
         await asyncio.sleep(0)
         assert batcher.waiting == 5
         worker.gate.set()
@@ -58,14 +58,14 @@ def test_the_work_is_done_in_one_other_thread_while_the_loop_goes_on() -> None:
     async def life() -> None:
         worker = Worker()
         batcher = batcher_of(worker)
-        asked = asyncio.create_task(batcher.ask(1))
+        asked = asyncio.create_task(batcher.submit(1))
         await begun(worker)
         for _ in range(50):  # the loop turns while the worker stands still
             await asyncio.sleep(0)
         assert not asked.done()
         worker.gate.set()
         await asked
-        await batcher.ask(2)
+        await batcher.submit(2)
         assert len(worker.threads) == 1
         assert threading.get_ident() not in worker.threads
         await batcher.close()
@@ -77,12 +77,12 @@ def test_one_more_than_may_wait_is_turned_away() -> None:
     async def life() -> None:
         worker = Worker()
         batcher = batcher_of(worker, waiting=2)
-        tasks = [asyncio.create_task(batcher.ask(0))]
+        tasks = [asyncio.create_task(batcher.submit(0))]
         await begun(worker)
-        tasks += [asyncio.create_task(batcher.ask(number)) for number in (1, 2)]
+        tasks += [asyncio.create_task(batcher.submit(number)) for number in (1, 2)]
         await asyncio.sleep(0)
         with refused(Overloaded):
-            await batcher.ask(3)
+            await batcher.submit(3)
         worker.gate.set()
         assert await asyncio.gather(*tasks) == [0, 2, 4]
         await batcher.close()
@@ -95,7 +95,7 @@ def test_a_wrong_question_spoils_no_other() -> None:
         worker = Worker()
         worker.gate.set()
         batcher = batcher_of(worker)
-        answers = await asyncio.gather(*map(batcher.ask, (6, 7, 8)), return_exceptions=True)
+        answers = await asyncio.gather(*map(batcher.submit, (6, 7, 8)), return_exceptions=True)
         assert answers[0] == 12
         assert isinstance(answers[1], BadInput)
         assert answers[2] == 16
@@ -109,7 +109,7 @@ def test_a_batch_that_fails_is_told_to_each_and_the_next_one_is_answered() -> No
         worker = Worker()
         worker.gate.set()
         batcher = batcher_of(worker, together=2)
-        answers = await asyncio.gather(*map(batcher.ask, (13, 1, 2)), return_exceptions=True)
+        answers = await asyncio.gather(*map(batcher.submit, (13, 1, 2)), return_exceptions=True)
         assert [str(answer) for answer in answers[:2]] == ["the whole batch fails"] * 2
         assert answers[2] == 4
         await batcher.close()
@@ -121,9 +121,9 @@ def test_who_has_gone_is_not_worked_for_and_holds_up_nobody() -> None:
     async def life() -> None:
         worker = Worker()
         batcher = batcher_of(worker)
-        worked_for = asyncio.create_task(batcher.ask(1))
+        worked_for = asyncio.create_task(batcher.submit(1))
         await begun(worker)
-        waits, stays = (asyncio.create_task(batcher.ask(number)) for number in (2, 3))
+        waits, stays = (asyncio.create_task(batcher.submit(number)) for number in (2, 3))
         await asyncio.sleep(0)
         for gone in (worked_for, waits):
             gone.cancel()
@@ -139,7 +139,7 @@ def test_closing_answers_all_that_wait() -> None:
     async def life() -> None:
         worker = Worker()
         batcher = batcher_of(worker, together=1)
-        tasks = [asyncio.create_task(batcher.ask(number)) for number in range(4)]
+        tasks = [asyncio.create_task(batcher.submit(number)) for number in range(4)]
         await begun(worker)
         closing = asyncio.create_task(batcher.close())
         await asyncio.sleep(0)

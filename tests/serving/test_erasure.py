@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from castpoi.checkins import record
 from castpoi.core.errors import BrokenStore
 from castpoi.recommend.recommender import Recommender
-from castpoi.serving.city_import import CityImport, visits_of_city
 from castpoi.serving.store import Receipt, StoredVisit, VisitStore
+from castpoi.serving.visits import CityImport, visits_of_city
 from tests.contract import odd_city
 from tests.messages import refused
 from tests.serving.stores import Opening, places_of, visit
@@ -86,7 +86,7 @@ def test_the_city_is_imported_once_and_what_was_erased_stays_so(
     opening: Opening, recommender: Recommender
 ) -> None:
     said: list[str] = []
-    city = CityImport(folder=None, say=said.append)
+    city = CityImport(folder=None, report=said.append)
     store = opening()
     city.fill(store, recommender.run)
     assert said == ["Imported 14 check-ins of the run's city into the new store."]
@@ -105,11 +105,11 @@ def test_who_could_not_be_named_to_be_erased_does_not_come_with_the_city(
     city, said = odd_city(), list[str]()
     ids = pl.Series(record.USER_ID, ["a\x00b", "x" * 257, "..", "user 3"])
     odd = replace(city, users=city.users.with_columns(ids))
-    monkeypatch.setattr("castpoi.serving.city_import.city_of", lambda *_: odd)
+    monkeypatch.setattr("castpoi.serving.visits.city_of", lambda *_: odd)
     store = opening()
-    CityImport(folder=None, say=said.append).fill(store, recommender.run)
+    CityImport(folder=None, report=said.append).fill(store, recommender.run)
     assert [user for user, _ in store.users(most=9)] == ["user 3"]
-    assert said[1].startswith("Left out the visits of 3 users: no request can name them")
+    assert said[1].startswith("Left out the visits of 3 users whose ids no request can contain")
 
 
 def test_a_store_that_erasures_emptied_takes_no_city(store: VisitStore) -> None:
@@ -141,14 +141,6 @@ def test_who_is_erased_while_the_city_comes_is_erased_when_it_is_there(store: Vi
     erasing.join()
     assert erased == [2]
     assert store.counts() == (0, 0)
-
-
-def test_a_store_of_an_older_castpoi_that_has_visits_takes_no_city(store: VisitStore) -> None:
-    store.add([visit("ann", "cafe", 1)])
-    with store._engine.begin() as connection:
-        connection.execute(sa.text("DELETE FROM about WHERE name = 'used'"))
-    assert not store.is_new()
-    assert store.import_city(visits_of_city(odd_city()), fingerprint="0") == 0
 
 
 def test_a_store_with_visits_takes_no_city(store: VisitStore) -> None:

@@ -20,7 +20,7 @@ def test_a_failure_tells_the_lines_of_the_package_and_not_those_of_libraries_bes
     with pytest.raises(BadInput) as told:
         names["call"]()
     logs.log_failure("request failed", told.value)
-    assert "kind=BadInput passed=moments.py:" in caplog.text
+    assert "kind=BadInput lines=moments.py:" in caplog.text
     assert "library.py" not in caplog.text
     assert Path(__file__).name not in caplog.text
     assert "secret" not in caplog.text

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from castpoi.recommend.recommender import Recommender
-from castpoi.serving.open_files import AcceptErrors, most_connections
+from castpoi.serving.server import AcceptErrors, most_connections
 from tests.serving.live import living, service_of, wait_until
 
 

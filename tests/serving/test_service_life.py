@@ -5,7 +5,7 @@ import resource
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,10 +16,9 @@ import pytest
 from castpoi.core.errors import BrokenFolder, BrokenStore
 from castpoi.recommend.recommender import Recommender, load
 from castpoi.recommend.request import Request
-from castpoi.serving.city_import import CityImport
-from castpoi.serving.listen import listening_socket
-from castpoi.serving.served_run import ServedRun
+from castpoi.serving.server import listening_socket
 from castpoi.serving.settings import Limits, ServiceSettings
+from castpoi.serving.visits import CityImport
 from tests.serving.live import (
     MORNING,
     PATIENCE_SECONDS,
@@ -33,7 +32,7 @@ from tests.serving.small_run import small_run, spoil_weights
 AT = "2012-04-09T08:00:00-04:00"
 
 
-def held_up(recommender: Recommender) -> tuple[ServedRun, threading.Event]:
+def held_up(recommender: Recommender) -> tuple[Callable[[], Recommender], threading.Event]:
     """A run whose loading waits for the event."""
     may_load = threading.Event()
 
@@ -41,14 +40,14 @@ def held_up(recommender: Recommender) -> tuple[ServedRun, threading.Event]:
         assert may_load.wait(PATIENCE_SECONDS)
         return recommender
 
-    return ServedRun(slow), may_load
+    return slow, may_load
 
 
 def test_the_service_is_alive_but_not_ready_while_it_loads(
     recommender: Recommender, tmp_path: Path
 ) -> None:
     service = service_of(recommender, tmp_path)
-    service.run, may_load = held_up(recommender)
+    service.load, may_load = held_up(recommender)
     with living(service, until_ready=False) as live:
         assert live.ask("GET", "/healthz").json() == {"status": "alive"}
         for method, path in (("GET", "/readyz"), ("POST", "/v1/recommend")):
@@ -64,8 +63,8 @@ def test_an_erasure_that_comes_too_early_does_not_keep_the_city_away(
     recommender: Recommender, tmp_path: Path
 ) -> None:
     service = service_of(recommender, tmp_path)
-    service.run, may_load = held_up(recommender)
-    service.city = CityImport(folder=recommender.run.city, say=lambda _: None)
+    service.load, may_load = held_up(recommender)
+    service.city = CityImport(folder=recommender.run.city, report=lambda _: None)
     with living(service, until_ready=False) as live:
         for method, path in (("DELETE", "/v1/users/nobody"), ("GET", "/v1/users")):
             answer = live.ask(method, path)
@@ -134,7 +133,7 @@ def test_a_new_run_takes_over_without_dropping_a_request(
         return run
 
     service = service_of(recommender, tmp_path)
-    service.run = ServedRun(next_run)
+    service.load = next_run
     with ThreadPoolExecutor(1) as people, living(service) as live:
         former = people.submit(live.recommend, history=MORNING)
         assert slow.begun.wait(PATIENCE_SECONDS)
@@ -153,13 +152,13 @@ def test_a_new_run_with_scores_that_are_not_finite_is_a_409_and_the_former_one_a
 ) -> None:
     run = small_run(tmp_path)
     service = service_of(load(run), tmp_path)
-    service.run = ServedRun(lambda: load(run))
+    service.load = lambda: load(run)
     with living(service) as live:
         before = live.recommend(history=MORNING)
         spoil_weights(run)
         refused = live.ask("POST", "/v1/model/reload")
         assert refused.status_code == 409
-        assert "cannot be served: the model of this run gives scores that" in refused.text
+        assert "cannot be served: the model of this run computes scores that" in refused.text
         assert live.recommend(history=MORNING)["recommendations"] == before["recommendations"]
 
 
@@ -176,7 +175,7 @@ def test_reloads_that_are_asked_for_during_one_share_the_next_and_hold_up_nobody
         return recommender
 
     service = service_of(recommender, tmp_path)
-    service.run = ServedRun(slow)
+    service.load = slow
     reload = service.reload
 
     async def counted() -> None:
@@ -207,7 +206,7 @@ def test_who_leaves_a_shared_reload_does_not_end_it_for_others(
     service = service_of(recommender, tmp_path)
 
     async def ask() -> None:
-        await service.begin()
+        await service.start()
         gone, stays = (asyncio.create_task(service.reload()) for _ in range(2))
         await asyncio.sleep(0)
         gone.cancel()
@@ -226,10 +225,10 @@ def test_a_reload_that_fails_is_told_to_all_who_share_it_and_the_next_is_tried_a
     service = service_of(recommender, tmp_path)
 
     async def ask() -> list[object]:
-        await service.begin()
-        service.run._load = broken
+        await service.start()
+        service.load = broken
         fates = await asyncio.gather(*(service.reload() for _ in range(3)), return_exceptions=True)
-        service.run._load = lambda: recommender
+        service.load = lambda: recommender
         await service.reload()
         await service.close()
         return list(fates)
@@ -247,11 +246,11 @@ def test_a_broken_store_fails_only_those_who_need_it_and_is_logged(
             connection.exec_driver_sql("ALTER TABLE users RENAME TO elsewhere")
         answer = live.ask("POST", "/v1/recommend", json={"user": "ann"})
         assert answer.status_code == 503
-        assert "the visit store does not answer" in answer.json()["error"]
+        assert "the visit store failed" in answer.json()["error"]
         assert live.recommend(history=MORNING)["recommendations"]
         visit = {"user": "ann", "place": "cafe", "at": AT}
         assert live.ask("POST", "/v1/visits", json=visit).status_code == 503
-    assert caplog.text.count("store failed kind=OperationalError passed=") == 2
+    assert caplog.text.count("store failed kind=OperationalError lines=") == 2
     assert "ann" not in caplog.text
 
 
@@ -276,7 +275,7 @@ def test_a_service_on_a_full_disk_is_not_ready_until_there_is_room(
             assert live.ask("POST", "/v1/visits", json={"visits": visits}).status_code == 503
             answer = live.ask("GET", "/readyz")
             assert answer.status_code == 503
-            assert "look at its disk space" in answer.json()["error"]
+            assert "check its disk space" in answer.json()["error"]
             assert live.recommend(user="ann")["recommendations"]
         assert live.ask("GET", "/readyz").status_code == 200  # without a post that would find out
         assert live.post(visits=visits)["stored"] == 200
@@ -306,7 +305,7 @@ def test_a_failed_read_that_many_requests_share_is_one_line_of_the_log(
     asked = [Request(user=f"user {number}") for number in range(20)]
 
     async def ask() -> list[object]:
-        await service.begin()
+        await service.start()
         with service.store._engine.begin() as connection:
             connection.exec_driver_sql("ALTER TABLE users RENAME TO elsewhere")
         fates = await asyncio.gather(*map(service.recommend, asked), return_exceptions=True)
@@ -316,7 +315,7 @@ def test_a_failed_read_that_many_requests_share_is_one_line_of_the_log(
     assert {type(fate) for fate in asyncio.run(ask())} == {BrokenStore}
     lines = [record.message for record in caplog.records if record.levelname == "ERROR"]
     assert len(lines) == 1
-    assert lines[0].startswith("store failed kind=OperationalError passed=store.py:")
+    assert lines[0].startswith("store failed kind=OperationalError lines=store.py:")
 
 
 def test_answers_are_sent_at_once_since_the_protocol_of_the_socket_is_told() -> None:

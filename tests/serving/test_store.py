@@ -84,21 +84,6 @@ def test_users_are_listed_by_id_in_pages_and_by_their_beginning(store: VisitStor
     assert [user for user, _ in store.users(begin="c", after="c%", most=9)] == ["c_", "ca"]
 
 
-def test_some_users_are_spread_over_the_order_in_which_they_came(store: VisitStore) -> None:
-    assert store.some_users(3) == []
-    for user in range(7):
-        for _ in range(3 - user % 3):  # each one uses up a number
-            store.add([visit(str(user), "cafe", 1)])
-    assert store.some_users(4) == ["0", "2", "4", "6"]
-    assert store.some_users(2) == ["0", "4"]
-    assert store.some_users(1) == ["0"]
-    assert store.some_users(6) == ["0", "2", "3", "4", "5", "6"]
-    assert store.some_users(7) == store.some_users(100) == [str(user) for user in range(7)]
-    for gone in ("1", "3", "4"):
-        store.erase(gone)
-    assert store.some_users(2) == ["0", "5"]
-
-
 def test_many_writers_at_once_lose_nothing_and_repeat_nothing(store: VisitStore) -> None:
     """Threads send the same visits in other orders, while one user is erased again and again."""
 
@@ -154,18 +139,16 @@ def test_sqlite_promises_durability(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "words"),
+    "url",
     [
-        ("visits.sqlite", "the visit store is not a URL; write sqlite:///FILE or postgresql://"),
-        ("mysql://x@h/d", "is of the kind 'mysql'"),
-        ("sqlite://", "is of the kind 'sqlite'"),
-        ("sqlite:////no/such/folder/v.sqlite", "cannot be written: No such file or directory"),
-        ("postgresql://u:secret@127.0.0.1:1/d", r"postgresql\+psycopg://u:\*\*\*@127.*--store"),
+        *("visits.sqlite", "mysql://x@h/d", "sqlite://", "sqlite:////no/such/folder/v.sqlite"),
+        "postgresql://u:secret@127.0.0.1:1/d",
     ],
 )
-def test_a_store_that_cannot_be_opened_is_told_with_the_way_out(url: str, words: str) -> None:
-    with pytest.raises(BadInput, match=words):
+def test_a_store_that_cannot_be_opened_is_an_error_without_the_password(url: str) -> None:
+    with refused(BadInput) as error:
         VisitStore(url)
+    assert "secret" not in str(error.value)
 
 
 def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:

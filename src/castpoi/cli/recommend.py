@@ -11,7 +11,7 @@ from castpoi.cli.console import Console, speaks
 from castpoi.cli.private_places import keeps_private_places
 
 if TYPE_CHECKING:  # imported when the verb runs, so that --help stays quick
-    from castpoi.recommend.recommendation import Recommendation, Recommendations, VisitReason
+    from castpoi.recommend.recommendation import ContributingVisit, Recommendation, Recommendations
 
 
 class Point(click.ParamType[tuple[float, float]]):
@@ -86,12 +86,12 @@ def recommend(
     For a user of the run's city, or for anybody by a file of visits; a time without an offset
     from UTC is the wall clock of the visited place. Filters apply before the best are taken.
     """
-    from castpoi.recommend.history_file import read_history
+    from castpoi.recommend.input_files import read_history
     from castpoi.recommend.request import Request
 
     if (user is None) == (history_file is None):
         raise click.UsageError("Give either --user or --history.")
-    request = Request(
+    request = Request.of(
         history=None if history_file is None else read_history(history_file),
         user=user,
         k=k,
@@ -112,7 +112,7 @@ def recommend(
 
 def show(console: Console, answer: "Recommendations") -> None:
     """Print recommendations as a table, and below it the reason for each."""
-    from castpoi.recommend.missed_visits import LEFT_OUT
+    from castpoi.recommend.explain import LAST_VISITS
 
     console.table(
         ["", "place", "category", "km", "%", "score"],
@@ -123,11 +123,13 @@ def show(console: Console, answer: "Recommendations") -> None:
     is_read = answer.visits_by == "attention"
     for rank, each in enumerate(answer, start=1):
         console.say(f"{rank}. {_label(each)}: {each.sentence}")
-        _show_reasons(console, each, "read of" if is_read else "owed to")
+        _show_explanation(
+            console, each, "of the attention to" if is_read else "of the loss without"
+        )
     if not is_read and any(each.visits for each in answer):
         console.say(
-            f"Owed to a visit: its share of what the score would lose without one of the last "
-            f"{LEFT_OUT} visits."
+            f"Loss without a visit: how much the score falls, as a share of the falls for the last "
+            f"{LAST_VISITS} visits."
         )
 
 
@@ -137,14 +139,15 @@ def _row(rank: int, each: "Recommendation") -> list[str]:
     return [str(rank), each.name or each.place, each.category or "-", km, percent, score]
 
 
-def _show_reasons(console: Console, each: "Recommendation", weighed: str) -> None:
+def _show_explanation(console: Console, each: "Recommendation", weighed: str) -> None:
     from castpoi.recommend.sentence import ago_words, distance_words
 
-    if each.terms is None:
+    if each.visits is None:
         return
-    terms = " + ".join(f"{name} {value:.3f}" for name, value in each.terms.to_dict().items())
-    console.say(f"   score {each.score:.3f} = {terms}")
-    for visit in each.visits or ():
+    if each.terms is not None:
+        terms = " + ".join(f"{name} {value:.3f}" for name, value in each.terms.items())
+        console.say(f"   score {each.score:.3f} = {terms}")
+    for visit in each.visits:
         where = "here" if visit.place == each.place else f"{distance_words(visit.distance_km)} away"
         console.say(
             f"   {visit.weight:6.1%} {weighed} {_label(visit)}, {where}, "
@@ -153,5 +156,5 @@ def _show_reasons(console: Console, each: "Recommendation", weighed: str) -> Non
     console.say()
 
 
-def _label(place: "Recommendation | VisitReason") -> str:
+def _label(place: "Recommendation | ContributingVisit") -> str:
     return place.name or place.category or place.place

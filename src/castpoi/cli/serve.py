@@ -14,28 +14,27 @@ from castpoi.cli.console import Console, speaks
 from castpoi.cli.private_places import keeps_private_places
 from castpoi.core.errors import BadInput
 from castpoi.core.files import read_manifest
-from castpoi.recommend.shortlist_choice import ALL, AUTO, Setting
-from castpoi.serving.settings import SERVED_EXACTLY_UP_TO, Limits, ServiceSettings
+from castpoi.recommend.scores import Shortlist
+from castpoi.serving.settings import Limits, ServiceSettings
 
 if TYPE_CHECKING:  # it needs an extra
     from castpoi.serving.service import Service
 
 
-class ShortlistSize(click.ParamType[Setting]):
-    """A number of places, `all` or `auto`."""
+class ShortlistSize(click.ParamType[Shortlist]):
+    """A number of places, or `all`."""
 
-    name = "N|all|auto"
+    name = "N|all"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Setting:
-        """One of the two words, or a whole number above 0."""
-        words: dict[str, Setting] = {ALL: ALL, AUTO: AUTO}
+    ) -> Shortlist:
+        """The word `all`, or a whole number above 0."""
         text = str(value)
-        if text in words:
-            return words[text]
+        if text == "all":
+            return "all"
         if not text.isdecimal() or int(text) < 1:
-            self.fail(f"'{text}' is neither a number of places nor all nor auto.", param, ctx)
+            self.fail(f"'{text}' is neither a number of places nor all.", param, ctx)
         return int(text)
 
 
@@ -89,20 +88,10 @@ class ShortlistSize(click.ParamType[Setting]):
     help="Raster tiles below the map, e.g. https://tiles.example.org/{z}/{x}/{y}.png.",
 )
 @click.option(
-    "--exact-up-to",
-    metavar="PLACES",
-    type=click.IntRange(min=0),
-    default=SERVED_EXACTLY_UP_TO,
-    show_default=True,
-    help="Score every place of so many exactly; only above is there a shortlist.",
-)
-@click.option(
     "--shortlist",
     type=ShortlistSize(),
-    default=AUTO,
-    show_default=True,
-    help="For how many places CaST-POI's reader reads: a number, all, or auto: the least that is "
-    "measured to find 99 % of the exact ten best.",
+    help="Number of places that the reader of castpoi scores exactly, or all.  "
+    "[default: 384 for more than 2,000 places, else all]",
 )
 @click.option(
     "--queue",
@@ -134,9 +123,9 @@ def serve(
     SIGHUP, or POST /v1/model/reload, reads the RUN anew without dropping a request.
     """
     with _the_extra():
-        from castpoi.serving.listen import listening_socket, serve_until_stopped
         from castpoi.serving.logs import logged_to_stderr
         from castpoi.serving.security import read_api_keys
+        from castpoi.serving.server import listening_socket, serve_until_stopped
     read_manifest(run, kind="run")  # a wrong folder is told before anything is opened
     settings = ServiceSettings(
         host=host,
@@ -175,35 +164,34 @@ def _service(
 ) -> "Service":
     """The service of a run, which it has yet to read, and of a store, which is open."""
     from castpoi.recommend.recommender import load
-    from castpoi.serving.city_import import CityImport
-    from castpoi.serving.served_run import ServedRun
     from castpoi.serving.service import Service
     from castpoi.serving.store import VisitStore
+    from castpoi.serving.visits import CityImport
 
     return Service(
         settings=settings,
-        run=ServedRun(lambda: load(run, **reading)),
+        load=lambda: load(run, **reading),
         store=VisitStore(store or f"sqlite:///{run.absolute()}.visits.sqlite"),
-        city=CityImport(folder=reading["city"], say=console.note) if import_city else None,
+        city=CityImport(folder=reading["city"], report=console.note) if import_city else None,
     )
 
 
 def _tell(console: Console, service: "Service", listening: socket.socket) -> None:
     """Say that the service is ready: where it answers, with what, and how many it knows."""
-    from castpoi.serving.listen import address_of
+    from castpoi.serving.server import address_of
 
     users, visits = service.store.counts()
-    card, address = service.run.card, address_of(listening)
+    card, address = service.card, address_of(listening)
     console.say(
-        f"{card['model']} answers at {address} (docs: {address}/docs/): "
-        f"{card['places']:,} places, {users:,} users with {visits:,} visits. "
+        f"{card.model} answers at {address} (docs: {address}/docs/): "
+        f"{card.places:,} places, {users:,} users with {visits:,} visits. "
         "Stop with Ctrl-C."
     )
     console.result(
         {
             "address": address,
-            "model": card["model"],
-            "places": card["places"],
+            "model": card.model,
+            "places": card.places,
             "users": users,
             "visits": visits,
             "needs_key": bool(service.settings.api_keys),

@@ -67,7 +67,9 @@ class CastPoiRanker:
     @property
     def terms(self) -> Mapping[str, str]:
         """What each term of the score measures, by name."""
-        return {name: MEANINGS[name] for name in self.model.config.terms}
+        config = self.model.config
+        without = () if config.candidate_conditioning else ("reader",)
+        return {name: MEANINGS[name] for name in config.terms if name not in without}
 
     @torch.inference_mode()
     def encode(self, histories: Histories) -> Encoded:

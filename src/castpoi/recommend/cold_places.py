@@ -1,13 +1,13 @@
-"""Cold places: added today, with a point and perhaps a category, and not one visit.
+"""Cold places: added after training, with coordinates and perhaps a category, but no visits.
 
-A model with shared vectors ranks them by what they have in common with the places it knows
-(`model/shared_vectors.py`), without being trained again.
+A model with shared vectors ranks them by the vectors of their category and neighbourhood, without
+another training.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 import polars as pl
 
@@ -15,17 +15,14 @@ from castpoi.checkins import record
 from castpoi.checkins.reading.words import Word
 from castpoi.core.errors import BadInput
 from castpoi.geo.zones import zones_of
-from castpoi.methods.registry import METHODS
+from castpoi.methods.ranker import TakesNewPlaces, abilities_of
 from castpoi.methods.run import KNOWN_CHECKINS, PLACE_SCHEMA, Run
-from castpoi.recommend.table_file import column_of, needed_column, read_text, table_of
-
-if TYPE_CHECKING:  # it needs torch, which counted methods do without
-    from castpoi.model.ranker import CastPoiRanker
+from castpoi.recommend.input_files import column_of, needed_column, read_text, table_of
 
 TableOfPlaces = pl.DataFrame | str | Path
-"""A table of places, or the file of one."""
+"""A table of places, or its file."""
 
-_WAY_OUT: Final = "give a table with the columns place, lat and lon, and perhaps name and category"
+_FORMAT: Final = "give a table with the columns place, lat and lon, and optionally name, category"
 _NEEDED: Final[Mapping[Word, str]] = {
     "place": record.PLACE_ID,
     "lat": record.LAT,
@@ -38,40 +35,32 @@ _MOST_DEGREES: Final = {record.LAT: 90, record.LON: 180}
 def with_cold_places(
     run: Run, places: pl.DataFrame, source: TableOfPlaces
 ) -> tuple[Run, pl.DataFrame]:
-    """The run and its table of places with those of a source after its own."""
-    ranker = _ranker_of(run)
-    cold = _numbered(_read(source, places), places)
-    more = ranker.with_places(
+    """The run and its table of places with the places of a source appended."""
+    ranker: Any = run.ranker
+    if not (abilities_of(ranker).takes_new_places and isinstance(ranker, TakesNewPlaces)):
+        raise BadInput(
+            f"{run.folder} cannot rank new places: its {run.method} has no shared vectors, so it "
+            "learns a place from its visits alone; train a model with shared vectors: 'castpoi "
+            f"train {run.city} --model castpoi-next --set shared_vectors=true --out RUN'"
+        )
+    cold = _as_rows(_read(source, places), places)
+    extended = ranker.with_places(
         cold[record.LAT].to_numpy(), cold[record.LON].to_numpy(), cold[record.CATEGORY].to_list()
     )
-    return replace(run, ranker=more), pl.concat([places, cold])
-
-
-def _ranker_of(run: Run) -> "CastPoiRanker":
-    """The ranker of a run, if it can rank a place without visits."""
-    if METHODS.named(run.method).needs_training:
-        from castpoi.model.ranker import CastPoiRanker
-
-        if isinstance(run.ranker, CastPoiRanker) and run.ranker.model.shared is not None:
-            return run.ranker
-    raise BadInput(
-        f"{run.folder} cannot rank new places: its {run.method} has no shared vectors, so it knows "
-        f"a place by its visits alone; train one that has them: 'castpoi train {run.city} --model "
-        "castpoi-next --set shared_vectors=true --out RUN'"
-    )
+    return replace(run, ranker=extended), pl.concat([places, cold])
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Table:
-    """A table of new places, and how to speak of its rows."""
+    """A table of new places, and the names of its rows in errors."""
 
     rows: pl.DataFrame
     where: str
     first: int
-    """What a person calls its first row."""
+    """Number of the first row."""
 
     def refuse(self, is_wrong: pl.Expr, problem: str) -> None:
-        """Tell of the first row of which something is true, if there is one."""
+        """Raise BadInput for the first wrong row, if there is one."""
         wrong = self.rows.select(is_wrong).to_series().arg_true()
         if len(wrong):
             place = self.rows[record.PLACE_ID][wrong[0]]
@@ -79,35 +68,35 @@ class _Table:
 
 
 def _opened(source: TableOfPlaces) -> _Table:
-    """The table of a source, its columns in our words, blanks trimmed and empty texts missing."""
+    """The table of a source with our column names; texts are stripped, empty texts are null."""
     if isinstance(source, pl.DataFrame):
         table, where, first = source, "the table of new places", 1
     else:
         path = Path(source)
-        table = table_of(read_text(path, way_out=_WAY_OUT), path, way_out=_WAY_OUT)
+        table = table_of(read_text(path, how_to_fix=_FORMAT), path, how_to_fix=_FORMAT)
         where, first = str(path), 2  # row 1 is the header
     columns = {
-        name: needed_column(table.columns, word, where=where, way_out=_WAY_OUT)
+        name: needed_column(table.columns, word, where=where, how_to_fix=_FORMAT)
         for word, name in _NEEDED.items()
     } | {name: column_of(table.columns, word) for word, name in _OPTIONAL.items()}
     texts = [
         (pl.lit(None) if column is None else pl.col(column)).cast(pl.String).alias(name)
         for name, column in columns.items()
     ]
-    trimmed = table.select(texts).with_columns(pl.all().str.strip_chars().replace("", None))
-    return _Table(rows=trimmed, where=where, first=first)
+    stripped = table.select(texts).with_columns(pl.all().str.strip_chars().replace("", None))
+    return _Table(rows=stripped, where=where, first=first)
 
 
 def _read(source: TableOfPlaces, known: pl.DataFrame) -> pl.DataFrame:
-    """The places of a source, each one checked: id, point, name and category."""
+    """The checked places of a source: id, point, name and category."""
     table = _opened(source)
     place = pl.col(record.PLACE_ID)
     for name in _NEEDED.values():
-        table.refuse(pl.col(name).is_null(), f"its {name} is missing; {_WAY_OUT}")
-    table.refuse(~place.is_first_distinct(), "it stands in the table twice; give it once")
+        table.refuse(pl.col(name).is_null(), f"its {name} is missing; {_FORMAT}")
+    table.refuse(~place.is_first_distinct(), "the table has it twice; give it once")
     table.refuse(
         place.is_in(known[record.PLACE_ID].implode()),
-        "the run knows it already; leave it out, only new places are given",
+        "the run already has this place; leave it out, only new places are added",
     )
     points = {name: pl.col(name).cast(pl.Float64, strict=False) for name in _MOST_DEGREES}
     for name, most in _MOST_DEGREES.items():
@@ -116,8 +105,8 @@ def _read(source: TableOfPlaces, known: pl.DataFrame) -> pl.DataFrame:
     return table.rows.with_columns(**points)
 
 
-def _numbered(cold: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """The same as rows of a run's table of places, after those it has."""
+def _as_rows(cold: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """Places as rows of a run's table of places, numbered after the known ones."""
     zones = zones_of(cold[record.LAT].to_numpy(), cold[record.LON].to_numpy())
     return (
         cold.with_columns(

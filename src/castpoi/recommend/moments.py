@@ -1,7 +1,7 @@
-"""Moments as people write them: a text or a datetime, with or without an offset from UTC.
+"""Times as users write them: a text or a datetime, with or without an offset from UTC.
 
-A time that says its offset is an instant. A *naive* one is a clock on a wall: it means nothing
-until somebody says where the wall is. For a visit that is the visited place.
+A time with an offset is an instant. A time without one is *naive*: the local time of the visited
+place.
 """
 
 import time
@@ -12,6 +12,7 @@ from typing import Final
 
 import polars as pl
 
+<<<<<<< HEAD
 from castpoi.checkins.reading.times import (
     EARLIEST_US,
     LATEST_US,
@@ -19,78 +20,79 @@ from castpoi.checkins.reading.times import (
     formats_in,
 )
 from castpoi.checkins.record import HOUR_US
+=======
+from castpoi.checkins.microseconds import HOUR_US
+from castpoi.checkins.reading.times import EARLIEST_US, LATEST_US, clock_of, formats_in
+>>>>>>> 2879326 (recommend, serving: resolve requests to microseconds, explain every method, answer with dataclasses)
 from castpoi.core.errors import BadInput
 
 Clock = Callable[[], int]
-"""Returns the present in UTC microseconds."""
+"""Returns the current time in UTC microseconds."""
 
 MOST_AHEAD_US: Final = 24 * HOUR_US
-"""How far a visit may be ahead of our clock: clocks of phones differ, and so do time zones."""
+"""How far a visit may be ahead of our clock: clocks of phones and time zones differ."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_LONGEST_DATE: Final = len("2012-04-03")  # a text no longer than that tells no time of day
+_LONGEST_DATE: Final = len("2012-04-03")  # a text of this length has no time of day
 _MOST_SHOWN: Final = 40
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A time in microseconds since 1970: UTC, or of an unknown wall if it is naive."""
+    """A time in microseconds since 1970: in UTC, or in an unknown local time if it is naive."""
 
     clock_us: int
     is_naive: bool
 
 
-def moment_of(at: datetime | str, *, what: str) -> Moment:
+def moment_of(at: datetime | str | Moment, *, what: str) -> Moment:
     """Read a time; `what` names it in an error."""
-    found = _of_datetime(at) if isinstance(at, datetime) else _of_text(at, what=what)
-    check_in_range(found.clock_us, at, what=what)
-    return found
-
-
-def is_in_range(at_us: int) -> bool:
-    """Whether a check-in may be of this instant."""
-    return EARLIEST_US <= at_us < LATEST_US
+    if isinstance(at, Moment):
+        return at
+    moment = _of_datetime(at) if isinstance(at, datetime) else _of_text(at, what=what)
+    check_in_range(moment.clock_us, at, what=what)
+    return moment
 
 
 def check_in_range(at_us: int, at: datetime | str, *, what: str) -> None:
-    """Refuse an instant out of range that was written as `at`.
+    """Reject an instant, written as `at`, outside the years of check-ins.
 
-    A wall clock is to be checked again when its instant is known, which may lie in another year.
+    A local time is checked again when its instant is known, which may be in another year.
     """
-    if not is_in_range(at_us):
+    if not EARLIEST_US <= at_us < LATEST_US:
         raise BadInput(f"{what}: '{_shown(at)}' is not between the years 1980 and 2100 in UTC")
 
 
 def instant_us(at: datetime | str, *, what: str) -> int:
-    """Read a time that must say its offset from UTC. -> UTC microseconds"""
-    found = moment_of(at, what=what)
-    if found.is_naive:
+    """Read a time that must have an offset from UTC. -> UTC microseconds"""
+    moment = moment_of(at, what=what)
+    if moment.is_naive:
         raise BadInput(
-            f"{what}: '{_shown(at)}' does not say its offset from UTC; write it as "
+            f"{what}: '{_shown(at)}' has no offset from UTC; write it as "
             "2012-04-03T18:00:09-04:00, or with Z for UTC"
         )
-    return found.clock_us
+    return moment.clock_us
 
 
 def machine_clock() -> int:
-    """The present on the clock of this machine, in UTC microseconds."""
+    """The current time of this machine in UTC microseconds."""
     return time.time_ns() // 1000
 
 
 def check_not_ahead(at_us: int, now_us: int, *, what: str) -> None:
-    """Refuse the instant of a visit that is more than a day later than now."""
+    """Reject a visit that is more than a day later than now."""
     if at_us > now_us + MOST_AHEAD_US:
         raise BadInput(
-            f"{what}: {_in_utc(at_us)} is more than a day after {_in_utc(now_us)}, which is now on "
-            "the clock of this machine; correct the time of the visit (or that clock)"
+            f"{what}: {_in_utc(at_us)} is more than a day after {_in_utc(now_us)}, the current "
+            "time of this machine; correct the time of the visit (or that clock)"
         )
 
 
 def local_datetime(at_us: int, offset_minutes: int) -> datetime:
-    """An instant as the clock showed it where it was, with its offset."""
-    there = timezone(timedelta(minutes=offset_minutes))
-    return (_EPOCH + at_us * _MICROSECOND).astimezone(there)
+    """An instant in the local time of a place, with its offset."""
+    zone = timezone(timedelta(minutes=offset_minutes))
+    return (_EPOCH + at_us * _MICROSECOND).astimezone(zone)
 
 
 def _of_datetime(at: datetime) -> Moment:
@@ -106,9 +108,7 @@ def _of_text(at: object, *, what: str) -> Moment:
         except (ValueError, OverflowError):
             pass
     texts = pl.Series("text", [at.strip() if isinstance(at, str) else None], dtype=pl.String)
-    clock, is_naive = clock_of(
-        "text", formats_in(texts)
-    )  # every way of writing 'data prepare' reads
+    clock, is_naive = clock_of("text", formats_in(texts))  # all formats of 'data prepare'
     read = texts.to_frame().select(clock.alias("clock"), is_naive.alias("is_naive"))
     if read["clock"][0] is None:
         raise BadInput(

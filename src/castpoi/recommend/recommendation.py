@@ -1,110 +1,93 @@
-"""What a recommender answers: places, best first, and why, also in the words of the API."""
+"""Answers of a recommender: ranked places with explanations.
+
+These dataclasses are also the response models of the HTTP API: FastAPI reads their fields and the
+text below each field.
+"""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-VisitsBy = Literal["attention", "counterfactual"]
-"""What a visit's weight is: the reader's attention, or a share of what a score would lose."""
+WeighedBy = Literal["attention", "counterfactual"]
+"""Meaning of the weight of a visit: its share of the attention, or of what the score would lose."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TermValues:
-    """The terms of a score; they sum to it. What a model has beyond the first four may be None."""
+class Answer:
+    """A dataclass that pydantic reads as a response model."""
 
-    base: float
-    """What the state after the last visit says of the place."""
-    popularity: float
-    """What the place is worth to anybody."""
-    reader: float
-    """What the place found when it read the history."""
-    revisit: float
-    """What past visits to the place count."""
-    distance: float | None = None
-    """What nearness to the user's anchors counts; None if the model has no distance gate."""
-
-    @property
-    def total(self) -> float:
-        """The score."""
-        return sum(self.to_dict().values())
-
-    def to_dict(self) -> dict[str, float]:
-        """The terms that the model has, by name."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+    __pydantic_config__: ClassVar = {"use_attribute_docstrings": True, "extra": "forbid"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class VisitReason:
-    """A past visit that is named as a reason for a candidate."""
+class ContributingVisit(Answer):
+    """A past visit that contributes to the score of a recommended place."""
 
     place: str
     """Id of the visited place."""
     name: str | None
     category: str | None
     at: datetime
-    """When, on the clock of the visited place, with its offset from UTC."""
+    """Local time of the visited place, with its offset from UTC."""
     hours_ago: float
-    """Hours from the visit to the moment of asking."""
+    """Hours from the visit to the time of the request."""
     weight: float
-    """Share of the attention that the reader gave to visits; without a reader, of what the score
-    would lose without one of the last visits. All visits sum to 1, those named to less."""
+    """Share of the attention to all visits or, for methods without attention, share of what the
+    score would lose without each of the last visits. The weights of all visits sum to 1."""
     distance_km: float
-    """From the visited place to the candidate."""
+    """From the visited place to the recommended one."""
     score_without: float
-    """The candidate's score had the visit not been made."""
+    """Score of the recommended place if the visit had not happened."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The visit in the words of the API."""
+        """The visit as JSON of the API."""
         return {**vars(self), "at": self.at.isoformat()}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recommendation:
-    """One place, how likely it is next, and why."""
+class Recommendation(Answer):
+    """A recommended place, its probability and its explanation."""
 
     place: str
-    """Its id."""
+    """Id of the place."""
     name: str | None
     category: str | None
     lat: float
     lon: float
     score: float
     probability: float
-    """Softmax of the scores of ALL places of the vocabulary, whatever the filters."""
+    """Softmax of the scores of all places, independent of the filters."""
     distance_km: float | None
-    """From `near`, or else from the last visit; None where there is neither."""
+    """From `near`, or else from the last visit; null if there is neither."""
     visited: bool
-    """Whether the history visits it."""
+    """Whether the history visits the place."""
     sentence: str
-    """The reason in plain words."""
-    terms: TermValues | None = None
-    """None unless asked for, and for methods whose score has no terms."""
-    visits: tuple[VisitReason, ...] | None = None
-    """The visits named as reasons, heaviest first; None as the terms."""
+    """A reason in plain words."""
+    terms: dict[str, float] | None
+    """The terms whose sum is the score, by name; null unless `explain`, and for methods whose
+    scores have no terms."""
+    visits: tuple[ContributingVisit, ...] | None
+    """The visits that contribute most, highest weight first; null unless `explain`."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The recommendation in the words of the API."""
-        return {
-            **vars(self),
-            "terms": None if self.terms is None else self.terms.to_dict(),
-            "visits": None if self.visits is None else [each.to_dict() for each in self.visits],
-        }
+        """The recommendation as JSON of the API."""
+        visits = None if self.visits is None else [each.to_dict() for each in self.visits]
+        return {**vars(self), "visits": visits}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recommendations:
-    """Places for one request, best first."""
+class Recommendations(Answer):
+    """The recommended places of one request, best first."""
 
     recommendations: tuple[Recommendation, ...]
     model: str
-    """Method and beginning of the model's SHA-256."""
+    """Method and first characters of the SHA-256 of the model."""
     seconds: float = field(compare=False)
-    """Wall time of the answer, and of all that were given with it."""
-    remarks: tuple[str, ...] = ()
+    """Time of the batch in which the request was answered."""
+    remarks: tuple[str, ...]
     """What was left out or assumed, in sentences."""
-    visits_by: VisitsBy | None = None
-    """What the weights of visits mean; None where no visits are asked for or can be told."""
+    visits_by: WeighedBy | None
+    """Meaning of the weights of visits; null unless `explain`."""
 
     def __iter__(self) -> Iterator[Recommendation]:
         return iter(self.recommendations)
@@ -113,7 +96,7 @@ class Recommendations:
         return len(self.recommendations)
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer in the words of the API."""
+        """The answer as JSON of the API."""
         return {
             "recommendations": [each.to_dict() for each in self.recommendations],
             "model": self.model,

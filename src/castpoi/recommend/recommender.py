@@ -1,97 +1,92 @@
-"""The recommender: a run that answers where to go next, and why.
+"""The recommender: a run that predicts the next places of a person and explains them.
 
     recommender = castpoi.load("run")
     recommender.recommend(history=[("cafe", "2012-04-03T18:00:09-04:00")], k=10, explain=True)
 
-A request becomes a *question* (checked, visits and filters resolved to place numbers); many
-questions are answered together, by one encoding and one scoring. A question that stands can be
-answered: whatever is wrong with a request is told by `ask`, so that one bad request never spoils
-the others of a batch.
+Requests are first resolved, each on its own, and then answered together: one encoding and one
+scoring for all of them. Every error of a request is found while resolving, so a bad request does
+not affect the others of its batch.
+
+Learned methods are never trained on an empty history. There, the scores of every method are the
+log of the known check-ins.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from castpoi.checkins.microseconds import HOUR_US
 from castpoi.checkins.record import PRIVATE_CATEGORIES
+from castpoi.checkins.trajectory import Histories
+from castpoi.core.errors import CastPoiError
 from castpoi.core.provenance import Stopwatch
-from castpoi.methods.ranker import abilities_of
-from castpoi.methods.registry import METHODS, Method
+from castpoi.methods.ranker import Explains, abilities_of
+from castpoi.methods.registry import METHODS
 from castpoi.methods.run import Run, load_run, read_places
-from castpoi.recommend.answering import Answerer
 from castpoi.recommend.cold_places import TableOfPlaces, with_cold_places
-from castpoi.recommend.moments import Clock, machine_clock
-from castpoi.recommend.place_book import PlaceBook
-from castpoi.recommend.question import Question, put
-from castpoi.recommend.recommendation import Recommendations, VisitsBy
-from castpoi.recommend.request import DEFAULT_K, Request, Visit
-from castpoi.recommend.scores import PlaceScorer
-from castpoi.recommend.shortlist_choice import EXACT, Setting, Shortlist, decided
-from castpoi.recommend.user_visits import UserVisits
-
-if TYPE_CHECKING:  # it needs torch, which counted methods do without
-    from castpoi.recommend.reasons import Reasoner
-
-EXACT_UP_TO: Final = 20_000
-"""Vocabularies of at most so many places are scored exactly, all others by a shortlist."""
-SHORTLIST: Final = 256
-"""Places of that shortlist."""
+from castpoi.recommend.explain import (
+    Explanation,
+    VisitContribution,
+    explain,
+    terms_of_popularity,
+    weighed_by,
+)
+from castpoi.recommend.moments import Clock, local_datetime, machine_clock
+from castpoi.recommend.places import PlaceBook
+from castpoi.recommend.recommendation import (
+    ContributingVisit,
+    Recommendation,
+    Recommendations,
+    WeighedBy,
+)
+from castpoi.recommend.request import DEFAULT_K, AnyVisit, Request
+from castpoi.recommend.resolve import CityUsers, ResolvedRequest, resolve_request
+from castpoi.recommend.scores import Scores, Shortlist, shortlist_scores, shortlist_size
+from castpoi.recommend.sentence import sentence_of
 
 
 class Recommender:
-    """Answers requests with the ranker of one run; holds no state of anybody."""
+    """Answers requests with the ranker of one run; has no state of any user."""
 
     def __init__(
         self,
         run: Run,
         places: PlaceBook,
         *,
-        users: UserVisits | None = None,
-        shortlist: Shortlist = EXACT,
+        users: CityUsers | None = None,
+        shortlist: int | None = None,
         private_categories: Iterable[str] = PRIVATE_CATEGORIES,
         clock: Clock = machine_clock,
     ) -> None:
-        self.clock = clock
         self.run = run
+        self.ranker = run.ranker
         self.places = places
         self.users = users
         self.private_categories = tuple(private_categories)
         self.is_private = places.is_of_any(self.private_categories)  # [P]
-        method = METHODS.named(run.method)
-        self.shortlist = shortlist if _has_reader(run, method) else EXACT
-        scorer, reasoner = _scorer_and_reasoner(run, method, places, self.shortlist)
-        self._answerer = Answerer(scorer, reasoner, places, model=self.model, method=method)
+        self.clock = clock
+        abilities = abilities_of(self.ranker)
+        self.needs_next_time = abilities.needs_next_time
+        self.shortlist = shortlist if abilities.has_reader else None
 
     @property
     def model(self) -> str:
-        """Which model answers: its method and the beginning of its SHA-256."""
+        """Method and first characters of the SHA-256 of the model."""
         return f"{self.run.method} {self.run.model_sha256[:12]}"
 
     @property
-    def known_time(self) -> bool:
-        """Whether the moment of asking is taken for that of the next visit, and changes scores."""
-        return abilities_of(self.run.ranker).needs_next_time
-
-    @property
-    def visits_by(self) -> VisitsBy | None:
-        """What the weights of visits in reasons mean; None if the method cannot tell visits."""
-        return self._answerer.visits_by
-
-    def with_shortlist(self, shortlist: Shortlist) -> "Recommender":
-        """The same run, which reads for a shortlist of another size."""
-        return Recommender(
-            self.run,
-            self.places,
-            users=self.users,
-            shortlist=shortlist,
-            private_categories=self.private_categories,
-            clock=self.clock,
-        )
+    def weighed_by(self) -> WeighedBy:
+        """The meaning of the weights of visits in explanations."""
+        return weighed_by(self.ranker)
 
     def recommend(
         self,
-        history: Iterable[Visit | Mapping[str, Any] | tuple[str, datetime | str]] | None = None,
+        history: Iterable[AnyVisit] | None = None,
         *,
         user: str | None = None,
         k: int = DEFAULT_K,
@@ -104,12 +99,11 @@ class Recommender:
         candidates: Iterable[str] | None = None,
         explain: bool = False,
     ) -> Recommendations:
-        """The k likeliest next places after a history, or after the known visits of a user.
+        """The k most probable next places after a history, or after the visits of a user.
 
-        The filters apply before the k best are taken. `at` is the moment of asking: visits after
-        it (without it, visits more than a day later than now) are left out and "ago" is counted
-        from it. Only a model that was trained with known time
-        takes it for the moment of the visit to come, and then it is now unless told.
+        Filters apply before the k best are taken. `at` is the time of the request: later visits
+        are left out (without `at`, visits more than a day later than now), and "ago" is counted
+        from it. Only a model trained with `--known-time` predicts for this time, by default now.
         """
         request = Request.of(
             history=history,
@@ -127,56 +121,214 @@ class Recommender:
         return self.recommend_many([request])[0]
 
     def recommend_many(self, requests: Sequence[Request]) -> list[Recommendations]:
-        """An answer for every request, all scored in one batch.
+        """Answer requests in one batch; raises the error of the first bad request.
 
-        Scores equal those of each request alone up to float32 rounding (some 1e-6), which may
+        Scores equal those of each request alone up to float32 rounding (about 1e-6), which may
         swap places of nearly equal scores.
         """
         work = Stopwatch()
-        return self.answer([self.ask(request) for request in requests], work=work)
+        resolved = []
+        for found in self.resolve(requests):
+            if isinstance(found, CastPoiError):
+                raise found
+            resolved.append(found)
+        return self.answer(resolved, work=work)
 
-    def ask(self, request: Request) -> Question:
-        """The question a request puts, or an error that tells what is wrong with it.
-
-        Cheap, without the model. Raises BadInput, UnknownUser or NoCandidateLeft.
-        """
-        return put(
-            request,
-            self.places,
-            self.users,
-            self.is_private,
-            now_us=self.clock(),
-            known_time=self.known_time,
-        )
+    def resolve(self, requests: Sequence[Request]) -> list[ResolvedRequest | CastPoiError]:
+        """Each request resolved, or its error; without the model."""
+        now_us = self.clock()
+        found: list[ResolvedRequest | CastPoiError] = []
+        for request in requests:
+            try:
+                resolved = resolve_request(
+                    request,
+                    self.places,
+                    self.users,
+                    self.is_private,
+                    now_us=now_us,
+                    needs_next_time=self.needs_next_time,
+                )
+            except CastPoiError as problem:
+                found.append(problem)
+            else:
+                found.append(resolved)
+        return found
 
     def answer(
-        self, questions: Sequence[Question], *, work: Stopwatch | None = None
+        self, requests: Sequence[ResolvedRequest], *, work: Stopwatch | None = None
     ) -> list[Recommendations]:
-        """The answers to questions, one encoding and one scoring for all of them."""
-        return self._answerer.answer(questions, work or Stopwatch())
+        """Answer resolved requests; `work` has run since they came in."""
+        work = work or Stopwatch()
+        groups: dict[tuple[int | None, bool], list[int]] = defaultdict(list)
+        for number, request in enumerate(requests):
+            groups[self._places_to_score(request), request.explain].append(number)
+        found: dict[int, tuple[Recommendation, ...]] = {}
+        for (size, _), numbers in groups.items():
+            answers = self._recommend([requests[number] for number in numbers], size)
+            found |= dict(zip(numbers, answers, strict=True))
+        return [
+            Recommendations(
+                recommendations=found[number],
+                model=self.model,
+                seconds=work.seconds,
+                remarks=(*request.remarks, *self._remarks(request)),
+                visits_by=self.weighed_by if request.explain else None,
+            )
+            for number, request in enumerate(requests)
+        ]
+
+    def scores(self, requests: Sequence[ResolvedRequest]) -> Scores:
+        """Exact scores of all places for requests whose histories have visits."""
+        return self._encode_and_score(requests, len(self.places))[1]
+
+    def _places_to_score(self, request: ResolvedRequest) -> int | None:
+        """How many places to score exactly; None for an empty history.
+
+        Only requests with the same number are scored together: the k of one request must not
+        change the scores of others.
+        """
+        if not request.has_visits:
+            return None
+        if self.shortlist is None:
+            return len(self.places)
+        return min(max(self.shortlist, request.k), len(self.places))
+
+    def _recommend(
+        self, requests: Sequence[ResolvedRequest], size: int | None
+    ) -> list[tuple[Recommendation, ...]]:
+        """The recommendations of requests that agree in `size` and in `explain`."""
+        if size is None:
+            state, scores = None, self._popularity(requests)
+        else:
+            state, scores = self._encode_and_score(requests, size)
+        chosen = [scores.best(row, request.k) for row, request in enumerate(requests)]
+        explanations = self._explanations(requests, state, chosen, scores)
+        return [
+            tuple(self._recommendations(request, row, chosen[row], scores, explanations[row]))
+            for row, request in enumerate(requests)
+        ]
+
+    def _encode_and_score(
+        self, requests: Sequence[ResolvedRequest], size: int
+    ) -> tuple[Any, Scores]:
+        ranker = self.ranker
+        state = ranker.encode(Histories.concat([request.history for request in requests]))
+        is_allowed = np.stack([request.is_allowed for request in requests])  # [B, P]
+        if size < len(self.places):
+            scores = shortlist_scores(ranker, state, is_allowed, size)
+        else:
+            scores = Scores(score=ranker.score(state), is_eligible=is_allowed)
+        scores.check_finite()
+        return state, scores
+
+    def _popularity(self, requests: Sequence[ResolvedRequest]) -> Scores:
+        """The scores of empty histories, the same for all."""
+        return Scores(
+            score=np.tile(self.places.log_popularity, (len(requests), 1)),  # [B, P]
+            is_eligible=np.stack([request.is_allowed for request in requests]),  # [B, P]
+        )
+
+    def _explanations(
+        self,
+        requests: Sequence[ResolvedRequest],
+        state: Any,
+        chosen: Sequence[NDArray[np.int64]],
+        scores: Scores,
+    ) -> Sequence[list[Explanation] | None]:
+        """The explanations of the chosen places of each request, where requested."""
+        if not requests[0].explain:
+            return [None] * len(requests)
+        own = [scores.score[row, places] for row, places in enumerate(chosen)]  # B of [C]
+        if state is None:
+            return [[self._popularity_alone(each) for each in row.tolist()] for row in own]
+        histories = [request.history for request in requests]
+        return explain(self.ranker, state, histories, chosen, own, self.places.log_popularity)
+
+    def _popularity_alone(self, score: float) -> Explanation:
+        return Explanation(terms=terms_of_popularity(self.ranker, score), visits=())
+
+    def _remarks(self, request: ResolvedRequest) -> list[str]:
+        """What the method cannot give for this request."""
+        if not request.has_visits:
+            return []
+        method, remarks = METHODS.named(self.run.method), []
+        if request.explain and not isinstance(self.ranker, Explains):
+            remarks.append(f"the scores of {method.name} have no terms, so only visits are shown")
+        if not method.needs_training:
+            remarks.append(
+                f"{method.name} is a counting baseline: its probabilities rank places, but they "
+                "are not calibrated"
+            )
+        return remarks
+
+    def _recommendations(
+        self,
+        request: ResolvedRequest,
+        row: int,
+        chosen: NDArray[np.int64],
+        scores: Scores,
+        explanations: list[Explanation] | None,
+    ) -> Iterable[Recommendation]:
+        places = self.places
+        probability = scores.probability(row, chosen)
+        km = None if request.origin is None else places.km_from(request.origin, chosen)
+        visited = np.isin(chosen, request.history.place)
+        for rank, place in enumerate(chosen.tolist()):
+            explanation = None if explanations is None else explanations[rank]
+            yield Recommendation(
+                place=places.ids[place],
+                name=places.names[place],
+                category=places.categories[place],
+                lat=float(places.lat[place]),
+                lon=float(places.lon[place]),
+                score=float(scores.score[row, place]),
+                probability=float(probability[rank]),
+                distance_km=None if km is None else float(km[rank]),
+                visited=bool(visited[rank]),
+                sentence=sentence_of(place, request, places),
+                terms=None if explanation is None else explanation.terms,
+                visits=None
+                if explanation is None
+                else tuple(self._visit(request, place, each) for each in explanation.visits),
+            )
+
+    def _visit(
+        self, request: ResolvedRequest, place: int, contribution: VisitContribution
+    ) -> ContributingVisit:
+        history, visit = request.history, contribution.visit
+        visited, at_us = int(history.place[visit]), int(history.at_us[visit])
+        km = self.places.km_from(self.places.point(place), np.array([visited]))
+        return ContributingVisit(
+            place=self.places.ids[visited],
+            name=self.places.names[visited],
+            category=self.places.categories[visited],
+            at=local_datetime(at_us, int(history.offset_minutes[visit])),
+            hours_ago=(request.at_us - at_us) / HOUR_US,
+            weight=contribution.weight,
+            distance_km=float(km[0]),
+            score_without=contribution.score_without,
+        )
 
 
 def load(
     run: str | Path,
     *,
     city: str | Path | None = None,
-    exact_up_to: int = EXACT_UP_TO,
-    shortlist: Setting = SHORTLIST,
+    shortlist: Shortlist | None = None,
     private_categories: Iterable[str] | None = None,
     places: TableOfPlaces | None = None,
 ) -> Recommender:
     """A recommender from the folder of a run.
 
-    `city` is the folder of the run's city if it has moved; only `user=...` reads it. In
-    vocabularies of more than `exact_up_to` places CaST-POI reads only for a `shortlist` of so many;
-    "all" reads for all, and "auto" does so until a service has measured which size will do. Places
-    of `private_categories`
-    ("Home (private)") are recommended only to those who have been there; if empty, to everybody.
-    `places` is a table, or its file, of cold places to rank as well: place, lat, lon, and perhaps
-    name and category; only a model with shared vectors can.
+    `city` is the folder of the run's city if it has moved; only `user=...` needs it. `shortlist`
+    is the number of places that the reader of `castpoi` scores exactly, or "all"; by default 384
+    for more than 2,000 places and all below. Places of `private_categories` ("Home (private)")
+    are recommended only to people who have visited them; an empty list recommends them to
+    everybody. `places` is a table, or its file, of places to add to the run's: place, lat, lon
+    and optionally name and category; only a model with shared vectors can rank them.
     """
     loaded = load_run(Path(run))
-    now = None if city is None else Path(city)
+    folder = None if city is None else Path(city)
     table = read_places(loaded)
     if places is not None:
         loaded, table = with_cold_places(loaded, table, places)
@@ -184,34 +336,7 @@ def load(
     return Recommender(
         loaded,
         book,
-        users=UserVisits(loaded, now),
-        shortlist=decided(shortlist, places=len(book), exact_up_to=exact_up_to),
+        users=CityUsers(loaded, folder),
+        shortlist=shortlist_size(shortlist, places=len(book)),
         private_categories=PRIVATE_CATEGORIES if private_categories is None else private_categories,
     )
-
-
-def _has_reader(run: Run, method: Method) -> bool:
-    """Whether scores have a dear term that a shortlist could save."""
-    if not method.needs_training:
-        return False
-    from castpoi.model.ranker import CastPoiRanker
-
-    return isinstance(run.ranker, CastPoiRanker) and run.ranker.scorer.reader is not None
-
-
-def _scorer_and_reasoner(
-    run: Run, method: Method, places: PlaceBook, shortlist: Shortlist
-) -> "tuple[PlaceScorer, Reasoner | None]":
-    """Who scores and who explains; only the scores of CaST-POI have terms and a shortlist."""
-    if method.needs_training:
-        from castpoi.model.ranker import CastPoiRanker
-        from castpoi.recommend.reasons import Reasoner
-        from castpoi.recommend.shortlist import ShortlistScorer
-
-        if isinstance(run.ranker, CastPoiRanker):
-            reasoner = Reasoner(run.ranker, places)
-            if shortlist.is_exact:
-                return PlaceScorer(run.ranker, places), reasoner
-            sizes = (size or len(places) for size in (shortlist.size, shortlist.size_new))
-            return ShortlistScorer(run.ranker, places, *sizes), reasoner
-    return PlaceScorer(run.ranker, places), None

@@ -1,29 +1,38 @@
-"""What a person may ask of a run: where next, after these visits, among those places?"""
+"""Requests: whose visits, how many places, and which places are allowed.
+
+Input is checked and times are read here, once; everything after this module works with UTC
+microseconds.
+
+Shapes: T visits.
+"""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from castpoi.core.errors import BadInput
-from castpoi.recommend.moments import instant_us
+from castpoi.recommend.moments import Moment, instant_us, moment_of
 
 DEFAULT_K: Final = 10
 
 
 @dataclass(frozen=True)
 class Visit:
-    """A place, by its id in the city, and when somebody was there.
+    """A place, by its id in the city, and the time of the visit.
 
-    `at` is a datetime or a text; without an offset from UTC it is the wall clock of the place.
+    A time without an offset from UTC is the local time of the place.
     """
 
     place: str
-    at: datetime | str
+    at: datetime | str | Moment
 
     @classmethod
-    def of(cls, visit: "Visit | Mapping[str, Any] | tuple[str, datetime | str]") -> "Visit":
+    def of(cls, visit: "AnyVisit") -> "Visit":
         """A visit from itself, from `{"place": ..., "at": ...}` or from a pair."""
         if isinstance(visit, cls):
             return visit
@@ -42,28 +51,69 @@ class Visit:
         )
 
 
+AnyVisit = Visit | Mapping[str, Any] | tuple[str, datetime | str]
+"""The ways to write a visit."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Visits:
+    """Visits in any order, as columns."""
+
+    places: Sequence[str]
+    """Ids; some may be unknown to the run. [T]"""
+    clock_us: NDArray[np.int64]
+    """UTC microseconds, or the local time of the place where `is_naive`. [T]"""
+    is_naive: NDArray[np.bool_]
+    """Whether the time had no offset from UTC. [T]"""
+
+    @classmethod
+    def of(cls, visits: Iterable[AnyVisit]) -> "Visits":
+        """Read the places and times of visits."""
+        each_visit = [Visit.of(visit) for visit in visits]
+        moments = [moment_of(each.at, what=name_of(n)) for n, each in enumerate(each_visit)]
+        return cls.at_moments([each.place for each in each_visit], moments)
+
+    @classmethod
+    def at_moments(cls, places: Sequence[str], moments: Sequence[Moment]) -> "Visits":
+        """Visits whose times have been read."""
+        return cls(
+            places=places,
+            clock_us=np.array([moment.clock_us for moment in moments], dtype=np.int64),
+            is_naive=np.array([moment.is_naive for moment in moments], dtype=np.bool_),
+        )
+
+    @classmethod
+    def at_instants(cls, places: Sequence[str], at_us: NDArray[np.int64]) -> "Visits":
+        """Visits at instants in UTC microseconds."""
+        return cls(places=places, clock_us=at_us, is_naive=np.zeros(len(at_us), dtype=np.bool_))
+
+
+def name_of(visit: int) -> str:
+    """The name of a visit in an error."""
+    return f"visit {visit + 1} of the history"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One question to a recommender; refuses what makes no sense.
+    """One request to a recommender, already checked; `Request.of` reads and checks one.
 
     Exactly one of `history` and `user` is given; an empty history is a history.
     """
 
-    history: tuple[Visit, ...] | None = None
-    """Visits in any order; the recommender sorts them by time."""
+    history: Visits | None = None
     user: str | None = None
-    """Somebody whose visits the recommender knows."""
+    """A user of the run's city."""
     k: int = DEFAULT_K
-    """How many places at most."""
-    at: datetime | str | None = None
-    """The moment of asking, with an offset; else the last visit, or now for a model that knows
-    the time. Later visits are left out."""
+    """The maximal number of places."""
+    at_us: int | None = None
+    """Time of the request; later visits are left out. None: the last visit, or now for a model
+    that needs the time of the next visit. UTC microseconds."""
     near: tuple[float, float] | None = None
-    """Where the person is: lat, lon in degrees."""
+    """Position of the person: lat, lon in degrees."""
     within_km: float | None = None
-    """Only places this near to `near`, or to the last visit if `near` is not given."""
+    """Only places within this distance of `near`, or of the last visit without `near`."""
     categories: tuple[str, ...] | None = None
-    """Only places of these categories; small and capital letters are the same."""
+    """Only places of these categories, in upper or lower case."""
     exclude_visited: bool = False
     """Only places that the history never visits."""
     new_only: bool = False
@@ -71,44 +121,53 @@ class Request:
     candidates: tuple[str, ...] | None = None
     """Only these places, by id."""
     explain: bool = False
-    """Whether to give reasons: terms, visits and what would be without them."""
-
-    def __post_init__(self) -> None:
-        if (self.history is None) == (self.user is None):
-            raise BadInput("give either a history (which may be empty) or a user, and not both")
-        if type(self.k) is not int or self.k < 1:  # neither True nor 2.5
-            raise BadInput(f"k={self.k} is not valid; it must be a whole number of at least 1")
-        if self.at is not None:
-            instant_us(self.at, what="at")
-        if self.near is not None:
-            _check_point(self.near)
-        if self.within_km is not None and not (_is_number(self.within_km) and self.within_km > 0):
-            raise BadInput(f"within_km={self.within_km} is not valid; it must be above 0")
+    """Whether to explain the scores: terms, visits and counterfactuals."""
 
     @classmethod
     def of(
         cls,
         *,
-        history: Iterable[Visit | Mapping[str, Any] | tuple[str, datetime | str]] | None = None,
+        history: Iterable[AnyVisit] | None = None,
+        user: str | None = None,
+        k: int = DEFAULT_K,
+        at: datetime | str | None = None,
+        near: Iterable[float] | None = None,
+        within_km: float | None = None,
         categories: Iterable[str] | None = None,
         candidates: Iterable[str] | None = None,
-        near: Iterable[float] | None = None,
-        **others: Any,
+        **flags: bool,
     ) -> "Request":
-        """A request from plain lists, pairs and mappings."""
+        """A request from plain values; raises BadInput for one that is not valid."""
+        if (history is None) == (user is None):
+            raise BadInput("give either a history (which may be empty) or a user, and not both")
+        if type(k) is not int or k < 1:  # neither True nor 2.5
+            raise BadInput(f"k={k} is not valid; it must be a whole number of at least 1")
+        if within_km is not None and not (_is_number(within_km) and within_km > 0):
+            raise BadInput(f"within_km={within_km} is not valid; it must be above 0")
         return cls(
-            history=None if history is None else tuple(Visit.of(visit) for visit in history),
+            history=None if history is None else Visits.of(history),
+            user=user,
+            k=k,
+            at_us=None if at is None else instant_us(at, what="at"),
+            near=None if near is None else _point(near),
+            within_km=within_km,
             categories=_texts(categories, "categories"),
             candidates=_texts(candidates, "candidates"),
-            near=None if near is None else _pair(near),
-            **others,
+            **flags,
         )
 
 
-def _pair(near: Iterable[float]) -> tuple[float, float]:
+def _point(near: Iterable[float]) -> tuple[float, float]:
     numbers = tuple(near)
     if len(numbers) != 2:
         raise BadInput(f"near has {len(numbers)} parts; it must be a latitude and a longitude")
+    # a position is personal: the error gives the rule and never the coordinate
+    for name, degrees, most in zip(("latitude", "longitude"), numbers, (90, 180), strict=True):
+        if not _is_number(degrees) or abs(degrees) > most:
+            raise BadInput(
+                f"near: the {name} is not a number from -{most} to {most}; "
+                "the order is latitude, longitude"
+            )
     return numbers[0], numbers[1]
 
 
@@ -118,16 +177,6 @@ def _texts(texts: Iterable[str] | None, what: str) -> tuple[str, ...] | None:
     if isinstance(texts, str):
         raise BadInput(f"{what} is one text; give a list of texts")
     return tuple(map(str, texts))
-
-
-def _check_point(near: tuple[float, float]) -> None:
-    # whoever asks for a place is somewhere: the error names the rule, never the coordinate
-    for name, degrees, most in zip(("latitude", "longitude"), near, (90, 180), strict=True):
-        if not _is_number(degrees) or abs(degrees) > most:
-            raise BadInput(
-                f"near: the {name} is not a number from -{most} to {most}; "
-                "the order is latitude, longitude"
-            )
 
 
 def _is_number(value: object) -> bool:

@@ -1,10 +1,10 @@
-"""The reason for a recommendation in one plain sentence, from visits and distances alone.
+"""A recommendation in one plain sentence, from visits and distances alone.
 
     You were here 14 times, last 2 days ago; within 300 m of three of your recent evening visits
     New to you; 2.3 km from your last visit
 
-It tells what is true of the place and the history; which part of it moved the model, the terms
-and the visits of the reasons tell. It holds no coordinate.
+The sentence states facts about the place and the history; what moved the model is in the terms
+and visits of the explanation. It has no coordinates.
 """
 
 from typing import Final
@@ -12,22 +12,28 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+<<<<<<< HEAD
 from castpoi.checkins.record import MINUTE_US
 from castpoi.recommend.place_book import PlaceBook
 from castpoi.recommend.question import Question
+=======
+from castpoi.checkins.microseconds import MINUTE_US
+from castpoi.recommend.places import PlaceBook
+from castpoi.recommend.resolve import ResolvedRequest
+>>>>>>> 2879326 (recommend, serving: resolve requests to microseconds, explain every method, answer with dataclasses)
 
 RECENT: Final = 20
 """Visits that count as recent."""
 CLOSE_KM: Final = 1.0
-"""Visits that near to a place are worth a mention."""
+"""Recent visits within this distance of a place are mentioned."""
 FAR_KM: Final = 50.0
-"""Places that far from the last visit are called far away."""
+"""Places this far from the last visit are called far away."""
 
 _DAY_PARTS: Final = ("night", "morning", "afternoon", "evening")
 _DAY_PART_MINUTES: Final = 24 * 60 // len(_DAY_PARTS)
 _NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _STEP_METRES: Final = 50
-_UNITS: Final = (  # a unit is used from twice its length on, but for the last three
+_UNITS: Final = (  # unit, minutes, and the count from which it is used
     ("year", 365 * 24 * 60, 2),
     ("month", 30 * 24 * 60, 2),
     ("week", 7 * 24 * 60, 2),
@@ -37,20 +43,20 @@ _UNITS: Final = (  # a unit is used from twice its length on, but for the last t
 )
 
 
-def sentence_of(place: int, question: Question, places: PlaceBook) -> str:
-    """Why this place, in plain words."""
-    if not len(question.history):
+def sentence_of(place: int, request: ResolvedRequest, places: PlaceBook) -> str:
+    """A reason for a place in plain words."""
+    if not request.has_visits:
         clauses = [_popular(int(places.checkins[place]))]
     else:
-        clauses = [_own_visits(place, question), *_closeness(place, question, places)]
-    if question.near is not None:
-        km = float(places.km_from(question.near, np.array([place]))[0])
+        clauses = [_own_visits(place, request), *_closeness(place, request, places)]
+    if request.near is not None:
+        km = float(places.km_from(request.near, np.array([place]))[0])
         clauses.append(f"{distance_words(km)} from you")
     return "; ".join(clauses)
 
 
 def ago_words(minutes: float) -> str:
-    """How long ago something was: `2 days ago`."""
+    """Time since an event: `2 days ago`."""
     for unit, length, least in _UNITS:
         count = int(minutes // length)
         if count >= least:
@@ -59,7 +65,7 @@ def ago_words(minutes: float) -> str:
 
 
 def distance_words(km: float) -> str:
-    """A distance as people say it; metres are rounded up to fifty."""
+    """A distance; metres are rounded up to fifty."""
     metres = max(1, int(np.ceil(1000 * km / _STEP_METRES))) * _STEP_METRES
     if metres < 1000:
         return f"{metres} m"
@@ -68,15 +74,15 @@ def distance_words(km: float) -> str:
 
 def _popular(checkins: int) -> str:
     if not checkins:
-        return "Nobody is known to have been here yet"
+        return "No check-ins here yet"
     return f"Popular: {_counted(checkins, 'check-in')} by everybody"
 
 
-def _own_visits(place: int, question: Question) -> str:
-    own = question.history.at_us[question.history.place == place]
+def _own_visits(place: int, request: ResolvedRequest) -> str:
+    own = request.history.at_us[request.history.place == place]
     if not len(own):
         return "New to you"
-    ago = ago_words((question.at_us - int(own[-1])) / MINUTE_US)
+    ago = ago_words((request.at_us - int(own[-1])) / MINUTE_US)
     return (
         f"You were here once, {ago}"
         if len(own) == 1
@@ -84,9 +90,9 @@ def _own_visits(place: int, question: Question) -> str:
     )
 
 
-def _closeness(place: int, question: Question, places: PlaceBook) -> list[str]:
-    """How near the place is to recent visits elsewhere, or else to the last visit."""
-    history = question.history
+def _closeness(place: int, request: ResolvedRequest, places: PlaceBook) -> list[str]:
+    """Recent visits near the place or, without any, the distance from the last visit."""
+    history = request.history
     recent = history.place[-RECENT:]
     km = places.km_from(places.point(place), recent)
     close = np.flatnonzero((recent != place) & (km <= CLOSE_KM))
@@ -100,7 +106,7 @@ def _closeness(place: int, question: Question, places: PlaceBook) -> list[str]:
 
 
 def _close_words(km: NDArray[np.float64], local_minutes: NDArray[np.int64]) -> str:
-    """`within 300 m of three of your recent evening visits`; a part of the day if most share it."""
+    """`within 300 m of three of your recent evening visits`; the part of the day if most agree."""
     part = local_minutes % (24 * 60) // _DAY_PART_MINUTES
     counts = np.bincount(part, minlength=len(_DAY_PARTS))
     usual = int(counts.argmax())

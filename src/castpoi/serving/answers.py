@@ -1,20 +1,150 @@
-"""How the service says no: one JSON object with a sentence, and the fields that are wrong."""
+"""The answers of the API besides recommendations: dataclasses that are the response models."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi.responses import JSONResponse
+
+from castpoi.recommend.recommendation import Answer, WeighedBy
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisitsReceipt(Answer):
+    """The outcome of posted visits."""
+
+    stored: int
+    repeated: int
+    unknown_places: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserVisit(Answer):
+    """A visit of a user; details of the place only if the model knows it."""
+
+    place: str
+    at: str
+    name: str | None
+    category: str | None
+    lat: float | None
+    lon: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserVisits(Answer):
+    """The latest visits of a user, oldest first."""
+
+    visits: list[UserVisit]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserCount(Answer):
+    """A user and the number of their visits."""
+
+    user: str
+    visits: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Users(Answer):
+    """Users of the store by id."""
+
+    users: list[UserCount]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Erased(Answer):
+    """The number of erased visits."""
+
+    erased: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deleted(Answer):
+    """The number of deleted visits, 0 if there was no such visit."""
+
+    deleted: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place(Answer):
+    """A place that the model knows."""
+
+    place: str
+    name: str | None
+    category: str | None
+    lat: float
+    lon: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Places(Answer):
+    """Places in a box or with a name."""
+
+    places: list[Place]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelCard(Answer):
+    """The model and where it comes from."""
+
+    model: str
+    method: str
+    seed: int
+    fingerprint: str
+    model_sha256: str
+    places: int
+    private_categories: list[str]
+    private_places: int
+    """Places of these categories: recommended only to people who have visited them."""
+    shortlist: int | None
+    """Number of places that the reader scores for a request; null: all places are scored."""
+    terms: dict[str, str]
+    """Name and meaning of each term of a score; empty for methods whose scores have no terms."""
+    visits_by: WeighedBy
+    """Meaning of the weights of visits in explanations."""
+    known_time: bool
+    """Whether the model predicts for the time `at`, by default the current time."""
+    settings: dict[str, Any]
+    trained_utc: str | None
+    versions: dict[str, str]
+    commit: str | None
+    metrics: dict[str, float | None] | None
+    """Test metrics, if a result of this run is known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Health(Answer):
+    """Whether the service is alive, or ready."""
+
+    status: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrongField(Answer):
+    """A field and its problem."""
+
+    field: str
+    problem: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Error(Answer):
+    """The problem in a sentence, and the wrong fields if there are any."""
+
+    error: str
+    fields: list[WrongField] | None = None
 
 
 def error_answer(
     status: int,
     sentence: str,
     *,
-    fields: Sequence[Mapping[str, str]] = (),
+    fields: Sequence[WrongField] = (),
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    """An answer that tells what is wrong and, where fields are, which ones."""
+    """A response with an error."""
     content: dict[str, Any] = {"error": sentence}
     if fields:
-        content["fields"] = [dict(field) for field in fields]
+        content["fields"] = [vars(field) for field in fields]
     return JSONResponse(content, status_code=status, headers=dict(headers or {}))

@@ -1,30 +1,94 @@
-"""The web application: routes and pages around a service, and what every request passes."""
+"""The web application of a service: routes, pages, middleware and errors."""
 
 import asyncio
 import signal
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
+from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
 
 from castpoi import __version__
-from castpoi.core.errors import CastPoiError
-from castpoi.serving import pages
-from castpoi.serving.failures import tell_failures
-from castpoi.serving.middleware import BodyLimit, Watch
-from castpoi.serving.open_files import AcceptErrors
-from castpoi.serving.routes import router
-from castpoi.serving.security import Doorkeeper, KeyRing
+from castpoi.core.errors import (
+    BadInput,
+    BrokenFolder,
+    BrokenStore,
+    CastPoiError,
+    ModelNotReady,
+    Overloaded,
+    RepeatedKey,
+    UnknownMethod,
+)
+from castpoi.serving import routes
+from castpoi.serving.answers import Error, Health, WrongField, error_answer
+from castpoi.serving.batcher import RETRY_SECONDS
+from castpoi.serving.logs import log_failure
+from castpoi.serving.middleware import METRICS_TYPE, BodyLimit, RequestLog
+from castpoi.serving.routes import Served
+from castpoi.serving.schema import MANY, ONE
+from castpoi.serving.security import AuthMiddleware, KeyRing
 from castpoi.serving.service import Service
 
 _ABOUT: Final = (
-    "Where will a person go next, from the places they have been? Coordinates are degrees, "
-    "latitude first; times are ISO 8601, and without an offset the wall clock of the place."
+    "Predicts the next place of a person from the places they have visited. Coordinates are in "
+    "degrees, latitude first. Times are ISO 8601; a time without an offset is the local time of "
+    "the place."
 )
+_DOCS: Final = Path(__file__).with_name("api_page")
+"""A page that shows /openapi.json without resources of other sites."""
+_MAP: Final = Path(__file__).with_name("map")
+"""The map page: index.html is the first page, its other files are under /map/."""
+_NO_TILES: Final = '<meta name="castpoi-tiles" content="" />'
+
+_STATUS: Final[dict[type[CastPoiError], int]] = {
+    BadInput: 422,
+    RepeatedKey: 409,
+    BrokenFolder: 409,
+    UnknownMethod: 409,
+    ModelNotReady: 503,
+    Overloaded: 503,
+    BrokenStore: 503,
+}
+_SOURCES: Final = frozenset({"body", "query", "path", ONE, MANY})
+"""Parts of a field's location that are not part of its name."""
+
+_pages = APIRouter()
+
+
+@_pages.get("/healthz")
+async def alive() -> Health:
+    """Whether the service is alive."""
+    return Health(status="alive")
+
+
+@_pages.get("/readyz", responses={503: {"model": Error}})
+async def ready(service: Served) -> Health:
+    """Whether the service can answer: its run is loaded and its store works."""
+    _ = service.recommender
+    await service.store_threads.read(service.store.check)
+    return Health(status="ready")
+
+
+@_pages.get("/metrics", include_in_schema=False)
+async def metrics(service: Served) -> Response:
+    """Counters of the service for Prometheus."""
+    return Response(service.metrics.page(), media_type=METRICS_TYPE)
+
+
+@_pages.get("/", include_in_schema=False)
+def first_page(service: Served) -> Response:
+    """The map."""
+    text = (_MAP / "index.html").read_text(encoding="utf-8")
+    if service.settings.tiles is not None:
+        text = text.replace(_NO_TILES, _NO_TILES.replace('""', f'"{service.settings.tiles}"'))
+    return HTMLResponse(text)
 
 
 def create_app(
@@ -36,14 +100,13 @@ def create_app(
 ) -> FastAPI:
     """The application of a service, which loads its run once it has started.
 
-    `on_ready` hears when it has, `on_failure` what is wrong with the run if it cannot. While
-    `is_stopping`, answers close their connections.
+    Calls `on_ready` after that, or `on_failure` if the run cannot be loaded. While `is_stopping`,
+    responses close their connections.
     """
 
     @asynccontextmanager
-    async def life(_: FastAPI) -> AsyncIterator[None]:
-        asyncio.get_running_loop().set_exception_handler(AcceptErrors())
-        first = asyncio.create_task(_begin(service, on_ready, on_failure))
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        first = asyncio.create_task(_start(service, on_ready, on_failure))
         with _reload_on_hangup(service):
             yield
         await first
@@ -53,25 +116,27 @@ def create_app(
         title="castpoi",
         version=__version__,
         description=_ABOUT,
-        lifespan=life,
-        docs_url=None,  # their pages load scripts from elsewhere; ours does not
+        lifespan=lifespan,
+        docs_url=None,  # FastAPI's pages load scripts of other sites; ours does not
         redoc_url=None,
     )
     app.state.service = service
-    app.include_router(router)
-    app.include_router(pages.router)
-    app.mount("/docs", StaticFiles(directory=pages.DOCS, html=True), name="docs")
-    app.mount("/map", StaticFiles(directory=pages.MAP), name="map")
-    tell_failures(app)
-    _set_up_the_way_in(app, service, is_stopping)
+    app.include_router(routes.router)
+    app.include_router(_pages)
+    app.mount("/docs", StaticFiles(directory=_DOCS, html=True), name="docs")
+    app.mount("/map", StaticFiles(directory=_MAP), name="map")
+    app.add_exception_handler(CastPoiError, _castpoi_error)
+    app.add_exception_handler(RequestValidationError, _wrong_fields)
+    app.add_exception_handler(HTTPException, _http_error)
+    _add_middleware(app, service, is_stopping)
     return app
 
 
-def _set_up_the_way_in(app: FastAPI, service: Service, is_stopping: Callable[[], bool]) -> None:
-    """What a request passes; the last one added is the first one passed."""
+def _add_middleware(app: FastAPI, service: Service, is_stopping: Callable[[], bool]) -> None:
+    """Add the middleware; the last one added is the first to see a request."""
     settings = service.settings
     app.add_middleware(BodyLimit, most_bytes=settings.limits.body_bytes)
-    app.add_middleware(Doorkeeper, keys=KeyRing(settings.api_keys), origins=settings.origins)
+    app.add_middleware(AuthMiddleware, keys=KeyRing(settings.api_keys), origins=settings.origins)
     if settings.origins:
         app.add_middleware(
             CORSMiddleware,
@@ -80,17 +145,17 @@ def _set_up_the_way_in(app: FastAPI, service: Service, is_stopping: Callable[[],
             allow_headers=["Authorization", "Content-Type"],
         )
     app.add_middleware(
-        Watch, metrics=service.metrics, tiles=settings.tiles, is_stopping=is_stopping
+        RequestLog, metrics=service.metrics, tiles=settings.tiles, is_stopping=is_stopping
     )
 
 
-async def _begin(
+async def _start(
     service: Service,
     on_ready: Callable[[], None] | None,
     on_failure: Callable[[Exception], None] | None,
 ) -> None:
     try:
-        await service.begin()
+        await service.start()
     except Exception as problem:
         if on_failure is not None:
             on_failure(problem)
@@ -101,24 +166,70 @@ async def _begin(
 
 @contextmanager
 def _reload_on_hangup(service: Service) -> Iterator[None]:
-    """While the block runs, SIGHUP loads the run anew; one that cannot be read changes nothing."""
+    """Within the block, SIGHUP reloads the run; if that fails, nothing changes."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread hears signals
+        yield  # only the main thread receives signals
         return
-    under_way: set[asyncio.Task[None]] = set()
+    tasks: set[asyncio.Task[None]] = set()
 
     async def reload() -> None:
         with suppress(CastPoiError):  # already logged
             await service.reload()
 
-    def begin() -> None:
+    def start() -> None:
         task = asyncio.create_task(reload())
-        under_way.add(task)
-        task.add_done_callback(under_way.discard)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
 
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGHUP, begin)
+    loop.add_signal_handler(signal.SIGHUP, start)
     try:
         yield
     finally:
         loop.remove_signal_handler(signal.SIGHUP)
+
+
+def _castpoi_error(_: Request, problem: Exception) -> JSONResponse:
+    status = next((_STATUS[kind] for kind in type(problem).__mro__ if kind in _STATUS), 500)
+    if status == 500:  # the store logs its own failures, once for all requests that share one
+        log_failure("request failed", problem)
+    headers = {"Retry-After": str(RETRY_SECONDS)} if status == 503 else None
+    return error_answer(status, str(problem), headers=headers)
+
+
+def _wrong_fields(_: Request, problem: Exception) -> JSONResponse:
+    assert isinstance(problem, RequestValidationError)
+    errors = problem.errors()
+    if errors[0]["type"] == "json_invalid":
+        return error_answer(400, _malformed_json(errors[0], str(problem.body)))
+    fields = [WrongField(field=_name(each["loc"]), problem=_problem(each)) for each in errors]
+    more = f" (and {len(fields) - 1} more)" if len(fields) > 1 else ""
+    return error_answer(422, f"{fields[0].field}: {fields[0].problem}{more}", fields=fields)
+
+
+def _http_error(_: Request, problem: Exception) -> JSONResponse:
+    assert isinstance(problem, HTTPException)
+    return error_answer(problem.status_code, str(problem.detail), headers=problem.headers)
+
+
+def _malformed_json(wrong: dict[str, Any], body: str) -> str:
+    """A sentence with the line and column of the first error."""
+    position = wrong["loc"][-1]
+    line = body.count("\n", 0, position) + 1
+    column = position - body.rfind("\n", 0, position)
+    return f"the body is not valid JSON: {wrong['ctx']['error']} (line {line}, column {column})"
+
+
+def _name(location: Iterable[Any]) -> str:
+    """The name of a field, such as history[2].at."""
+    name = ""
+    for part in location:
+        if part not in _SOURCES:
+            name += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return name.removeprefix(".") or "body"
+
+
+def _problem(wrong: dict[str, Any]) -> str:
+    if _name(wrong["loc"]) == "body" and wrong["type"] != "value_error":
+        return "send a JSON object, with the header Content-Type: application/json"
+    return str(wrong["msg"]).removeprefix("Value error, ")

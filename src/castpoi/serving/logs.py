@@ -10,29 +10,29 @@ from typing import Final
 LOGGER: Final = logging.getLogger("castpoi.serving")
 
 _OURS: Final = Path(__file__).parents[1]
-"""The folder of the package; others may lie below one that is called so, as in /opt/castpoi."""
+"""The folder of the package; its name alone may match others, such as /opt/castpoi."""
 
 
 def log_event(event: str, *, level: int = logging.INFO, **fields: object) -> None:
-    """Note what has just happened, as `event name=value name=value`."""
+    """Log an event as `event name=value name=value`."""
     if LOGGER.isEnabledFor(level):
         LOGGER.log(level, " ".join([event, *(f"{name}={value}" for name, value in fields.items())]))
 
 
 def log_failure(event: str, problem: BaseException, **fields: object) -> None:
-    """Note an error of our own by its kind and the lines it passed.
+    """Log an error by its class and the lines of its traceback.
 
-    Its text is left out: it may quote what somebody sent.
+    Its text is left out: it may quote a request.
     """
     frames = traceback.extract_tb(problem.__traceback__)
     ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_OURS)] or list(frames)
-    passed = ">".join(f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}" for frame in ours)
-    log_event(event, level=logging.ERROR, kind=type(problem).__name__, passed=passed, **fields)
+    lines = ">".join(f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}" for frame in ours)
+    log_event(event, level=logging.ERROR, kind=type(problem).__name__, lines=lines, **fields)
 
 
 @contextmanager
 def logged_to_stderr() -> Iterator[None]:
-    """Show the events of the service, and the troubles of the server below it, while it runs."""
+    """Within the block, write the service's log and the server's warnings to stderr."""
     shown = logging.StreamHandler()
     shown.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     loggers = {LOGGER: logging.INFO, logging.getLogger("uvicorn.error"): logging.WARNING}

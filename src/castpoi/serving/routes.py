@@ -1,4 +1,4 @@
-"""The routes of the API, version 1; their words are a contract (docs/api.md)."""
+"""The routes of the API, version 1 (docs/api.md)."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -9,82 +9,84 @@ from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
 
 from castpoi.core.errors import BadInput
-from castpoi.serving import answer_schema as told
+from castpoi.recommend.places import Box
+from castpoi.recommend.recommendation import Recommendations
+from castpoi.serving import answers
 from castpoi.serving.schema import (
     Id,
     PostedVisit,
     PostedVisits,
+    QueryTime,
     RecommendBody,
     Text,
-    Time,
     VisitsBody,
 )
 from castpoi.serving.service import Service
 from castpoi.serving.settings import MOST_HISTORY, MOST_PLACES, MOST_USERS
-from castpoi.serving.visit_desk import stored_visit, told_place, told_visits, visit_instant_us
+from castpoi.serving.visits import answered_place, answered_visits, instant_of, stored_visit
 
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
-    status: {"model": told.ErrorAnswer, "description": meaning}
+    status: {"model": answers.Error, "description": meaning}
     for status, meaning in {
         400: "The request cannot be read.",
-        401: "An API key is needed.",
-        403: "No API key is set, and it is asked by another name or a page of another site.",
-        409: "It contradicts what is there.",
+        401: "An API key is required.",
+        403: "No API key is set, and the request has a foreign Host or Origin.",
+        409: "The request contradicts stored data.",
         413: "The body is too large.",
         422: "A field is wrong; the answer names it.",
-        503: "Too many wait, or the run is being loaded; see Retry-After.",
+        503: "Too many requests wait, or the run is being loaded; see Retry-After.",
     }.items()
 }
 
-# Only tells the OpenAPI page of the key: the doorkeeper has looked at it before any route.
-_key = HTTPBearer(auto_error=False, description="An API key of the service, if it has some.")
+# Only describes the key in OpenAPI: the middleware has checked it before any route.
+_key = HTTPBearer(auto_error=False, description="An API key of the service, if it has any.")
 
 router = APIRouter(prefix="/v1", responses=_ERRORS, dependencies=[Depends(_key)])
 
 
-async def service_of(request: Request) -> Service:  # a plain function would cross threads
-    """The service this request came to."""
+async def service_of(request: Request) -> Service:  # a plain function would change threads
+    """The service of this request."""
     service: Service = request.app.state.service
     return service
 
 
 Served = Annotated[Service, Depends(service_of)]
-User = Annotated[Id, Path(description="The user's id.")]
+User = Annotated[Id, Path(description="Id of the user.")]
 
 
-@router.post("/recommend", response_model=told.RecommendAnswer)
+@router.post("/recommend", response_model=Recommendations)
 async def recommend(body: RecommendBody, service: Served) -> JSONResponse:
-    """The likeliest next places of a user, or after a history; reasons if asked for."""
+    """The most probable next places of a user or after a history, with `explain` also why."""
     answer = await service.recommend(body.request(explain=body.explain))
     return JSONResponse(answer.to_dict())
 
 
-@router.post("/explain", response_model=told.RecommendAnswer)
+@router.post("/explain", response_model=Recommendations)
 async def explain(body: RecommendBody, service: Served) -> JSONResponse:
-    """The same with reasons: terms, the visits that speak for each place, counterfactuals.
+    """The same with explanations: terms, contributing visits, counterfactuals.
 
-    With `candidates`, the reasons for those very places.
+    With `candidates`, the explanations of these places.
     """
     answer = await service.recommend(body.request(explain=True))
     return JSONResponse(answer.to_dict())
 
 
-@router.post("/visits", response_model=told.VisitsReceipt)
+@router.post("/visits")
 async def post_visits(
     body: Annotated[VisitsBody, Body(description="One visit, or many under `visits`.")],
     service: Served,
-) -> JSONResponse:
-    """Keep one visit or many, all or none; the next recommendation knows them.
+) -> answers.VisitsReceipt:
+    """Store one visit or many, all or none; the next recommendation uses them.
 
-    A visit that was sent before, by its key or else by its place and time, is not stored twice.
-    One that is more than a day ahead of this machine's clock is refused.
+    A visit that was sent before, by its key or else by its place and time, is stored once. Visits
+    more than a day ahead of the clock of this machine are rejected.
     """
     posted = body.visits if isinstance(body, PostedVisits) else [body]
-    return JSONResponse(await service.store_threads.write(lambda: _keep(posted, service)))
+    return await service.store_threads.write(lambda: _add(posted, service))
 
 
-def _keep(posted: Sequence[PostedVisit], service: Service) -> dict[str, Any]:
-    places, now_us = service.run.current.places, service.clock()
+def _add(posted: Sequence[PostedVisit], service: Service) -> answers.VisitsReceipt:
+    places, now_us = service.recommender.places, service.clock()
     receipt = service.store.add(
         [
             stored_visit(visit, places, what=f"visits[{number}].at", now_us=now_us)
@@ -93,65 +95,63 @@ def _keep(posted: Sequence[PostedVisit], service: Service) -> dict[str, Any]:
     )
     service.metrics.visits.inc(receipt.stored)
     unknown = {visit.place for visit in posted} - places.number_of.keys()
-    return {
-        "stored": receipt.stored,
-        "repeated": receipt.repeated,
-        "unknown_places": sorted(unknown),
-    }
+    return answers.VisitsReceipt(
+        stored=receipt.stored, repeated=receipt.repeated, unknown_places=sorted(unknown)
+    )
 
 
-@router.delete("/visits", response_model=told.DeletedVisit)
+@router.delete("/visits")
 async def delete_visit(
-    user: Annotated[Id, Query(description="Whose visit it is.")],
-    place: Annotated[Id, Query(description="Where it was.")],
-    at: Annotated[Time, Query(description="When it was, as posted or as listed.")],
+    user: Annotated[Id, Query(description="Id of the user.")],
+    place: Annotated[Id, Query(description="Id of the place.")],
+    at: Annotated[QueryTime, Query(description="Time of the visit, as posted or as listed.")],
     service: Served,
-) -> JSONResponse:
+) -> answers.Deleted:
     """Delete one visit of a user, by its place and time; deleting it again changes nothing."""
-    at_us = visit_instant_us(place, at, service.run.current.places, what="at")
+    at_us = instant_of(place, at, service.recommender.places, what="at")
     work = partial(service.store.delete_visit, user, place, at_us)
-    return JSONResponse({"deleted": await service.store_threads.write(work)})
+    return answers.Deleted(deleted=await service.store_threads.write(work))
 
 
-@router.get("/users", response_model=told.UsersAnswer)
+@router.get("/users")
 async def list_users(
     service: Served,
-    q: Annotated[Text, Query(description="How the id begins.")] = "",
-    after: Annotated[Text, Query(description="Only ids behind this one.")] = "",
+    q: Annotated[Text, Query(description="First characters of the id.")] = "",
+    after: Annotated[Text, Query(description="Only ids after this one.")] = "",
     limit: Annotated[int, Query(ge=1, le=MOST_USERS)] = 100,
-) -> JSONResponse:
-    """Users that have visits, by id, with how many."""
-    _ = service.run.current  # before it is there, a new store still lacks its city
+) -> answers.Users:
+    """Users with visits, by id, and their number of visits."""
+    _ = service.recommender  # a new store has no city before the run is loaded
     work = partial(service.store.users, begin=q, after=after, most=limit)
     found = await service.store_threads.read(work)
-    return JSONResponse({"users": [{"user": user, "visits": count} for user, count in found]})
+    return answers.Users(users=[answers.UserCount(user=user, visits=n) for user, n in found])
 
 
-# An id may hold a slash: `:path` lets every user that was posted also be read and erased.
-@router.get("/users/{user:path}/visits", response_model=told.UserVisitsAnswer)
+# An id may contain a slash: `:path` makes every posted user readable and erasable.
+@router.get("/users/{user:path}/visits")
 async def user_visits(
     user: User,
     service: Served,
-    limit: Annotated[int, Query(ge=1, le=MOST_HISTORY, description="The latest so many.")] = 100,
-) -> JSONResponse:
-    """The latest visits of a user, oldest first; none for somebody who was never heard of."""
+    limit: Annotated[int, Query(ge=1, le=MOST_HISTORY, description="Number of visits.")] = 100,
+) -> answers.UserVisits:
+    """The latest visits of a user, oldest first; none for an unknown user."""
 
-    def visits() -> list[dict[str, Any]]:
-        found = service.store.histories([user], most=limit)[user]
-        return told_visits(found, service.run.current.places)
+    def visits() -> list[answers.UserVisit]:
+        history = service.store.histories([user], most=limit)[user]
+        return answered_visits(history, service.recommender.places)
 
-    return JSONResponse({"visits": await service.store_threads.read(visits)})
+    return answers.UserVisits(visits=await service.store_threads.read(visits))
 
 
-@router.delete("/users/{user:path}", response_model=told.Erased)
-async def erase_user(user: User, service: Served) -> JSONResponse:
-    """Erase a user and all their visits for good."""
-    _ = service.run.current  # a store in which somebody was erased takes no city
+@router.delete("/users/{user:path}")
+async def erase_user(user: User, service: Served) -> answers.Erased:
+    """Erase a user and all their visits permanently."""
+    _ = service.recommender  # an erasure before the import of the city would prevent it
     work = partial(service.store.erase, user)
-    return JSONResponse({"erased": await service.store_threads.write(work)})
+    return answers.Erased(erased=await service.store_threads.write(work))
 
 
-@router.get("/places", response_model=told.PlacesAnswer)
+@router.get("/places", response_model=answers.Places)
 def find_places(
     service: Served,
     bbox: Annotated[
@@ -160,29 +160,27 @@ def find_places(
     q: Annotated[str, Query(max_length=100, description="Part of a name, category or id.")] = "",
     limit: Annotated[int, Query(ge=1, le=MOST_PLACES)] = 100,
 ) -> JSONResponse:
-    """Places of a box, of a name, or all; those with most check-ins first."""
-    places = service.run.current.places
+    """Places in a box, with a text in their name, or all; those with most check-ins first."""
+    places = service.recommender.places
     box = None if bbox is None else _box(bbox)
     found = places.find(text=q.strip(), box=box, limit=limit)
-    return JSONResponse(
-        {"places": [{"place": places.ids[n], **told_place(n, places)} for n in found]}
-    )
+    return JSONResponse({"places": [vars(answered_place(number, places)) for number in found]})
 
 
-@router.get("/model", response_model=told.ModelCard)
-def card(service: Served) -> JSONResponse:
-    """Which model answers, where it comes from and how well it does."""
-    return JSONResponse(service.run.card)
+@router.get("/model")
+def card(service: Served) -> answers.ModelCard:
+    """The model, where it comes from, and its metrics."""
+    return service.card
 
 
-@router.post("/model/reload", response_model=told.ModelCard)
-async def reload(service: Served) -> JSONResponse:
-    """Read the run folder anew, without dropping a request; the former run stays if that fails."""
+@router.post("/model/reload")
+async def reload(service: Served) -> answers.ModelCard:
+    """Read the run folder again while requests continue; if that fails, nothing changes."""
     await service.reload()
-    return JSONResponse(service.run.card)
+    return service.card
 
 
-def _box(text: str) -> tuple[float, float, float, float]:
+def _box(text: str) -> Box:
     try:
         south, west, north, east = (float(part) for part in text.split(","))
     except ValueError as problem:

@@ -1,131 +1,244 @@
-"""The service behind its routes: a run that answers, a store that remembers, a batch in between."""
+"""The service behind the routes: the current recommender, the visit store and the batches."""
 
 import asyncio
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from time import perf_counter
+from typing import Any, Final, TypeVar
 
-from castpoi.core.errors import CastPoiError
+import numpy as np
+
+from castpoi.checkins.microseconds import HOUR_US
+from castpoi.core.errors import BadScores, BrokenFolder, CastPoiError, ModelNotReady
+from castpoi.core.files import is_folder_of, read_json, read_manifest
+from castpoi.methods.ranker import Explains
+from castpoi.methods.run import Run
 from castpoi.recommend.moments import Clock, machine_clock
 from castpoi.recommend.recommendation import Recommendations
 from castpoi.recommend.recommender import Recommender
-from castpoi.recommend.request import Request, Visit
+from castpoi.recommend.request import Request, Visits
+from castpoi.serving.answers import ModelCard
 from castpoi.serving.batcher import Batcher
-from castpoi.serving.city_import import CityImport
 from castpoi.serving.logs import log_event, log_failure
-from castpoi.serving.measured_shortlist import with_measured_shortlist
-from castpoi.serving.metrics import Metrics
-from castpoi.serving.served_run import ServedRun
+from castpoi.serving.middleware import Metrics
 from castpoi.serving.settings import MOST_HISTORY, ServiceSettings
 from castpoi.serving.store import VisitStore
-from castpoi.serving.store_threads import StoreThreads
-from castpoi.serving.visit_desk import history_visits
+from castpoi.serving.visits import CityImport
+
+_READERS: Final = 8
+_WRITERS: Final = 16
+"""With the readers and the thread of histories, at most the connections of the pool."""
+_PROBE_US: Final = 1_704_067_200_000_000  # 2024-01-01
+_RESULTS: Final = "results"
+_METRICS: Final = "*/metrics.json"
+
+_Value = TypeVar("_Value")
 
 
 @dataclass(kw_only=True)
 class Service:
-    """Everything a route needs; begins and ends with the event loop it lives in."""
+    """Everything that a route needs; starts and closes with its event loop."""
 
     settings: ServiceSettings
-    run: ServedRun
+    load: Callable[[], Recommender]
+    """Reads the run."""
     store: VisitStore
     city: CityImport | None = None
-    """What fills an empty store before the first answer."""
+    """Fills an empty store before the first answer."""
     clock: Clock = machine_clock
-    """Tells which posted visits are of the future."""
+    """Decides which posted visits are in the future."""
     batcher: Batcher[Request, Recommendations] = field(init=False)
-    """The model's thread."""
-    histories: Batcher[str, tuple[Visit, ...]] = field(init=False)
-    """Reads users' visits in a thread of its own: the model never waits for the store."""
-    store_threads: StoreThreads = field(init=False, default_factory=StoreThreads)
+    """Has a thread for the model."""
+    histories: Batcher[str, Visits] = field(init=False)
+    """Has a thread that reads the visits of users: the model never waits for the store."""
+    store_threads: "StoreThreads" = field(init=False)
     metrics: Metrics = field(init=False)
+    _current: tuple[Recommender, ModelCard] | None = field(init=False, default=None)
     _loading: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
     _next_reload: asyncio.Task[None] | None = field(init=False, default=None)
-    """One that waits until the load under way is done."""
+    """A reload that waits until the current load is done."""
 
     def __post_init__(self) -> None:
         limits = self.settings.limits
         bounds = {"most_together": limits.together, "most_waiting": limits.waiting}
         self.batcher = Batcher(self._answer_all, thread="model", **bounds)
         self.histories = Batcher(self._read_histories, thread="histories", **bounds)
+        self.store_threads = StoreThreads()
         self.metrics = Metrics(waiting=lambda: self.batcher.waiting + self.histories.waiting)
 
-    async def recommend(self, request: Request) -> Recommendations:
-        """The answer to a request; with a user, after the visits the store has now."""
-        _ = self.run.current  # not ready is told at once
-        if request.user is not None:
-            history = await self.histories.ask(request.user)
-            request = replace(request, user=None, history=history)
-        return await self.batcher.ask(request)
+    @property
+    def recommender(self) -> Recommender:
+        """The current recommender; raises ModelNotReady before the first load."""
+        return self._ready()[0]
 
-    async def begin(self) -> None:
-        """Fill the store if it is new, load the run and be ready."""
+    @property
+    def card(self) -> ModelCard:
+        """The model and where it comes from; raises ModelNotReady before the first load."""
+        return self._ready()[1]
+
+    def _ready(self) -> tuple[Recommender, ModelCard]:
+        if self._current is None:
+            raise ModelNotReady("the service is still loading its run; try again in a moment")
+        return self._current
+
+    async def recommend(self, request: Request) -> Recommendations:
+        """The answer to a request; for a user, from the visits that the store has now."""
+        self._ready()
+        if request.user is not None:
+            history = await self.histories.submit(request.user)
+            request = replace(request, user=None, history=history)
+        return await self.batcher.submit(request)
+
+    async def start(self) -> None:
+        """Load the run, and fill the store if it is new."""
         async with self._loading:
-            await self._load(self._first_made_ready)
+            await self._load(self.city)
 
     async def reload(self) -> None:
-        """Load the run anew beside the work that goes on; raises what is wrong with it.
+        """Read the run again while requests continue; the current one stays if that fails.
 
-        All who ask while a load is under way share the next one: the former may have read the
-        folder before they changed it.
+        Calls during a load share the next one: the current load may have read the folder before
+        it was changed.
         """
         if self._next_reload is None:
             self._next_reload = asyncio.create_task(self._reload_in_turn())
-        await asyncio.shield(self._next_reload)  # whoever goes away does not end it for others
+        await asyncio.shield(self._next_reload)  # a client that leaves must not cancel the others
 
     async def _reload_in_turn(self) -> None:
         async with self._loading:
             self._next_reload = None
-            await self._load(self._made_ready)
+            await self._load(None)
 
-    async def _load(self, finish: Callable[[Recommender], Recommender]) -> None:
+    async def _load(self, city: "CityImport | None") -> None:
         began = perf_counter()
         try:
-            recommender = await asyncio.to_thread(self.run.load, finish)
+            recommender = await asyncio.to_thread(self.load_run, city)
         except Exception as problem:
             self.metrics.reloads.labels("failed").inc()
-            # what we say of a run names folders, never people
-            reason = f"'{problem}'" if isinstance(problem, CastPoiError) else "unforeseen"
+            # our messages about a run have folders, never people
+            reason = f"'{problem}'" if isinstance(problem, CastPoiError) else "unexpected"
             log_failure("run not loaded", problem, reason=reason)
             raise
         self.metrics.reloads.labels("loaded").inc()
         seconds = round(perf_counter() - began, 3)
         log_event("run loaded", model=recommender.model.replace(" ", ":"), seconds=seconds)
 
-    def _first_made_ready(self, recommender: Recommender) -> Recommender:
-        if self.city is not None:
-            self.city.fill(self.store, recommender.run)
-        return self._made_ready(recommender)
-
-    def _made_ready(self, recommender: Recommender) -> Recommender:
-        return with_measured_shortlist(recommender, self.store)
+    def load_run(self, city: "CityImport | None" = None) -> Recommender:
+        """Read the run, check its scores and answer with it from now on."""
+        recommender = self.load()
+        check_scores(recommender)
+        if city is not None:
+            city.fill(self.store, recommender.run)
+        _ = recommender.places.number_of  # computed here, not within the first request
+        self._current = recommender, model_card(recommender)
+        return recommender
 
     async def close(self) -> None:
-        """Finish what was begun and let go of the store."""
+        """Finish what has begun and close the store."""
         await self.histories.close()
         await self.batcher.close()
         await asyncio.to_thread(self.store_threads.close)
-        async with self._loading:  # a load reads the store
+        async with self._loading:  # a load uses the store
             await asyncio.to_thread(self.store.close)
 
     def _answer_all(self, requests: Sequence[Request]) -> list[Recommendations | Exception]:
-        """An answer, or what is wrong, for every request; works in the model's thread."""
+        """The answer or the error of each request; runs in the thread of the model."""
         began = perf_counter()
-        recommender = self.run.current
-        questions = []
-        fates: list[Exception | None] = []
-        for request in requests:
-            try:
-                questions.append(recommender.ask(request))
-                fates.append(None)
-            except CastPoiError as problem:
-                fates.append(problem)
-        answers = iter(recommender.answer(questions) if questions else ())
+        recommender = self.recommender
+        resolved = recommender.resolve(requests)
+        valid = [each for each in resolved if not isinstance(each, CastPoiError)]
+        answers = iter(recommender.answer(valid))
         self.metrics.batch_size.observe(len(requests))
         self.metrics.model_seconds.observe(perf_counter() - began)
-        return [next(answers) if fate is None else fate for fate in fates]
+        return [each if isinstance(each, CastPoiError) else next(answers) for each in resolved]
 
-    def _read_histories(self, users: Sequence[str]) -> list[tuple[Visit, ...]]:
-        """The latest visits of every user; works in the thread of histories."""
+    def _read_histories(self, users: Sequence[str]) -> list[Visits]:
+        """The latest visits of each user; runs in the thread of histories."""
         found = self.store.histories(users, most=MOST_HISTORY)
-        return [history_visits(found[user]) for user in users]
+        return [Visits.at_instants(found[user].place_ids, found[user].at_us) for user in users]
+
+
+class StoreThreads:
+    """Threads for calls to the store; calls that write do not block calls that read.
+
+    A post may wait until a SQLite file is rewritten, and any call may wait for a PostgreSQL server
+    that does not answer. Places, pages and the model wait for neither.
+    """
+
+    def __init__(self) -> None:
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="store-read")
+        self._writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="store-write")
+
+    async def read(self, work: Callable[[], _Value]) -> _Value:
+        """The value of a call that only reads."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, work)
+
+    async def write(self, work: Callable[[], _Value]) -> _Value:
+        """The value of a call that may change the store."""
+        return await asyncio.get_running_loop().run_in_executor(self._writers, work)
+
+    def close(self) -> None:
+        """Finish all calls, then end the threads."""
+        self._readers.shutdown()
+        self._writers.shutdown()
+
+
+def check_scores(recommender: Recommender) -> None:
+    """Score every place after a visit to each of the first; raise BrokenFolder for NaN."""
+    ids = recommender.places.ids[:50]
+    at_us = _PROBE_US + np.arange(len(ids), dtype=np.int64) * HOUR_US
+    request = Request(history=Visits.at_instants(ids, at_us), at_us=int(at_us[-1]))
+    (resolved,) = recommender.resolve([request])
+    try:
+        if isinstance(resolved, CastPoiError):
+            raise resolved
+        recommender.scores([resolved])
+    except BadScores as problem:
+        raise BrokenFolder(f"{recommender.run.folder} cannot be served: {problem}") from problem
+
+
+def model_card(recommender: Recommender) -> ModelCard:
+    """The model, where it comes from, and its metrics if they are known."""
+    run, manifest = recommender.run, recommender.run.manifest
+    ranker: Any = run.ranker
+    return ModelCard(
+        model=recommender.model,
+        method=run.method,
+        seed=run.seed,
+        fingerprint=run.fingerprint,
+        model_sha256=run.model_sha256,
+        places=len(recommender.places),
+        private_categories=list(recommender.private_categories),
+        private_places=int(recommender.is_private.sum()),
+        shortlist=recommender.shortlist,
+        terms=dict(ranker.terms) if isinstance(ranker, Explains) else {},
+        visits_by=recommender.weighed_by,
+        known_time=recommender.needs_next_time,
+        settings=ranker.config,
+        trained_utc=manifest.get("ended_utc"),
+        versions=manifest.get("versions", {}),
+        commit=manifest.get("commit"),
+        metrics=_metrics_of(run),
+    )
+
+
+def _metrics_of(run: Run) -> dict[str, float | None] | None:
+    """The metrics of a test result of this run, if one is in a folder next to it."""
+    home = run.folder.resolve()
+    results = home.parent / _RESULTS
+    for metrics_file in sorted([*home.parent.glob(_METRICS), *results.glob(_METRICS)]):
+        try:
+            manifest = read_manifest(metrics_file.parent, kind="result")
+            metrics: dict[str, float | None] = read_json(metrics_file)["metrics"]
+        except (BrokenFolder, KeyError):
+            continue
+        # a demo keeps its run and the results of all methods in one folder
+        is_demo = is_folder_of(home.parent, "demo") and metrics_file.is_relative_to(results)
+        same = all(manifest.get(word) == run.manifest[word] for word in ("method", "fingerprint"))
+        # the folder may have had another run when the result was made
+        began = (manifest.get("trained") or {}).get("started_utc")
+        is_of_run = manifest.get("run") == str(home) and began == run.manifest.get("started_utc")
+        if same and (is_of_run or is_demo) and manifest.get("part") == "test":
+            return metrics
+    return None

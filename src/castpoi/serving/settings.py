@@ -1,4 +1,4 @@
-"""What a person decides about the service, checked before anything is opened."""
+"""Settings and limits of the service, checked before anything is opened."""
 
 import ipaddress
 import re
@@ -10,8 +10,7 @@ from castpoi.core.errors import BadInput
 _TILES: Final = re.compile(r"https?://[\w.:-]+/[^\s\"'<>;,]*\{z\}[^\s\"'<>;,]*")
 
 LEAST_KEY_LENGTH: Final = 16
-"""Characters of an API key; fewer can be guessed."""
-
+"""Characters of an API key; shorter keys can be guessed."""
 
 MOST_HISTORY: Final = 1000
 """Visits of a history, posted or read from the store (the latest ones)."""
@@ -28,20 +27,17 @@ MOST_PLACES: Final = 20_000
 MOST_USERS: Final = 1000
 """Users listed at once."""
 
-SERVED_EXACTLY_UP_TO: Final = 2_000
-"""So few places are scored exactly in no time; above, a service looks for a shortlist."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How large a request may be, and how many may wait."""
+    """Limits on the size and the number of requests."""
 
     body_bytes: int = 1 << 20
-    """Largest body of a request."""
+    """Largest body of a request, in bytes."""
     waiting: int = 256
-    """Most requests that wait for the model; one more is turned away with 503."""
+    """Most requests that wait for the model; more are rejected with 503."""
     together: int = 32
-    """Most requests the model answers in one go."""
+    """Most requests in one batch of the model."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -51,25 +47,25 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceSettings:
-    """How the service listens, and whom it lets in."""
+    """Address, access and limits of the service."""
 
     host: str = "127.0.0.1"
     port: int = 8080
-    """0 lets the machine choose a free one."""
+    """0 takes a free port."""
     api_keys: tuple[str, ...] = field(default=(), repr=False)
-    """Who has one of these is let in; none: everybody on this machine is."""
+    """A request needs one of these keys; without keys, everybody on this machine has access."""
     origins: tuple[str, ...] = ()
-    """Other sites whose pages may ask (CORS), such as https://app.example.org."""
+    """Other sites whose pages have access (CORS), such as https://app.example.org."""
     tiles: str | None = None
     """Raster tiles below the map, such as https://tiles.example.org/{z}/{x}/{y}.png."""
     grace_seconds: int = 30
-    """How long a stopping service waits for what it began."""
+    """How long a service that stops waits for running requests."""
     limits: Limits = Limits()
 
     def __post_init__(self) -> None:
         if not self.api_keys and not is_loopback(self.host):
             raise BadInput(
-                f"the host {self.host} can be reached from other machines, but no API key is set; "
+                f"the host {self.host} is reachable from other machines, but no API key is set; "
                 "give --api-key-file FILE (or the environment variable CASTPOI_API_KEYS), or "
                 "serve on 127.0.0.1"
             )
@@ -82,8 +78,8 @@ class ServiceSettings:
             is_site = origin.startswith(("http://", "https://")) and origin.count("/") == 2
             if not is_site or "*" in origin:
                 raise BadInput(
-                    f"the origin '{origin}' is not of the form https://app.example.org; every "
-                    "site that may ask is named in full, without a path and without '*'"
+                    f"the origin '{origin}' is not of the form https://app.example.org; give the "
+                    "full origin of each site, without a path and without '*'"
                 )
         if self.tiles is not None and not _TILES.fullmatch(self.tiles):
             raise BadInput(

@@ -1,8 +1,7 @@
-"""The visit store: what users did, so far and from now on.
+"""The visit store: the visits of users, in SQLite or PostgreSQL.
 
-SQLite by default, PostgreSQL by its URL, through the same statements (SQLAlchemy Core). A visit is
-acknowledged when it is on the disk. The histories of a user are read at every question, so the next
-recommendation knows the visit that was posted before it.
+Both use the same statements (SQLAlchemy Core). A visit is acknowledged when it is on the disk. The
+history of a user is read for every request, so a recommendation uses the visits posted before it.
 """
 
 import hashlib
@@ -12,115 +11,133 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
 from castpoi.core.errors import BrokenStore, CastPoiError, RepeatedKey
 from castpoi.serving.logs import log_failure
-from castpoi.serving.store_engine import open_engine
-from castpoi.serving.store_limits import LISTING_SECONDS, REWRITING_SECONDS, answers_within
-from castpoi.serving.store_tables import ABOUT, TABLES, USERS, VERSION, VISITS
+from castpoi.serving.store_engine import (
+    ABOUT,
+    LISTING_SECONDS,
+    REWRITING_SECONDS,
+    TABLES,
+    USERS,
+    VERSION,
+    VISITS,
+    answers_within,
+    open_engine,
+)
 
 _IMPORTED: Final = "imported city"
 _USED: Final = {"name": "used", "value": "somebody was added or erased"}
 _TRIED: Final = "write tried"
 _MUST_SCRUB: Final = "must scrub "
-"""Before the number of a user who is deleted, but of whom bytes may be left."""
+"""Prefix of the number of a user who is deleted, but whose bytes may still be in the file."""
 _ALONE: Final = {
     "sqlite": "BEGIN IMMEDIATE",
     "postgresql": "SELECT pg_advisory_xact_lock(1667330932)",  # any number of our own
 }
-"""Makes other services that start now wait: two would both find no tables and create them."""
+"""Other services that start now wait: two at once would both create the tables."""
+_SELECT_VERSION: Final = sa.select(ABOUT.c.value).where(ABOUT.c.name == "version")
 _EMPTY_LOG: Final = "PRAGMA wal_checkpoint(TRUNCATE)"
 _AT_ONCE: Final = 500
-"""Users asked for in one statement; databases bound the number of parameters."""
+"""Values of one statement; databases limit the number of parameters."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredVisit:
-    """A user at a place at an instant, as the store keeps it."""
+    """A visit of a user, as stored."""
 
     user: str
     place: str
     at_us: int
     key: str | None = None
-    """The client's name for this visit; sent again, it is not stored again."""
+    """The client's key of the visit; a visit with a known key is not stored again."""
 
     @property
     def digest(self) -> bytes:
-        """What tells this visit from the user's others: its key, else its place and instant."""
+        """Identifies the visit among those of its user: by key, else by place and instant."""
         name = f"at {self.at_us} {self.place}" if self.key is None else f"key {self.key}"
         return hashlib.sha256(name.encode()).digest()[:16]
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StoredHistory:
+    """The visits of a user, oldest first."""
+
+    place_ids: list[str]
+    at_us: NDArray[np.int64]
+    """UTC microseconds."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Receipt:
-    """What became of posted visits."""
+    """The outcome of posted visits."""
 
     stored: int
     repeated: int
-    """Those the store already had."""
+    """Visits that were already stored."""
 
 
 class VisitStore:
-    """Visits of users, kept on disk; safe to use from many threads."""
+    """Visits of users on disk; can be used from many threads."""
 
     def __init__(self, url: str) -> None:
         self._engine = open_engine(url)
         self._is_sqlite = self._engine.dialect.name == "sqlite"
-        # SQLite has one writer at a time: ours wait for one another instead of polling its lock.
+        # SQLite has one writer at a time: our threads wait in turn instead of polling its lock
         self._turn: AbstractContextManager[Any] = (
             threading.Lock() if self._is_sqlite else nullcontext()
         )
         self._write_failed = False
-        """Whether the latest write failed, as it does on a full disk, which can still be read."""
+        """Whether the last write failed, as on a full disk, which can still be read."""
         try:
             self._set_up()
-            self._finish_what_broke_off()
+            self._finish_interrupted_erasures()
         except CastPoiError:
             self.close()
             raise
 
     def add(self, visits: Sequence[StoredVisit]) -> Receipt:
-        """Keep visits, all or none; those that were sent before are not kept twice.
+        """Store visits, all or none; a visit that was sent before is stored once.
 
         Raises `RepeatedKey` if a key was used before for another visit of the user.
         """
         if not visits:
             return Receipt(stored=0, repeated=0)
-        with self._problems_told(), self._writing() as connection:
+        with self._translated_errors(), self._writing() as connection:
             self._insert_new(connection, ABOUT, [_USED])
             stored = self._add(connection, visits)
         return Receipt(stored=stored, repeated=len(visits) - stored)
 
     def is_new(self) -> bool:
-        """Whether nobody was ever added or erased and no city was imported."""
-        with self._problems_told(), self._engine.connect() as connection:
+        """Whether no user was ever added or erased and no city was imported."""
+        with self._translated_errors(), self._engine.connect() as connection:
             marks = sa.select(ABOUT).where(ABOUT.c.name.in_([_USED["name"], _IMPORTED]))
-            # an older castpoi made no mark of use, but left visits
-            return not (connection.execute(marks).first() or _has_visits(connection))
+            return connection.execute(marks).first() is None
 
     def import_city(self, visits: Iterable[Sequence[StoredVisit]], *, fingerprint: str) -> int:
-        """Fill a new store with a city's visits, once and whole; how many were taken.
+        """Fill a new store with all visits of a city, and return their number.
 
-        A store that is not new is left as it is: what was erased stays so.
+        A store that is not new is not changed: erased users stay erased.
         """
-        with self._problems_told(), self._turn, self._rewriting() as connection:
-            # who erases somebody meanwhile waits for the mark of use, and so for the city
+        with self._translated_errors(), self._turn, self._rewriting() as connection:
+            # an erasure at the same time waits for the row `_USED`, and so for the whole city
             marks = [_USED, {"name": _IMPORTED, "value": fingerprint}]
-            is_new = self._insert_new(connection, ABOUT, marks) == len(marks)
-            if not is_new or _has_visits(connection):
+            if self._insert_new(connection, ABOUT, marks) < len(marks):
                 return 0
             return sum(self._add(connection, chunk) for chunk in visits)
 
-    def histories(self, users: Sequence[str], *, most: int) -> dict[str, list[StoredVisit]]:
-        """The latest `most` visits of each user, oldest first; an unknown user has none."""
-        with self._problems_told(), self._engine.connect() as connection:
+    def histories(self, users: Sequence[str], *, most: int) -> dict[str, StoredHistory]:
+        """The latest `most` visits of each user; an unknown user has none."""
+        with self._translated_errors(), self._engine.connect() as connection:
             return {user: _history(connection, user, most) for user in dict.fromkeys(users)}
 
     def users(self, *, begin: str = "", after: str = "", most: int) -> list[tuple[str, int]]:
-        """Users and how many visits they have, by id: those that `begin` so, behind `after`."""
+        """Users whose id begins with `begin` and is after `after`, and their numbers of visits."""
         count = sa.func.count().label("visits")
         statement = (
             sa.select(USERS.c.user_id, count)
@@ -131,24 +148,13 @@ class VisitStore:
             .order_by(USERS.c.user_id)
             .limit(most)
         )
-        with self._problems_told(), self._listing() as connection:
+        with self._translated_errors(), self._listing() as connection:
             return [(row.user_id, row.visits) for row in connection.execute(statement)]
-
-    def some_users(self, most: int) -> list[str]:
-        """So many users at most, spread over the order in which they came."""
-        with self._problems_told(), self._listing() as connection:
-            count = connection.execute(sa.select(sa.func.count(USERS.c.number))).scalar_one()
-            # numbers have gaps: erasures leave them, and visits of users who are there already
-            row = (sa.func.row_number().over(order_by=USERS.c.number) - 1).label("row")
-            came = sa.select(USERS.c.user_id, row).subquery()
-            is_taken = came.c.row * most % max(1, count) < most  # the first of each share
-            statement = sa.select(came.c.user_id).where(is_taken).order_by(came.c.row).limit(most)
-            return list(connection.execute(statement).scalars())
 
     def counts(self) -> tuple[int, int]:
         """Number of users and of visits."""
         with (
-            self._problems_told(),
+            self._translated_errors(),
             self._engine.connect() as connection,
             answers_within(REWRITING_SECONDS),  # it reads every row
         ):
@@ -159,24 +165,24 @@ class VisitStore:
         return users, visits
 
     def check(self) -> None:
-        """Raise `BrokenStore` unless the store answers and, if a write failed, takes one again."""
+        """Raise `BrokenStore` unless reading and, after a failed write, writing work."""
         if not self._write_failed:
-            with self._problems_told(), self._engine.connect() as connection:
-                _about(connection, "version")
+            with self._translated_errors(), self._engine.connect() as connection:
+                connection.execute(_SELECT_VERSION).scalar_one()
             return
-        with self._problems_told(), self._writing() as connection:
-            # SQLite writes no page that an UPDATE leaves as it was
+        with self._translated_errors(), self._writing() as connection:
+            # SQLite writes no page that an UPDATE does not change
             connection.execute(sa.insert(ABOUT).values(name=_TRIED, value="yes"))
             connection.execute(sa.delete(ABOUT).where(ABOUT.c.name == _TRIED))
 
     def erase(self, user: str) -> int:
-        """Remove a user and all their visits for good; how many visits there were.
+        """Remove a user and all their visits permanently, and return the number of visits.
 
         In SQLite no byte of them stays in the file or its log. PostgreSQL removes the rows and
-        vacuums; its write-ahead log and backups are for their keeper to rotate. Whatever breaks
-        that off, the next erasure or the next start finishes it.
+        vacuums; its write-ahead log and backups are rotated by its administrator. If this is
+        interrupted, the next erasure or the next start finishes it.
         """
-        with self._problems_told(), self._turn:
+        with self._translated_errors(), self._turn:
             with self._rewriting() as connection:
                 self._insert_new(connection, ABOUT, [_USED])
                 gone = _delete(connection, user)
@@ -184,17 +190,17 @@ class VisitStore:
         return gone
 
     def delete_visit(self, user: str, place: str, at_us: int) -> int:
-        """Delete the visit of a user at a place and instant; how many there were.
+        """Delete the visit of a user at a place and instant, and return the number of rows.
 
-        More than one if clients gave it several keys. Unlike `erase` this rewrites no file.
+        It has several rows if clients gave it several keys. Unlike `erase` this rewrites no file.
         """
         number = sa.select(USERS.c.number).where(USERS.c.user_id == user).scalar_subquery()
         is_it = (VISITS.c.user == number, VISITS.c.at_us == at_us, VISITS.c.place_id == place)
-        with self._problems_told(), self._writing() as connection:
+        with self._translated_errors(), self._writing() as connection:
             return connection.execute(sa.delete(VISITS).where(*is_it)).rowcount
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close all connections."""
         self._engine.dispose()
 
     def _set_up(self) -> None:
@@ -203,17 +209,17 @@ class VisitStore:
                 connection.exec_driver_sql(_ALONE[connection.dialect.name])
                 TABLES.create_all(connection)
                 self._insert_new(connection, ABOUT, [{"name": "version", "value": VERSION}])
-                version = _about(connection, "version")
+                version = connection.execute(_SELECT_VERSION).scalar_one()
         except SQLAlchemyError as problem:
             raise _broken(problem) from problem
         if version != VERSION:
             raise BrokenStore(
-                f"the visit store has tables of version {version}, this castpoi knows version "
-                f"{VERSION}; use a newer castpoi, or another --store"
+                f"the visit store has tables of version {version}, but this castpoi needs "
+                f"version {VERSION}; use a newer castpoi, or another --store"
             )
 
-    def _finish_what_broke_off(self) -> None:
-        """Finish erasures of a former service; what holds them up does not hold up this one."""
+    def _finish_interrupted_erasures(self) -> None:
+        """Finish erasures that a former service began; a failure does not prevent the start."""
         try:
             with self._turn:
                 self._finish_erasures()
@@ -221,7 +227,7 @@ class VisitStore:
             log_failure("erasure not finished", problem)
 
     def _finish_erasures(self) -> None:
-        """Scrub if an erasure is marked as not finished, and then take away its mark."""
+        """Scrub if an erasure is marked as unfinished, then remove its mark."""
         with (
             self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection,
             answers_within(REWRITING_SECONDS),
@@ -230,24 +236,24 @@ class VisitStore:
             if not marks:
                 return
             self._scrub(connection)
-            # only those read before: another may have been made since
+            # only the marks read above: a new one may have been added since
             connection.execute(sa.delete(ABOUT).where(ABOUT.c.name.in_(marks)))
             if self._is_sqlite:
-                connection.exec_driver_sql(_EMPTY_LOG)  # it holds no more than the mark
+                connection.exec_driver_sql(_EMPTY_LOG)  # the log contains the mark
 
     def _scrub(self, connection: sa.Connection) -> None:
-        """Leave nothing of deleted rows behind."""
+        """Overwrite all bytes of deleted rows."""
         if not self._is_sqlite:
             connection.exec_driver_sql("VACUUM visits, users")
             return
         # Deleted cells are zeroed (secure_delete), but pages that were split before may still
-        # hold copies beyond their live cells: only a rewritten file has none.
+        # contain copies outside their live cells: only a rewritten file has none.
         connection.exec_driver_sql("VACUUM")
         is_busy = connection.exec_driver_sql(_EMPTY_LOG).scalar_one()
         if is_busy:
             raise BrokenStore(
                 "the user is erased, but the log of the visit store could not be emptied while "
-                "others read it; ask for the erasure again"
+                "others read it; send the erasure again"
             )
 
     def _add(self, connection: sa.Connection, visits: Sequence[StoredVisit]) -> int:
@@ -268,13 +274,13 @@ class VisitStore:
         return stored
 
     def _numbers(self, connection: sa.Connection, users: Sequence[str]) -> dict[str, int]:
-        """The number of every user; new ones get one."""
+        """The number of each user; new users get one."""
         numbers: dict[str, int] = {}
         while missing := [user for user in users if user not in numbers]:
             for start in range(0, len(missing), _AT_ONCE):
                 some = missing[start : start + _AT_ONCE]
                 self._insert_new(connection, USERS, [{"user_id": user} for user in some])
-                # locked against being erased before their visits are in (PostgreSQL)
+                # locked so that they are not erased before their visits are inserted (PostgreSQL)
                 statement = sa.select(USERS).where(USERS.c.user_id.in_(some))
                 found = connection.execute(statement.with_for_update(read=True, key_share=True))
                 numbers |= {row.user_id: row.number for row in found}
@@ -283,7 +289,7 @@ class VisitStore:
     def _insert_new(
         self, connection: sa.Connection, table: sa.Table, rows: Sequence[dict[str, Any]]
     ) -> int:
-        """Insert the rows that are not there yet, and return how many were not."""
+        """Insert the rows that do not exist yet, and return their number."""
         insert = sqlite.insert if self._is_sqlite else postgresql.insert
         identity = next(iter(table.primary_key.columns))
         statement = insert(table).on_conflict_do_nothing().returning(identity)
@@ -291,7 +297,7 @@ class VisitStore:
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
-        """A transaction, in turn; notes whether the database took it."""
+        """A transaction, one at a time in SQLite; records whether it failed."""
         try:
             with self._turn, self._engine.begin() as connection:
                 yield connection
@@ -302,7 +308,7 @@ class VisitStore:
 
     @contextmanager
     def _listing(self) -> Iterator[sa.Connection]:
-        """Read what may be about all users."""
+        """A connection to read rows of all users."""
         with self._engine.connect() as connection, answers_within(LISTING_SECONDS):
             yield connection
 
@@ -317,8 +323,8 @@ class VisitStore:
             yield connection
 
     @contextmanager
-    def _problems_told(self) -> Iterator[None]:
-        """Log a failure of the database, once however many requests share it, and translate it."""
+    def _translated_errors(self) -> Iterator[None]:
+        """Log a failure of the database, once for all requests that share it, and translate it."""
         try:
             yield
         except BrokenStore as problem:
@@ -331,17 +337,13 @@ class VisitStore:
 
 def _broken(problem: SQLAlchemyError) -> BrokenStore:
     return BrokenStore(
-        f"the visit store does not answer as it should ({type(problem).__name__}); look at "
-        "its disk space, its permissions and, for PostgreSQL, its server"
+        f"the visit store failed ({type(problem).__name__}); check its disk space, its "
+        "permissions and, for PostgreSQL, its server"
     )
 
 
-def _has_visits(connection: sa.Connection) -> bool:
-    return connection.execute(sa.select(VISITS.c.visit).limit(1)).first() is not None
-
-
 def _delete(connection: sa.Connection, user: str) -> int:
-    """Delete the rows of a user and mark what is left to do; how many visits there were."""
+    """Delete the rows of a user, mark them to be scrubbed, and return the number of visits."""
     number = connection.execute(
         sa.select(USERS.c.number).where(USERS.c.user_id == user).with_for_update()
     ).scalar()
@@ -349,7 +351,7 @@ def _delete(connection: sa.Connection, user: str) -> int:
         return 0
     gone = connection.execute(sa.delete(VISITS).where(VISITS.c.user == number))
     connection.execute(sa.delete(USERS).where(USERS.c.number == number))
-    # the number never comes back, so every erasure has a mark of its own
+    # a number is never used again, so every erasure has its own mark
     connection.execute(sa.insert(ABOUT).values(name=f"{_MUST_SCRUB}{number}", value="yes"))
     return gone.rowcount
 
@@ -359,7 +361,7 @@ def _scrub_marks(connection: sa.Connection) -> list[str]:
     return list(connection.execute(marks).scalars())
 
 
-def _history(connection: sa.Connection, user: str, most: int) -> list[StoredVisit]:
+def _history(connection: sa.Connection, user: str, most: int) -> StoredHistory:
     latest = (
         sa.select(VISITS.c.place_id, VISITS.c.at_us)
         .join(USERS, VISITS.c.user == USERS.c.number)
@@ -367,17 +369,15 @@ def _history(connection: sa.Connection, user: str, most: int) -> list[StoredVisi
         .order_by(VISITS.c.at_us.desc(), VISITS.c.place_id.desc())
         .limit(most)
     )
-    rows = reversed(connection.execute(latest).all())
-    return [StoredVisit(user=user, place=place, at_us=at_us) for place, at_us in rows]
-
-
-def _about(connection: sa.Connection, name: str) -> str:
-    value = connection.execute(sa.select(ABOUT.c.value).where(ABOUT.c.name == name)).scalar_one()
-    return str(value)
+    rows = connection.execute(latest).all()[::-1]
+    return StoredHistory(
+        place_ids=[row.place_id for row in rows],
+        at_us=np.array([row.at_us for row in rows], dtype=np.int64),
+    )
 
 
 def _check_repeats(connection: sa.Connection, rows: dict[tuple[int, bytes], StoredVisit]) -> None:
-    """Refuse a key that already names another visit of the user."""
+    """Reject a key that already identifies another visit of the user."""
     wanted = list(rows)
     for start in range(0, len(wanted), _AT_ONCE):
         found = connection.execute(
@@ -393,6 +393,6 @@ def _check_repeats(connection: sa.Connection, rows: dict[tuple[int, bytes], Stor
 
 def _repeated_key() -> RepeatedKey:
     return RepeatedKey(
-        "a key was used before for another visit of this user; a key names one visit, and only "
-        "the very same visit may be sent with it again"
+        "a key was used before for another visit of this user; a key identifies one visit, and "
+        "only the same visit may be sent with it again"
     )

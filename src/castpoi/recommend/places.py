@@ -1,4 +1,4 @@
-"""The place book: the places a run ranks, by number and by id, as people know them.
+"""The places of a run, by number and by id, and how to find them.
 
 Shapes: P places.
 """
@@ -23,14 +23,14 @@ from castpoi.methods.run import KNOWN_CHECKINS
 Point = tuple[float, float]
 """Latitude and longitude in degrees."""
 Box = tuple[float, float, float, float]
-"""South, west, north, east in degrees; west is above east where the box crosses the date line."""
+"""South, west, north, east in degrees; west > east for a box across the date line."""
 
 _NO_CATEGORY: Final = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceBook:
-    """Ids, names, categories, points and zones of all places of a vocabulary."""
+    """Ids, names, categories, coordinates and time zones of all places of a vocabulary."""
 
     ids: list[str]
     names: list[str | None]
@@ -40,11 +40,11 @@ class PlaceBook:
     lon: NDArray[np.float64]
     """[P]"""
     zones: list[str]
-    """The IANA zones there are."""
+    """IANA zones."""
     zone_number: NDArray[np.int64]
-    """Which of them each place has. [P]"""
+    """Number of the zone of each place. [P]"""
     checkins: NDArray[np.int64]
-    """Check-ins of everybody that the run may know of. [P]"""
+    """Check-ins in the splits that the run was trained on. [P]"""
 
     @classmethod
     def of(cls, table: pl.DataFrame) -> "PlaceBook":
@@ -71,11 +71,11 @@ class PlaceBook:
 
     @cached_property
     def log_popularity(self) -> NDArray[np.float32]:
-        """log(1 + known check-ins): its softmax is the share of check-ins, none at zero. [P]"""
+        """log(1 + known check-ins); its softmax is nearly the share of check-ins. [P]"""
         return np.log1p(self.checkins).astype(np.float32)
 
     def point(self, place: int) -> Point:
-        """Where a place is."""
+        """Latitude and longitude of a place."""
         return float(self.lat[place]), float(self.lon[place])
 
     def km_from(self, point: Point, places: NDArray[np.int64] | slice) -> NDArray[np.float64]:
@@ -83,7 +83,7 @@ class PlaceBook:
         return haversine_km(*point, self.lat[places], self.lon[places])
 
     def is_of_category(self, wanted: Sequence[str]) -> NDArray[np.bool_]:
-        """Whether each place has one of the categories; letters' case does not matter. [P]"""
+        """Whether each place has one of the categories, in upper or lower case. [P]"""
         known, _ = self._folded_categories
         unknown = [name for name in wanted if name.casefold() not in known]
         if unknown:
@@ -93,13 +93,13 @@ class PlaceBook:
         return self.is_of_any(wanted)
 
     def is_of_any(self, categories: Sequence[str]) -> NDArray[np.bool_]:
-        """The same, where it is no matter that no place has a category. [P]"""
+        """The same, but a category without places is no error. [P]"""
         known, number = self._folded_categories
         wanted = {name.casefold() for name in categories}
         return np.isin(number, [each for each, name in enumerate(known) if name in wanted])
 
     def find(self, *, text: str = "", box: Box | None = None, limit: int = 100) -> list[int]:
-        """Places in a box whose name, category or id holds a text; most check-ins first."""
+        """Places in a box whose name, category or id contains a text; most check-ins first."""
         found = np.ones(len(self), dtype=np.bool_)
         if box is not None:
             south, west, north, east = box
@@ -115,7 +115,7 @@ class PlaceBook:
         return [int(number) for number in numbers[order[:limit]]]
 
     def _other_categories(self, wanted: str) -> str:
-        """What a person may have meant."""
+        """A suggestion for an unknown category."""
         known = Counter(filter(None, self.categories))
         by_folded = {category.casefold(): category for category in known}
         close = difflib.get_close_matches(wanted.casefold(), by_folded, n=1)
@@ -127,13 +127,13 @@ class PlaceBook:
 
     @cached_property
     def _words(self) -> list[str]:
-        """All that a search looks at, one text a place."""
+        """The text of each place that a search matches."""
         texts = zip(self.names, self.categories, self.ids, strict=True)
         return ["\n".join(text or "" for text in each).casefold() for each in texts]
 
     @cached_property
     def _folded_categories(self) -> tuple[list[str], NDArray[np.int64]]:
-        """Category names in small letters, and the number of that of each place. [P]"""
+        """Category names in lower case, and the number of the category of each place. [P]"""
         folded = [(category or _NO_CATEGORY).casefold() for category in self.categories]
         known, number = np.unique(np.array(folded), return_inverse=True)
         return known.tolist(), number

@@ -1,4 +1,4 @@
-"""The run that is served: its card, and the city that fills a new store."""
+"""The run of a service: loading, its card, and the city that fills a new store."""
 
 from pathlib import Path
 
@@ -7,13 +7,14 @@ import pytest
 from castpoi.core.errors import BrokenFolder, ModelNotReady
 from castpoi.core.files import write_json
 from castpoi.recommend.recommender import Recommender, load
-from castpoi.serving.city_import import CityImport
-from castpoi.serving.served_run import ServedRun, model_card
+from castpoi.serving.service import model_card
 from castpoi.serving.store import VisitStore
+from castpoi.serving.visits import CityImport
 from tests.conftest import CommandLine
 from tests.contract import odd_city
 from tests.manifests import accept_changes
 from tests.messages import refused
+from tests.serving.live import service_of
 from tests.serving.small_run import DAY, OUR_PARTS, small_run, spoil_weights
 
 
@@ -28,15 +29,15 @@ def folder(castpoi: CommandLine, tmp_path: Path) -> Path:
 
 
 def test_the_card_tells_the_metrics_of_a_result_of_this_very_run(folder: Path) -> None:
-    metrics = model_card(load(folder / "run"))["metrics"]
+    metrics = model_card(load(folder / "run")).metrics
     assert metrics is not None
-    assert 0 < metrics["MRR"] <= 1
-    assert model_card(load(folder / "other"))["metrics"] is None
+    assert 0 < (metrics["MRR"] or 0.0) <= 1
+    assert model_card(load(folder / "other")).metrics is None
 
 
 def test_the_card_tells_no_metrics_of_the_run_that_stood_in_the_folder_before(folder: Path) -> None:
     accept_changes(folder / "run", started_utc="2030-01-01T00:00:00+00:00")
-    assert model_card(load(folder / "run"))["metrics"] is None
+    assert model_card(load(folder / "run")).metrics is None
 
 
 def test_the_card_tells_no_metrics_of_the_validation_part(
@@ -45,7 +46,7 @@ def test_the_card_tells_no_metrics_of_the_validation_part(
     run, part = folder / "early", ("--part", "validation")
     castpoi("train", folder / "city", "--model", "revisit", *part, "--out", run)
     assert castpoi("evaluate", run, *part, "--out", folder / "early result").code == 0
-    assert model_card(load(run))["metrics"] is None
+    assert model_card(load(run)).metrics is None
 
 
 def test_in_a_demo_the_result_of_the_method_is_that_of_the_run(
@@ -53,49 +54,53 @@ def test_in_a_demo_the_result_of_the_method_is_that_of_the_run(
 ) -> None:
     city, result = folder / "city", folder / "results" / "markov"
     castpoi("evaluate", "--city", city, "--model", "markov", "--out", result)
-    assert model_card(load(folder / "other"))["metrics"] is None
+    assert model_card(load(folder / "other")).metrics is None
     write_json(folder / "manifest.json", {"kind": "demo"})
-    assert model_card(load(folder / "other"))["metrics"]["MRR"] > 0
+    assert (model_card(load(folder / "other")).metrics or {})["MRR"]
 
 
-def test_a_run_that_cannot_be_read_leaves_the_former_one(recommender: Recommender) -> None:
+def test_a_run_that_cannot_be_read_does_not_replace_the_current_one(
+    recommender: Recommender, tmp_path: Path
+) -> None:
     def broken() -> Recommender:
         raise BrokenFolder("damaged")
 
-    served = ServedRun(lambda: recommender)
+    service = service_of(recommender, tmp_path)
     with refused(ModelNotReady):
-        _ = served.current
-    served.load()
-    served._load = broken
+        _ = service.recommender
+    service.load_run()
+    service.load = broken
     with refused(BrokenFolder):
-        served.load()
-    assert served.current is recommender
+        service.load_run()
+    assert service.recommender is recommender
 
 
 @pytest.mark.parametrize("known_time", [False, True])
-def test_a_run_with_scores_that_are_not_finite_is_refused_and_the_former_one_stays(
-    tmp_path: Path, known_time: bool
+def test_a_run_with_scores_that_are_not_finite_does_not_replace_the_current_one(
+    recommender: Recommender, tmp_path: Path, known_time: bool
 ) -> None:
     run = small_run(tmp_path, known_time=known_time, **OUR_PARTS)
-    served = ServedRun(lambda: load(run))
-    former = served.load()
+    service = service_of(recommender, tmp_path)
+    service.load = lambda: load(run)
+    former = service.load_run()
     spoil_weights(run)
     with refused(BrokenFolder):
-        served.load()
-    assert served.current is former
+        service.load_run()
+    assert service.recommender is former
 
 
-def test_a_place_that_opens_while_a_service_runs_is_ranked_after_a_reload(tmp_path: Path) -> None:
+def test_a_new_place_is_ranked_after_a_reload(recommender: Recommender, tmp_path: Path) -> None:
     run, places = small_run(tmp_path, shared_vectors=True), tmp_path / "new.csv"
     places.write_text("place,lat,lon\n")
-    served = ServedRun(lambda: load(run, places=places))
-    served.load()
-    assert served.card["places"] == 5
+    service = service_of(recommender, tmp_path)
+    service.load = lambda: load(run, places=places)
+    service.load_run()
+    assert service.card.places == 5
     with places.open("a") as table:
         table.write("bistro,40.7001,-74.0\n")
-    served.load()
-    assert served.card["places"] == 6
-    assert "bistro" in {each.place for each in served.current.recommend(DAY)}
+    service.load_run()
+    assert service.card.places == 6
+    assert "bistro" in {each.place for each in service.recommender.recommend(DAY)}
 
 
 def test_a_city_that_is_gone_leaves_the_store_empty_unless_it_was_named(
@@ -105,10 +110,10 @@ def test_a_city_that_is_gone_leaves_the_store_empty_unless_it_was_named(
     (folder / "city").rename(folder / "moved")
     store = VisitStore(f"sqlite:///{tmp_path}/visits.sqlite")
     said: list[str] = []
-    CityImport(folder=None, say=said.append).fill(store, run)
-    assert said == [f"The store begins empty: the run's city is not at {folder / 'city'} any more."]
+    CityImport(folder=None, report=said.append).fill(store, run)
+    assert said == [f"The store is empty: the run's city is no longer at {folder / 'city'}."]
     with refused(BrokenFolder):
-        CityImport(folder=folder / "elsewhere", say=said.append).fill(store, run)
-    CityImport(folder=folder / "moved", say=said.append).fill(store, run)
+        CityImport(folder=folder / "elsewhere", report=said.append).fill(store, run)
+    CityImport(folder=folder / "moved", report=said.append).fill(store, run)
     assert store.counts() == (4, 14)
     store.close()

@@ -1,17 +1,21 @@
+"""Explanations: terms, attention and counterfactuals."""
+
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from castpoi.checkins.trajectory import Histories
 from castpoi.model.castpoi import Encoded
 from castpoi.model.config import PAPER_TERMS
 from castpoi.model.ranker import CastPoiRanker
-from castpoi.recommend.history import end_to_end, history_of
-from castpoi.recommend.reasons import Reasoner
+from castpoi.recommend.explain import Explanation, explain
 from castpoi.recommend.recommender import Recommender, load
-from castpoi.recommend.request import Request, Visit
+from castpoi.recommend.request import Request, Visit, Visits
+from castpoi.recommend.resolve import history_of
 from tests.contract import odd_city
 from tests.serving.small_run import DAY, OUR_PARTS, small_book, small_ranker, small_run
 
@@ -22,6 +26,20 @@ MONTHS = [
     for day, each in enumerate(DAY * 18)
 ][:120]
 Explained = tuple[Recommender, CastPoiRanker, tuple[str, ...]]
+
+
+def history(visits: list[Visit]) -> Histories:
+    return history_of(Visits.of(visits), small_book())
+
+
+def explanations(ranker: Any, visits: list[Visit]) -> list[Explanation]:
+    """The explanations of the scores of all five places."""
+    own = history(visits)
+    state = ranker.encode(own)
+    scores: NDArray[np.float32] = ranker.score(state)[0]
+    popularity = small_book().log_popularity
+    (found,) = explain(ranker, state, [own], [ALL], [scores], popularity)
+    return found
 
 
 @pytest.fixture(params=["the paper's", "ours"])
@@ -36,27 +54,25 @@ def explained(
 
 
 def test_the_terms_sum_to_the_score(explained: Explained) -> None:
-    for history in (DAY, DAY[:1], []):
-        for each in explained[0].recommend(history, explain=True):
+    for visits in (DAY, DAY[:1], []):
+        for each in explained[0].recommend(visits, explain=True):
             assert each.terms is not None
-            assert each.terms.total == pytest.approx(each.score, abs=1e-5)
-            assert sum(each.to_dict()["terms"].values()) == each.terms.total
+            assert sum(each.terms.values()) == pytest.approx(each.score, abs=1e-5)
 
 
-def test_the_four_terms_of_the_paper_are_always_told_and_others_if_the_model_has_them(
+def test_an_answer_has_the_terms_of_its_model(
     explained: Explained,
 ) -> None:
     recommender, _, names = explained
-    for history in (DAY, []):
-        for each in recommender.recommend(history, explain=True):
+    for visits in (DAY, []):
+        for each in recommender.recommend(visits, explain=True):
             assert tuple(each.to_dict()["terms"]) == names
 
 
 def test_the_terms_are_those_of_the_model(explained: Explained) -> None:
     recommender, ranker, names = explained
-    history, _ = history_of(DAY, small_book())
     with torch.inference_mode():
-        encoded = ranker.encode(end_to_end([history]))
+        encoded = ranker.encode(history(DAY))
         model = ranker.model.terms(encoded, torch.arange(1, 6))
     went = {visit.place for visit in DAY}
     for each in recommender.recommend(DAY, explain=True):
@@ -66,17 +82,17 @@ def test_the_terms_are_those_of_the_model(explained: Explained) -> None:
             expected = float(getattr(model, name)[0, place])
             is_unknown = name == "revisit" and each.place not in went
             assert (expected == 0) == is_unknown
-            assert getattr(each.terms, name) == pytest.approx(expected, abs=1e-5)
+            assert each.terms[name] == pytest.approx(expected, abs=1e-5)
 
 
-def test_the_sum_of_a_shortlisted_score_is_told_by_the_same_terms(
+def test_the_terms_of_a_shortlisted_score_sum_to_it(
     tmp_path: Path, near_sighted: Recommender
 ) -> None:
-    short = load(small_run(tmp_path, **OUR_PARTS), exact_up_to=0)
+    short = load(small_run(tmp_path, **OUR_PARTS), shortlist=3)
     exact = {each.place: each for each in near_sighted.recommend(DAY, explain=True)}
     for each in short.recommend(DAY, explain=True):
         assert each.terms is not None
-        assert each.terms.total == pytest.approx(exact[each.place].score, abs=1e-5)
+        assert sum(each.terms.values()) == pytest.approx(exact[each.place].score, abs=1e-5)
 
 
 def test_the_weights_of_all_visits_that_are_read_sum_to_one(recommender: Recommender) -> None:
@@ -94,16 +110,13 @@ def test_the_weights_of_all_visits_that_are_read_sum_to_one(recommender: Recomme
         assert weights == sorted(weights, reverse=True)
 
 
-def test_a_weight_is_a_visits_share_of_the_attention_given_to_visits() -> None:
-    ranker, (history, _) = small_ranker(odd_city()), history_of(DAY, small_book())
-    (reasons,) = Reasoner(ranker, small_book()).reasons(
-        [history], [ALL], [np.zeros(5, dtype=np.float32)]
-    )
+def test_a_weight_is_a_share_of_the_attention_to_all_visits() -> None:
+    ranker = small_ranker(odd_city())
     with torch.inference_mode():
-        encoded = ranker.encode(end_to_end([history]))
+        encoded = ranker.encode(history(DAY))
         attention = ranker.model.terms(encoded, torch.arange(1, 6)).attention  # [N, 1, H, 5, 4]
     layers, _, heads, _, slots = attention.shape
-    for place, reason in enumerate(reasons):
+    for place, explanation in enumerate(explanations(ranker, DAY)):
         slow = [
             sum(
                 float(attention[layer, 0, head, place, slot])
@@ -112,8 +125,8 @@ def test_a_weight_is_a_visits_share_of_the_attention_given_to_visits() -> None:
             )
             for slot in range(slots)
         ]
-        assert sum(slow) < layers * heads  # the candidate looked away, too
-        for attended in reason.visits:
+        assert sum(slow) < layers * heads  # the rest is null attention
+        for attended in explanation.visits:
             share = slow[attended.visit + slots - len(DAY)] / sum(slow)
             assert attended.weight == pytest.approx(share, abs=1e-6)
 
@@ -177,7 +190,7 @@ def test_a_model_without_a_reader_names_the_visits_without_which_the_score_falls
             [each.score - lost[at] for at in worst], abs=1e-5
         )
         assert each.terms is not None
-        assert each.terms.reader == 0.0
+        assert "reader" not in each.terms
 
 
 def test_some_visits_speak_for_a_place_and_some_against_it(unread: Recommender) -> None:
@@ -221,44 +234,76 @@ def test_many_at_a_time_miss_the_same_visits_as_each_alone(unread: Recommender) 
             )
 
 
-def test_of_a_long_history_the_last_fifty_visits_are_left_out_by_turns() -> None:
-    ranker = small_ranker(odd_city(), candidate_conditioning=False)
-    (history, _), read = history_of(MONTHS, small_book()), []
+def test_a_long_history_has_counterfactuals_of_its_last_fifty_visits_in_one_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ranker, batches = small_ranker(odd_city(), candidate_conditioning=False), list[int]()
     encode = ranker.encode
 
     def counted(histories: Histories) -> Encoded:
-        read.append(len(histories))
+        batches.append(len(histories))
         return encode(histories)
 
-    ranker.encode = counted  # type: ignore[method-assign]
-    score = ranker.score(encode(end_to_end([history])), ALL)[0]
-    (reasons,) = Reasoner(ranker, small_book(), shown=100).reasons([history], [ALL], [score])
-    assert read == [1, 50]  # the history itself, and once for all five places
-    assert all(visit.visit >= 70 for reason in reasons for visit in reason.visits)
+    monkeypatch.setattr(ranker, "encode", counted)
+    monkeypatch.setattr("castpoi.recommend.explain.VISITS_SHOWN", 100)
+    found = explanations(ranker, MONTHS)
+    assert batches == [1, 50]  # the history itself, and once for all five places
+    assert all(visit.visit >= 70 for each in found for visit in each.visits)
 
 
-def test_an_answer_tells_what_the_weight_of_a_visit_is(
+class _Sum:
+    """A ranker whose score of each place is the number of visits after `hour` to it."""
+
+    def __init__(self, worth: list[float]) -> None:
+        self.worth = np.array(worth, dtype=np.float32)
+
+    def encode(self, histories: Histories) -> NDArray[np.float32]:
+        hours = histories.at_us // 3_600_000_000
+        own = np.zeros(len(histories), dtype=np.float32)
+        np.add.at(own, histories.owner, self.worth[hours])
+        return own
+
+    def score(
+        self, encoded: NDArray[np.float32], candidates: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
+        count = 5 if candidates is None else len(candidates)
+        return np.repeat(encoded[:, None], count, axis=1)
+
+
+def missed(worth: list[float]) -> list[tuple[int, float]]:
+    """Visits and weights where each visit adds its worth to every score."""
+    own = Histories(
+        place=np.zeros(len(worth), dtype=np.int64),
+        at_us=np.arange(len(worth)) * 3_600_000_000,
+        offset_minutes=np.zeros(len(worth), dtype=np.int64),
+        bounds=np.array([0, len(worth)]),
+    )
+    ranker: Any = _Sum(worth)
+    state = ranker.encode(own)
+    (found,) = explain(
+        ranker, state, [own], [ALL], [ranker.score(state)[0]], small_book().log_popularity
+    )
+    return [(visit.visit, visit.weight) for visit in found[0].visits]
+
+
+def test_a_visit_has_its_share_of_the_loss_without_each_visit() -> None:
+    visits, weights = zip(*missed([0.5, -1.0, 1.5, 1.0]), strict=True)
+    assert visits == (2, 3, 0)
+    assert weights == pytest.approx((1 / 2, 1 / 3, 1 / 6))
+
+
+def test_of_equal_losses_the_later_visit_comes_first() -> None:
+    assert missed([1.0, 1.0]) == [(1, 0.5), (0, 0.5)]
+
+
+def test_float_rounding_is_not_a_loss() -> None:
+    assert missed([0.0, 1e-5]) == []
+
+
+def test_an_answer_has_the_meaning_of_the_weights(
     recommender: Recommender, unread: Recommender
 ) -> None:
     for each, word in ((recommender, "attention"), (unread, "counterfactual")):
-        assert each.visits_by == word
+        assert each.weighed_by == word
         assert each.recommend(DAY, explain=True).to_dict()["visits_by"] == word
         assert each.recommend(DAY).visits_by is None
-
-
-def test_many_visits_are_left_out_in_several_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    reasoner = Reasoner(small_ranker(odd_city()), small_book())
-    lots = [history_of(DAY[:count], small_book())[0] for count in (7, 2, 5)]
-    chosen = [ALL, ALL[1:3], ALL[:1]]
-    scores = [np.zeros(len(places), dtype=np.float32) for places in chosen]
-    at_once = reasoner.reasons(lots, chosen, scores)
-    monkeypatch.setattr("castpoi.recommend.reasons._AT_ONCE", 3)
-    in_parts = reasoner.reasons(lots, chosen, scores)
-    for one, other in zip(at_once, in_parts, strict=True):
-        for left, right in zip(one, other, strict=True):
-            assert [v.visit for v in left.visits] == [v.visit for v in right.visits]
-            np.testing.assert_allclose(
-                [v.score_without for v in left.visits],
-                [v.score_without for v in right.visits],
-                atol=1e-5,
-            )

@@ -1,0 +1,311 @@
+"""Resolving a request: its visits, filters and time as place numbers and microseconds.
+
+A resolved request can always be answered; every error of a request is raised here, before the
+model is used.
+
+Shapes: T visits, P places.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from castpoi.checkins import record
+from castpoi.checkins.city import REVISIT_WINDOW, City
+from castpoi.checkins.local_time import offsets_minutes, to_utc_us
+from castpoi.checkins.trajectory import Histories
+from castpoi.core.errors import BadInput, NoCandidateLeft, UnknownUser
+from castpoi.methods.run import Run, city_of
+from castpoi.recommend.moments import MOST_AHEAD_US, check_in_range, local_datetime
+from castpoi.recommend.places import PlaceBook, Point
+from castpoi.recommend.request import Request, Visits, name_of
+
+NEARBY: Final = 100
+"""For an empty history near a point, popularity ranks this many nearest places."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedRequest:
+    """Which of the allowed places come next after a history?"""
+
+    history: Histories
+    """One history."""
+    at_us: int
+    """Time of the request, from which "ago" is counted. UTC microseconds."""
+    near: Point | None
+    """Position of the person, if given."""
+    origin: Point | None
+    """Point from which distances are measured: `near`, or the last visit."""
+    is_allowed: NDArray[np.bool_]
+    """Which places may be recommended; at least one. [P]"""
+    k: int
+    explain: bool
+    remarks: tuple[str, ...]
+
+    @property
+    def has_visits(self) -> bool:
+        """Whether the history has visits."""
+        return len(self.history.place) > 0
+
+
+class CityUsers:
+    """The check-ins of the users of a run's city, loaded at the first request."""
+
+    def __init__(self, run: Run, city: Path | None = None) -> None:
+        self._run = run
+        self._folder = city
+
+    def history_of(self, user_id: str) -> Histories:
+        """All check-ins of a user, whatever their split."""
+        number = self._number_of.get(user_id)
+        if number is None:  # user ids are personal: the error does not repeat them
+            raise UnknownUser(
+                "this user has no check-ins in the run's city; give a history instead, or an id "
+                "of the city's users.parquet"
+            )
+        users = self._city.checkins[record.USER]
+        start, end = (users.search_sorted(number, side=side) for side in ("left", "right"))
+        own = self._city.checkins[start:end].select(pl.all().to_physical().cast(pl.Int64))
+        return _one_history(
+            own[record.PLACE].to_numpy(),
+            own[record.AT_UTC].to_numpy(),
+            own[record.OFFSET].to_numpy(),
+        )
+
+    @cached_property
+    def _city(self) -> City:
+        return city_of(self._run, self._folder)
+
+    @cached_property
+    def _number_of(self) -> dict[str, int]:
+        users = self._city.users
+        return dict(zip(users[record.USER_ID], users[record.USER], strict=True))
+
+
+def resolve_request(
+    request: Request,
+    places: PlaceBook,
+    users: CityUsers | None = None,
+    is_private: NDArray[np.bool_] | None = None,
+    *,
+    now_us: int,
+    needs_next_time: bool = False,
+) -> ResolvedRequest:
+    """Resolve a request, or raise BadInput, UnknownUser or NoCandidateLeft.
+
+    Places where `is_private` are recommended only to people who have visited them. [P] Without
+    `at_us`, the request is of the time of the last visit; for a model with `needs_next_time` it
+    is `now_us`, or the last visit if that is later. Visits more than a day after `now_us` are
+    left out.
+    """
+    if is_private is None:
+        is_private = np.zeros(len(places), dtype=np.bool_)
+    remarks: list[str] = []
+    history = _history(request, places, users, remarks)
+    history, at_us = _at_time(history, request.at_us, now_us, needs_next_time, remarks)
+    _remark_on_candidates(request, places, history, is_private, remarks)
+    origin = request.near
+    if origin is None and len(history.place):
+        origin = places.point(int(history.place[-1]))
+    if not len(history.place):
+        remarks.append(_remark_on_empty_history(request))
+    return ResolvedRequest(
+        history=history,
+        at_us=at_us,
+        near=request.near,
+        origin=origin,
+        is_allowed=_allowed_places(request, places, history, origin, is_private),
+        k=request.k,
+        explain=request.explain,
+        remarks=tuple(remarks),
+    )
+
+
+def history_of(visits: Visits, places: PlaceBook) -> Histories:
+    """Visits in order of time, then of place; those of unknown places are left out."""
+    numbers = np.array([places.number_of.get(place, -1) for place in visits.places], dtype=np.int64)
+    known = np.flatnonzero(numbers >= 0)
+    place, at_us, is_naive = numbers[known], visits.clock_us[known], visits.is_naive[known]
+    if is_naive.any():
+        local_us = to_utc_us(at_us, places.zone_number[place], places.zones)
+        for visit in np.flatnonzero(is_naive).tolist():
+            local_time = local_datetime(int(at_us[visit]), 0).replace(tzinfo=None)
+            check_in_range(int(local_us[visit]), local_time, what=name_of(int(known[visit])))
+        at_us = np.where(is_naive, local_us, at_us)
+    order = np.lexsort((place, at_us))
+    place, at_us = place[order], at_us[order]
+    offsets = offsets_minutes(at_us, places.zone_number[place], places.zones)
+    return _one_history(place, at_us, offsets.astype(np.int64))
+
+
+def _one_history(
+    place: NDArray[np.int64], at_us: NDArray[np.int64], offset_minutes: NDArray[np.int64]
+) -> Histories:
+    return Histories(
+        place=place,
+        at_us=at_us,
+        offset_minutes=offset_minutes,
+        bounds=np.array([0, len(place)], dtype=np.int64),
+    )
+
+
+def _history(
+    request: Request, places: PlaceBook, users: CityUsers | None, remarks: list[str]
+) -> Histories:
+    if request.history is not None:
+        history = history_of(request.history, places)
+        skipped = len(request.history.places) - len(history.place)
+        if skipped:
+            whose = "its place" if skipped == 1 else "their places"
+            remarks.append(f"{_visits(skipped)} skipped: the run does not know {whose}")
+        return history
+    if users is None or request.user is None:
+        raise UnknownUser("this recommender has no visits of users; give a history instead")
+    return users.history_of(request.user)
+
+
+def _at_time(
+    history: Histories,
+    at_us: int | None,
+    now_us: int,
+    needs_next_time: bool,
+    remarks: list[str],
+) -> tuple[Histories, int]:
+    """The history up to the time of the request, and that time."""
+    if at_us is not None:
+        latest_us, why = at_us, "later than the time of the request"
+    else:
+        latest_us, why = now_us + MOST_AHEAD_US, "more than a day later than now"
+    before = history.until(latest_us)
+    if later := len(history.place) - len(before.place):
+        remarks.append(f"{_visits(later)} left out: {why}")
+    if at_us is None:
+        at_us = int(before.at_us[-1]) if len(before.place) else 0
+        at_us = max(at_us, now_us) if needs_next_time else at_us
+    if needs_next_time:
+        before = replace(before, next_at_us=np.array([at_us], dtype=np.int64))
+    return before, at_us
+
+
+def _remark_on_candidates(
+    request: Request,
+    places: PlaceBook,
+    history: Histories,
+    is_private: NDArray[np.bool_],
+    remarks: list[str],
+) -> None:
+    named = set(request.candidates or ())
+    if unknown := len(named - places.number_of.keys()):
+        remarks.append(f"{_candidates(unknown)} skipped: not among the places of the run")
+    known = {places.number_of[place] for place in named & places.number_of.keys()}
+    private = sum(bool(is_private[place]) for place in known - set(history.place.tolist()))
+    if private:
+        remarks.append(f"{_candidates(private)} left out: private, and not in the history")
+
+
+def _remark_on_empty_history(request: Request) -> str:
+    where = ""
+    if request.near is not None and request.within_km is None:
+        where = f" among the {max(NEARBY, request.k)} nearest"
+    return f"the history is empty, so these are the most visited places{where}"
+
+
+def _visits(count: int) -> str:
+    return "1 visit was" if count == 1 else f"{count:,} visits were"
+
+
+def _candidates(count: int) -> str:
+    return "1 candidate was" if count == 1 else f"{count:,} candidates were"
+
+
+def _allowed_places(
+    request: Request,
+    places: PlaceBook,
+    history: Histories,
+    origin: Point | None,
+    is_private: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """Which places the filters keep; raises NoCandidateLeft for the one that keeps none. [P]"""
+    allowed = np.ones(len(places), dtype=np.bool_)
+    for is_kept, rule, fix in _filters(request, places, history, origin, is_private):
+        before = int(allowed.sum())
+        allowed &= is_kept
+        if not allowed.any():
+            raise NoCandidateLeft(
+                f"no place is left to recommend: of {before:,} none {rule}; {fix}"
+            )
+    if request.near is not None and request.within_km is None and not len(history.place):
+        numbers = np.flatnonzero(allowed)
+        order = np.argsort(places.km_from(request.near, numbers), kind="stable")
+        allowed[numbers[order[max(NEARBY, request.k) :]]] = False
+    return allowed
+
+
+def _filters(
+    request: Request,
+    places: PlaceBook,
+    history: Histories,
+    origin: Point | None,
+    is_private: NDArray[np.bool_],
+) -> Iterator[tuple[NDArray[np.bool_], str, str]]:
+    """Each filter of a request: the places it keeps [P], its rule, and how to widen it."""
+    yield from _requested_places(request, places, origin)
+    if request.exclude_visited:
+        yield (
+            ~_is_among(history.place, places),
+            "is unvisited (exclude_visited)",
+            "widen the other filters or allow visited places",
+        )
+    if request.new_only:
+        yield (
+            ~_is_among(history.place[-REVISIT_WINDOW:], places),
+            f"is new, that is not among the last {REVISIT_WINDOW} visits (new_only)",
+            "widen the other filters or allow places visited before",
+        )
+    yield (
+        ~is_private | _is_among(history.place, places),
+        "is public or in the history (private places)",
+        "choose other categories",
+    )
+
+
+def _requested_places(
+    request: Request, places: PlaceBook, origin: Point | None
+) -> Iterator[tuple[NDArray[np.bool_], str, str]]:
+    if request.candidates is not None:
+        known = [places.number_of[each] for each in request.candidates if each in places.number_of]
+        yield (
+            _is_among(np.array(known, dtype=np.int64), places),
+            "is among the given candidates",
+            "give ids of places of the run",
+        )
+    if request.categories is not None:
+        yield (
+            places.is_of_category(request.categories),
+            f"has the category {' or '.join(map(repr, request.categories))}",
+            "give other categories",
+        )
+    if request.within_km is not None:
+        if origin is None:
+            raise BadInput(
+                f"within_km={request.within_km:g} has no point to measure from, as the history is "
+                "empty; give near"
+            )
+        yield (
+            places.km_from(origin, slice(None)) <= request.within_km,
+            f"is within {request.within_km:g} km of "
+            f"{'the last visit' if request.near is None else 'near'} (within_km)",
+            "increase within_km",
+        )
+
+
+def _is_among(numbers: NDArray[np.int64], places: PlaceBook) -> NDArray[np.bool_]:
+    among = np.zeros(len(places), dtype=np.bool_)  # [P]
+    among[numbers] = True
+    return among
