@@ -15,7 +15,7 @@ from castpoi.checkins import record
 from castpoi.checkins.reading.words import Word
 from castpoi.core.errors import BadInput
 from castpoi.geo.zones import zones_of
-from castpoi.methods.ranker import TakesNewPlaces, abilities_of
+from castpoi.methods.ranker import abilities_of
 from castpoi.methods.run import KNOWN_CHECKINS, PLACE_SCHEMA, Run
 from castpoi.recommend.input_files import column_of, needed_column, read_text, table_of
 
@@ -36,13 +36,13 @@ def with_cold_places(
     run: Run, places: pl.DataFrame, source: TableOfPlaces
 ) -> tuple[Run, pl.DataFrame]:
     """The run and its table of places with the places of a source appended."""
-    ranker: Any = run.ranker
-    if not (abilities_of(ranker).takes_new_places and isinstance(ranker, TakesNewPlaces)):
+    if not abilities_of(run.ranker).takes_new_places:
         raise BadInput(
             f"{run.folder} cannot rank new places: its {run.method} has no shared vectors, so it "
             "learns a place from its visits alone; train a model with shared vectors: 'castpoi "
             f"train {run.city} --model castpoi-next --set shared_vectors=true --out RUN'"
         )
+    ranker: Any = run.ranker  # a TakesNewPlaces
     cold = _as_rows(_read(source, places), places)
     extended = ranker.with_places(
         cold[record.LAT].to_numpy(), cold[record.LON].to_numpy(), cold[record.CATEGORY].to_list()
