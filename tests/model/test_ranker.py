@@ -95,8 +95,8 @@ def test_a_ranker_explains_its_scores_by_terms_and_attention(preset: str) -> Non
     state, candidates = castpoi.encode(HISTORIES), np.array([5, 0])
     values = castpoi.term_values(state, candidates)
     assert tuple(values) == tuple(castpoi.terms)
-        assert ("reader" in values) == config.candidate_conditioning
-        assert {*config.terms} - {*values} <= {"reader"}
+    assert ("reader" in values) == config.candidate_conditioning
+    assert {*config.terms} - {*values} <= {"reader"}
     scores = castpoi.score(state, candidates)
     np.testing.assert_allclose(sum(values.values()), scores, rtol=0, atol=1e-5)
     attention = castpoi.attention(state, candidates)

@@ -128,38 +128,6 @@ class Histories:
             bounds=bounds,
         )
 
-    def until(self, at_us: int) -> "Histories":
-        """The visits of every history that are not later than an instant."""
-        return self._keep(self.at_us <= at_us)
-
-    def without(self, visit: int) -> "Histories":
-        """The same histories without one visit, given by its index among all of them."""
-        return self._keep(np.arange(len(self.place)) != visit)
-
-    def _keep(self, is_kept: NDArray[np.bool_]) -> "Histories":
-        kept_before = np.concatenate([[0], np.cumsum(is_kept)])  # [T + 1]
-        return replace(
-            self,
-            place=self.place[is_kept],
-            at_us=self.at_us[is_kept],
-            offset_minutes=self.offset_minutes[is_kept],
-            bounds=kept_before[self.bounds],
-        )
-
-    @staticmethod
-    def concat(batches: Sequence["Histories"]) -> "Histories":
-        """All histories of several batches as one; next times are kept only if all have them."""
-        lengths = np.concatenate([each.lengths for each in batches])
-        moments = [each.next_at_us for each in batches if each.next_at_us is not None]
-        has_moments = len(moments) == len(batches)
-        return Histories(
-            place=np.concatenate([each.place for each in batches]),
-            at_us=np.concatenate([each.at_us for each in batches]),
-            offset_minutes=np.concatenate([each.offset_minutes for each in batches]),
-            bounds=np.concatenate([[0], np.cumsum(lengths)]),
-            next_at_us=np.concatenate(moments) if has_moments else None,
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
 class Trajectories:

@@ -12,18 +12,8 @@ from typing import Final
 
 import polars as pl
 
-<<<<<<< HEAD
-from castpoi.checkins.reading.times import (
-    EARLIEST_US,
-    LATEST_US,
-    clock_of,
-    formats_in,
-)
-from castpoi.checkins.record import HOUR_US
-=======
-from castpoi.checkins.microseconds import HOUR_US
 from castpoi.checkins.reading.times import EARLIEST_US, LATEST_US, clock_of, formats_in
->>>>>>> 2879326 (recommend, serving: resolve requests to microseconds, explain every method, answer with dataclasses)
+from castpoi.checkins.record import HOUR_US
 from castpoi.core.errors import BadInput
 
 Clock = Callable[[], int]

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castpoi.checkins.microseconds import HOUR_US
-from castpoi.checkins.record import PRIVATE_CATEGORIES
+from castpoi.checkins.record import HOUR_US, PRIVATE_CATEGORIES
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import CastPoiError
 from castpoi.core.provenance import Stopwatch

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from castpoi.checkins import record
 from castpoi.checkins.city import REVISIT_WINDOW, City
-from castpoi.checkins.local_time import offsets_minutes, to_utc_us
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadInput, NoCandidateLeft, UnknownUser
+from castpoi.geo.zones import offsets_minutes, to_utc_us
 from castpoi.methods.run import Run, city_of
 from castpoi.recommend.moments import MOST_AHEAD_US, check_in_range, local_datetime
 from castpoi.recommend.places import PlaceBook, Point
@@ -72,10 +72,10 @@ class CityUsers:
         users = self._city.checkins[record.USER]
         start, end = (users.search_sorted(number, side=side) for side in ("left", "right"))
         own = self._city.checkins[start:end].select(pl.all().to_physical().cast(pl.Int64))
-        return _one_history(
-            own[record.PLACE].to_numpy(),
-            own[record.AT_UTC].to_numpy(),
-            own[record.OFFSET].to_numpy(),
+        return Histories.of_one(
+            place=own[record.PLACE].to_numpy(),
+            at_us=own[record.AT_UTC].to_numpy(),
+            offset_minutes=own[record.OFFSET].to_numpy(),
         )
 
     @cached_property
@@ -141,18 +141,7 @@ def history_of(visits: Visits, places: PlaceBook) -> Histories:
     order = np.lexsort((place, at_us))
     place, at_us = place[order], at_us[order]
     offsets = offsets_minutes(at_us, places.zone_number[place], places.zones)
-    return _one_history(place, at_us, offsets.astype(np.int64))
-
-
-def _one_history(
-    place: NDArray[np.int64], at_us: NDArray[np.int64], offset_minutes: NDArray[np.int64]
-) -> Histories:
-    return Histories(
-        place=place,
-        at_us=at_us,
-        offset_minutes=offset_minutes,
-        bounds=np.array([0, len(place)], dtype=np.int64),
-    )
+    return Histories.of_one(place=place, at_us=at_us, offset_minutes=offsets.astype(np.int64))
 
 
 def _history(

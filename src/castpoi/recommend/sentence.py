@@ -12,15 +12,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-<<<<<<< HEAD
 from castpoi.checkins.record import MINUTE_US
-from castpoi.recommend.place_book import PlaceBook
-from castpoi.recommend.question import Question
-=======
-from castpoi.checkins.microseconds import MINUTE_US
 from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.resolve import ResolvedRequest
->>>>>>> 2879326 (recommend, serving: resolve requests to microseconds, explain every method, answer with dataclasses)
 
 RECENT: Final = 20
 """Visits that count as recent."""

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from castpoi.checkins.microseconds import HOUR_US
+from castpoi.checkins.record import HOUR_US
 from castpoi.core.errors import BadScores, BrokenFolder, CastPoiError, ModelNotReady
 from castpoi.core.files import is_folder_of, read_json, read_manifest
 from castpoi.methods.ranker import Explains

@@ -10,8 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.checkins.local_time import offsets_minutes, to_utc_us
 from castpoi.core.errors import BadInput, BrokenFolder
+from castpoi.geo.zones import offsets_minutes, to_utc_us
 from castpoi.methods.run import Run, city_of
 from castpoi.recommend.moments import Moment, check_in_range, check_not_ahead, local_datetime
 from castpoi.recommend.places import PlaceBook
