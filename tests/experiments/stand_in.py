@@ -80,7 +80,8 @@ def evaluate(words: list[str]) -> None:
 def write_manifest(folder: Path, manifest: dict[str, object]) -> None:
     """Like castpoi.core.checksums, whose imports would take a second."""
     checksums = {path.name: sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
-    checksums["manifest.json"] = sha256(json.dumps(manifest).encode()).hexdigest()
+    whole = json.dumps({**manifest, "sha256": checksums})
+    checksums["manifest.json"] = sha256(whole.encode()).hexdigest()
     (folder / "manifest.json").write_text(json.dumps({**manifest, "sha256": checksums}))
 
 

@@ -98,9 +98,12 @@ def test_a_manifest_that_says_too_little_is_refused(run_folder: Path) -> None:
 
 
 def test_a_changed_manifest_is_refused(run_folder: Path) -> None:
-    write_json(run_folder / "manifest.json", {**read_json(run_folder / "manifest.json"), "seed": 6})
-    with refused(BrokenFolder):
-        load_run(run_folder)
+    manifest = read_json(run_folder / "manifest.json")
+    changed_checksum = {**manifest["sha256"], "log.jsonl": "0" * 64}
+    for changes in ({"seed": 6}, {"sha256": changed_checksum}):
+        write_json(run_folder / "manifest.json", {**manifest, **changes})
+        with refused(BrokenFolder):
+            load_run(run_folder)
 
 
 def test_a_run_of_a_method_that_is_gone_is_refused(run_folder: Path) -> None:

@@ -13,7 +13,7 @@ from castpoi.core.errors import BrokenFolder
 from castpoi.core.files import KINDS, write_json
 
 SHA256: Final = "sha256"
-"""Entry of the manifest: file name -> SHA-256; for the manifest itself, of its other entries."""
+"""Entry of the manifest: file name -> SHA-256; that of the manifest covers all but itself."""
 _MANIFEST: Final = "manifest.json"
 
 
@@ -26,7 +26,8 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     entries = {name: value for name, value in manifest.items() if name != SHA256}
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name != _MANIFEST]
     checksums = {path.name: _sha256_of(path) for path in files}
-    sealed = {**entries, SHA256: {**checksums, _MANIFEST: _sha256_of_entries(entries)}}
+    own = _sha256_of_manifest({**entries, SHA256: checksums})
+    sealed = {**entries, SHA256: {**checksums, _MANIFEST: own}}
     write_json(folder / _MANIFEST, sealed)
     return sealed
 
@@ -42,10 +43,10 @@ def check_files(folder: Path, manifest: dict[str, Any], names: Iterable[str]) ->
 
 def file_faults(folder: Path, manifest: dict[str, Any], names: Iterable[str]) -> tuple[str, ...]:
     """Return one sentence for each of these files that has changed, and for the manifest."""
-    entries = {name: value for name, value in manifest.items() if name != SHA256}
     stored = manifest[SHA256] if isinstance(manifest[SHA256], dict) else {}
     faults = [_fault_of(folder / name, stored.get(name)) for name in names]
-    if stored.get(_MANIFEST) != _sha256_of_entries(entries):
+    checksums = {name: value for name, value in stored.items() if name != _MANIFEST}
+    if stored.get(_MANIFEST) != _sha256_of_manifest({**manifest, SHA256: checksums}):
         faults.append(f"{_MANIFEST} does not have the SHA-256 of its own entries")
     return tuple(fault for fault in faults if fault is not None)
 
@@ -65,5 +66,5 @@ def _sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _sha256_of_entries(entries: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(entries).encode()).hexdigest()
+def _sha256_of_manifest(manifest: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest).encode()).hexdigest()
