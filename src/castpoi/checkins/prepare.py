@@ -17,15 +17,15 @@ from castpoi.checkins.canonical import in_canonical_order
 from castpoi.checkins.city import REVISIT_WINDOW, City, fingerprint_of
 from castpoi.checkins.cleaning import PUBLISHED, RECIPES, Recipe, StepCount, clean, count_step
 from castpoi.checkins.places import mark_rows, misplaced, one_point_each, points_of, usual_text
-from castpoi.checkins.reading.bad_rows import bad_rows_of, check_rows, count_by_rule
-from castpoi.checkins.reading.layout import NaiveTimes
-from castpoi.checkins.reading.read import (
+from castpoi.checkins.reading.layouts import NaiveTimes
+from castpoi.checkins.reading.rows import (
     CLOCK,
     IS_NAIVE,
     RawCheckins,
     good_rows,
     read_checkins,
 )
+from castpoi.checkins.reading.rules import bad_rows_of, check_rows, count_by_rule
 from castpoi.checkins.reading.source import Source, open_sources
 from castpoi.checkins.record import HOUR_US, MINUTE_US
 from castpoi.checkins.rhythm import Rhythm, rhythm_of
@@ -136,7 +136,7 @@ def make_city(
             sources,
             columns=preparation.columns,
             naive_times=preparation.naive_times,
-            published=preparation.recipe.needs_published or sources[0].layout.name == "sthgcn",
+            published=preparation.recipe.needs_published or sources[0].layout.is_cleaned,
             progress=progress,
         )
         with progress.task("preparing", total=3) as task:
@@ -203,7 +203,7 @@ def _cleaned(
 
 def _recipe_for(raw: RawCheckins, recipe: Recipe) -> Recipe:
     """The recipe that was asked for, unless the files were cleaned before they were published."""
-    is_cleaned = raw.sources[0].layout.name == "sthgcn"
+    is_cleaned = raw.sources[0].layout.is_cleaned
     is_usual = recipe == Recipe() or recipe.name in RECIPES
     return PUBLISHED if is_cleaned and is_usual else recipe
 

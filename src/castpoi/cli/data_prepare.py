@@ -9,8 +9,7 @@ import click
 from castpoi.checkins.cleaning import RECIPES, Recipe
 from castpoi.checkins.prepare import Preparation, dropped_path
 from castpoi.checkins.prepare import prepare as prepare_city
-from castpoi.checkins.reading.layout import LAYOUTS
-from castpoi.checkins.reading.words import USUAL_NAMES, parse_columns
+from castpoi.checkins.reading.layouts import LAYOUTS, USUAL_NAMES, parse_columns
 from castpoi.cli.console import Console, speaks
 
 EPILOG = """\b

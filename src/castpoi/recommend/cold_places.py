@@ -12,7 +12,7 @@ from typing import Any, Final
 import polars as pl
 
 from castpoi.checkins import record
-from castpoi.checkins.reading.words import Word
+from castpoi.checkins.reading.layouts import Word
 from castpoi.core.errors import BadInput
 from castpoi.geo.zones import zones_of
 from castpoi.methods.ranker import abilities_of

@@ -8,8 +8,7 @@ from typing import Final
 import polars as pl
 from polars.exceptions import PolarsError
 
-from castpoi.checkins.reading.layout import naive_times_by_column
-from castpoi.checkins.reading.words import Word, usual_columns
+from castpoi.checkins.reading.layouts import Word, naive_times_by_column, usual_columns
 from castpoi.core.errors import BadInput
 from castpoi.recommend.moments import Moment, moment_of
 from castpoi.recommend.request import Visit

@@ -18,6 +18,8 @@ from tests.sources import (
     getnext,
     table,
     table_rows,
+    told,
+    told_in,
     visits_in,
 )
 
@@ -179,3 +181,11 @@ def test_bad_rows_of_a_parquet_file_are_counted_from_1(tmp_path: Path) -> None:
         pl.when(pl.int_range(pl.len()) == 4).then(None).otherwise("lat").alias("lat")
     ).write_parquet(source)
     refuse(source)
+
+
+@pytest.mark.parametrize("delimiter", [",", "\t", ";", "|"])
+def test_a_table_may_have_any_name_if_its_format_is_given(tmp_path: Path, delimiter: str) -> None:
+    source = tmp_path / "visits.inter"
+    source.write_text(table(ROWS, by=delimiter))
+    city, _ = make_city([source], Preparation(format_name="table"))
+    assert told_in(city) == told(VISITS)

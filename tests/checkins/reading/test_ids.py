@@ -6,7 +6,6 @@ import polars as pl
 import pytest
 
 from castpoi.checkins import record
-from castpoi.checkins.reading.ids import missing, trimmed
 from tests.checkins.reading.conftest import PrepareCity, fails
 from tests.conftest import CommandLine
 from tests.sources import CALIFORNIA, table, table_rows, told, told_in, visits_in
@@ -45,20 +44,6 @@ def test_ids_without_blanks_are_not_remarked_on(prepared: PrepareCity, tmp_path:
     assert ended.json["remarks"] == []
 
 
-def test_codes_are_merged_and_unknown_ids_stay_unknown() -> None:
-    rows = pl.DataFrame(
-        {record.USER: [0, 1, 2, None], record.PLACE: [1, 0, 1, 0]},
-        schema={record.USER: pl.UInt32, record.PLACE: pl.UInt32},
-    )
-    texts = {record.USER: pl.Series([" u0", "u1", "u0"]), record.PLACE: pl.Series(["cafe", " "])}
-    now, plain, remarks = trimmed(rows, texts)
-    assert now[record.USER].to_list() == [0, 1, 0, None]
-    assert now[record.PLACE].to_list() == [1, 0, 1, 0]
-    assert plain[record.USER].to_list() == ["u0", "u1", "u0"]
-    assert remarks == ["blanks around 1 user id were trimmed, in 1 row"]
-    assert texts[record.USER][0] == " u0"
-
-
 @pytest.mark.parametrize(
     "word", ["NULL", "null", "NaN", "nan", "None", "<NA>", r"\N", "", "  ", " NULL "]
 )
@@ -91,8 +76,14 @@ def test_no_number_in_a_parquet_column_of_numbers_is_a_missing_id(
     assert "row 3: the user is missing" in fails(castpoi, source)
 
 
-def test_names_that_hold_a_word_for_nothing_are_ids() -> None:
-    assert missing(pl.Series(["Nan", "Null Island", "NULL", "nano"])) == [2]
+def test_names_that_contain_a_word_for_nothing_are_ids(
+    prepared: PrepareCity, tmp_path: Path
+) -> None:
+    source = tmp_path / "visits.csv"
+    names = {"12": "Nan", "470": "Null Island", "979": "nano"}
+    source.write_text(table([[names[row[0]], *row[1:]] for row in ROWS]))
+    city, _ = prepared(source)
+    assert set(city.users[record.USER_ID]) == set(names.values())
 
 
 def test_a_table_with_two_times_tells_which_one_was_read(
@@ -105,7 +96,7 @@ def test_a_table_with_two_times_tells_which_one_was_read(
     assert told_in(city) == told(VISITS)
     assert ended.json["remarks"] == [
         "visits.csv: the time is read from 'time', not from 'timestamp'; "
-        "--columns time=timestamp would change that"
+        "use --columns time=timestamp to change that"
     ]
     _, ended = prepared(source, "--columns", "time=time", "--overwrite")
     assert ended.json["remarks"] == []
@@ -121,7 +112,7 @@ def test_two_columns_that_differ_in_case_alone_tell_which_one_was_read(
     assert told_in(city) == told(VISITS)
     assert ended.json["remarks"] == [
         "visits.csv: the lat is read from 'lat', not from 'LAT'; "
-        "--columns lat=LAT would change that"
+        "use --columns lat=LAT to change that"
     ]
 
 

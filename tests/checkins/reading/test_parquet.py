@@ -82,7 +82,7 @@ def test_naive_times_of_a_parquet_table_are_refused_until_told_what_they_mean(
     frame(time=pl.Series(wall, dtype=pl.Datetime("us"))).write_parquet(source)
     ended = castpoi("data", "prepare", source, "--out", tmp_path / "city")
     assert ended.code == 1
-    assert f"{source}, row 1: time '2012-04-03 18:00:09' does not say its zone" in ended.err
+    assert f"{source}, row 1: time '2012-04-03 18:00:09' has no zone or offset" in ended.err
     assert "pass --naive-times utc or --naive-times local" in ended.err
     city, _ = prepared(source, "--naive-times", "utc")
     assert told_in(city) == told(VISITS)

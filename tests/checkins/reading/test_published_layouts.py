@@ -8,7 +8,7 @@ import pytest
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.checkins.reading.layout import (
+from castpoi.checkins.reading.layouts import (
     GETNEXT,
     MASSIVE_STEPS,
     SNAP,
@@ -284,7 +284,7 @@ def test_sthgcn_files_of_another_city_are_refused_with_a_way_to_read_them(
     sources.write_sthgcn(folder, paris, is_utc=False, first_id=0)
     ended = castpoi("data", "prepare", folder, "--out", tmp_path / "city")
     assert ended.code == 1
-    assert "lies neither in New York, Tokyo nor California" in ended.err
+    assert "is not in New York, Tokyo or California" in ended.err
     way_out = (
         "--format table --columns user=UserId,place=PoiId,lat=Latitude,lon=Longitude,"
         "time=UTCTimeOffset --naive-times local"

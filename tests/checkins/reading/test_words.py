@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from castpoi.checkins import record
-from castpoi.checkins.reading.words import USUAL_NAMES, parse_columns, recognise
+from castpoi.checkins.reading.layouts import USUAL_NAMES, parse_columns, recognise
 from castpoi.core.errors import BadInput
 from tests.checkins.reading.conftest import PrepareCity
 from tests.sources import (

@@ -1,4 +1,4 @@
-"""One file of check-ins: opened, recognised, and scanned row by row without loading it whole."""
+"""One file of check-ins: opened, recognised, and scanned without loading all of it."""
 
 import codecs
 import csv
@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO, Final
 
@@ -15,7 +16,7 @@ import polars as pl
 from polars.exceptions import NoDataError
 
 from castpoi.checkins import record
-from castpoi.checkins.reading.layout import (
+from castpoi.checkins.reading.layouts import (
     LAYOUTS,
     SUFFIXES,
     TABLE,
@@ -28,16 +29,16 @@ from castpoi.core.errors import BadInput, UnknownLayout
 from castpoi.core.files import DAMAGED
 
 _DELIMITERS: Final = {",": "a comma", "\t": "a tab", ";": "a semicolon", "|": "a bar"}
-_NOT_TEXT: Final = "\ufffd"  # what stands in for bytes that an encoding does not know
+_NOT_TEXT: Final = "\ufffd"  # replaces bytes that are not in the encoding
 _SAMPLE_LINES: Final = 1000
 _MAX_LINE: Final = 1_000_000
-"""No line of check-ins has more characters; a line without an end would fill the memory."""
+"""Limit for one line in characters; a longer one could fill the memory."""
 csv.field_size_limit(_MAX_LINE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A file and how its rows are to be read."""
+    """A file, and how its rows are read."""
 
     path: Path
     layout: Layout
@@ -45,11 +46,11 @@ class Source:
     encoding: str
     columns: tuple[str, ...]
     part: str | None
-    """Part of a published split that the whole file belongs to."""
+    """The part of a published split that the file is, if it is one."""
 
     @property
     def is_parquet(self) -> bool:
-        """Whether the file is parquet, with types of its own."""
+        """Whether the file is parquet, whose columns have types."""
         return self.path.name.lower().endswith(".parquet")
 
     @property
@@ -58,9 +59,9 @@ class Source:
         return self.layout.header is None
 
     def scan(self, *, ragged: bool = False) -> pl.LazyFrame:
-        """All rows with their number from 0; text columns stay text.
+        """All rows with their number from 0; the columns of a text file are text.
 
-        `ragged` reads rows with too many cells too, cut to the width of the header.
+        `ragged` also reads rows with too many cells, cut to the width of the header.
         """
         if self.is_parquet:
             return pl.scan_parquet(self.path, glob=False).with_row_index(record.ROW)
@@ -81,15 +82,12 @@ class Source:
                 return text.read().encode()
         except UnicodeDecodeError as problem:
             raise BadInput(
-                f"{self.path}{_where_not_text(self)} is not {self.encoding} text; pass the "
-                "--encoding that it was written with"
+                f"{self.path}{_where_not_text(self)} is not {self.encoding} text; set "
+                "--encoding to the one that it was written with"
             ) from problem
 
     def lines(self) -> Iterator[tuple[int, list[str]]]:
-        """(line number, cells) of every row, slowly: to find out what is wrong.
-
-        Blank lines count, as they do in `scan`.
-        """
+        """(line number, cells) of every row, blank lines included; slow, only for errors."""
         quote = '"' if self.has_header else None
         with _open_text(self.path, self.encoding) as text:
             reader = csv.reader(
@@ -105,45 +103,42 @@ class Source:
                 raise BadInput(_too_long(self.path, reader.line_num)) from problem
 
     def place_of_row(self, row: int) -> str:
-        """`row 3 (line 4)`: rows are counted without the header, lines as an editor shows them."""
+        """`row 3 (line 4)`: rows are counted without the header, lines as in an editor."""
         if self.is_parquet:
             return f"row {row + 1}"
-        first = 1 if self.has_header else 0
-        for number, (line, _) in enumerate(self.lines()):
-            if number == row + first:
-                return f"row {row + 1} (line {line})"
-        return f"row {row + 1}"
+        lines = islice(self.lines(), row + self.has_header, None)
+        return next((f"row {row + 1} (line {line})" for line, _ in lines), f"row {row + 1}")
 
 
 def open_sources(
     paths: list[Path], *, format_name: str, delimiter: str | None, encoding: str | None
 ) -> list[Source]:
-    """Recognise every file; folders stand for the files of check-ins in them."""
+    """Recognise every file; a folder means the files of check-ins in it."""
     if encoding is not None:
         encoding = _known_encoding(encoding)
-    files: list[Path] = []
-    for path in paths:
-        if path.is_dir():
-            inside = files_of_folder(path)
-            if not inside:
-                raise BadInput(
-                    f"{path} holds no file that ends in {', '.join(SUFFIXES)}; name the files of "
-                    "check-ins themselves"
-                )
-            files.extend(inside)
-        else:
-            files.append(path)
-    return [_open(path, format_name, delimiter, encoding) for path in files]
+    files = [file for path in paths for file in _files_at(path)]
+    return [_open(file, format_name, delimiter, encoding) for file in files]
 
 
 def _known_encoding(encoding: str) -> str:
-    """The one spelling of an encoding that we compare with."""
+    """The standard name of an encoding."""
     try:
         return codecs.lookup(encoding).name
     except LookupError as problem:
         raise BadInput(
             f"--encoding '{encoding}' is not an encoding such as utf-8 or latin-1"
         ) from problem
+
+
+def _files_at(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    files = files_of_folder(path)
+    if not files:
+        raise BadInput(
+            f"{path} has no file that ends in {', '.join(SUFFIXES)}; give the files themselves"
+        )
+    return files
 
 
 def _open(path: Path, format_name: str, delimiter: str | None, encoding: str | None) -> Source:
@@ -157,18 +152,18 @@ def _open(path: Path, format_name: str, delimiter: str | None, encoding: str | N
         return _open_parquet(path)
     first_line = _first_line(path, encoding)
     layout = LAYOUTS[format_name] if format_name != "auto" else recognise_layout(first_line)
-    if layout is TABLE and not path.name.lower().endswith(SUFFIXES):
+    if format_name == "auto" and layout is TABLE and not path.name.lower().endswith(SUFFIXES):
         raise UnknownLayout(
-            f"{path} is none of the layouts castpoi knows: a table ends in "
-            f"{', '.join(SUFFIXES)}; rename it, or name its layout with --format"
+            f"{path}: its format is not recognised; if it is a table of text, use --format table "
+            f"(the name of a table usually ends in {', '.join(SUFFIXES)})"
         )
-    separator = delimiter or layout.delimiter or ("," if ".csv" in path.name.lower() else "\t")
+    separator = delimiter or layout.delimiter or _usual_delimiter(path, first_line)
     columns = layout.header or _header(path, first_line, separator)
     cells = first_line.rstrip("\r\n").split(separator)
     if layout.header and len(cells) != len(layout.header):
         raise BadInput(
-            f"{path}, row 1: the {layout.name} layout has {len(layout.header)} columns parted by "
-            f"{_in_words(separator)}, this file has {len(cells)}; read it with --format table"
+            f"{path}, row 1: the {layout.name} layout has {len(layout.header)} columns separated "
+            f"by {_in_words(separator)}, this file has {len(cells)}; read it with --format table"
         )
     return Source(
         path=path,
@@ -176,8 +171,16 @@ def _open(path: Path, format_name: str, delimiter: str | None, encoding: str | N
         delimiter=separator,
         encoding=encoding or layout.encoding,
         columns=columns,
-        part=part_by_name(path) if layout.name in ("getnext", "sthgcn") else None,
+        part=part_by_name(path) if layout.has_parts else None,
     )
+
+
+def _usual_delimiter(path: Path, first_line: str) -> str:
+    """The delimiter by the suffix of a file; if it has another suffix, by its first line."""
+    name = path.name.lower()
+    if name.endswith(SUFFIXES):
+        return "," if ".csv" in name else "\t"
+    return max(_DELIMITERS, key=first_line.count)
 
 
 def _open_parquet(path: Path) -> Source:
@@ -185,7 +188,7 @@ def _open_parquet(path: Path) -> Source:
         columns = tuple(pl.read_parquet_schema(path))
     except (*DAMAGED, OSError) as problem:
         raise BadInput(
-            f"{path} is not a whole parquet file ({_brief(problem)}); export it again"
+            f"{path} is not a complete parquet file ({_brief(problem)}); export it again"
         ) from problem
     return Source(
         path=path, layout=TABLE, delimiter="", encoding="utf-8", columns=columns, part=None
@@ -194,18 +197,16 @@ def _open_parquet(path: Path) -> Source:
 
 def _header(path: Path, first_line: str, delimiter: str) -> tuple[str, ...]:
     line = first_line.removeprefix("\ufeff").removeprefix("ï»¿").rstrip("\r\n")
-    if delimiter not in line:
-        other = max(_DELIMITERS, key=line.count)
-        if other in line:
-            raise BadInput(
-                f"{path}, row 1: the columns are parted by {_DELIMITERS[other]}, but "
-                f"{_in_words(delimiter)} is expected from the file's name; "
-                f"pass --delimiter {other!r}"
-            )
+    other = max(_DELIMITERS, key=line.count)
+    if delimiter not in line and other in line:
+        raise BadInput(
+            f"{path}, row 1: the columns are separated by {_in_words(other)}, but the file should "
+            f"have {_in_words(delimiter)}; use --delimiter {other!r}"
+        )
     cells = next(csv.reader([line], delimiter=delimiter), [])
     twice = sorted({cell for cell in cells if cells.count(cell) > 1})
     if twice:
-        raise BadInput(f"{path}, row 1: column '{twice[0]}' stands there twice; rename one of them")
+        raise BadInput(f"{path}, row 1: two columns are named '{twice[0]}'; rename one of them")
     return tuple(cells)
 
 
@@ -214,9 +215,9 @@ def _in_words(delimiter: str) -> str:
 
 
 def _first_line(path: Path, encoding: str | None) -> str:
-    """The first line; where nobody says how it is written, as UTF-8 if it is that.
+    """The first line; without an encoding, as UTF-8 if it is that, otherwise as latin-1.
 
-    The first lines are read too, so that one without an end is refused before polars reads it.
+    The next lines are checked too, so that polars does not read a line without an end.
     """
     try:
         with _open_text(path, encoding or "utf-8") as text:
@@ -224,14 +225,14 @@ def _first_line(path: Path, encoding: str | None) -> str:
             _check_length(path, 1, line)
             for number in range(2, _SAMPLE_LINES + 1):
                 _check_length(path, number, text.readline(_MAX_LINE + 1))
-        if encoding is None and _NOT_TEXT in line:
-            return _first_line(path, "latin-1")
     except (EOFError, OSError, zlib.error) as problem:
         raise BadInput(_unreadable(path, problem)) from problem
+    if encoding is None and _NOT_TEXT in line:
+        return _first_line(path, "latin-1")
     if "\0" in line:
-        raise BadInput(f"{path} is not UTF-8 text but UTF-16 or binary; save it as UTF-8 text")
+        raise BadInput(f"{path} is UTF-16 or binary, not UTF-8 text; save it as UTF-8 text")
     if not line.strip():
-        raise BadInput(f"{path} has no header: its first line is empty; name its columns there")
+        raise BadInput(f"{path} has no header: its first line is empty; write the columns there")
     if line.endswith("\r"):
         raise BadInput(f"{path}: its lines end in CR alone; save it with LF or CR LF line ends")
     return line
@@ -244,8 +245,8 @@ def _check_length(path: Path, number: int, line: str) -> None:
 
 def _too_long(path: Path, number: int) -> str:
     return (
-        f"{path}, line {number}: a line or cell has more than {_MAX_LINE:,} characters, which no "
-        "row of check-ins has; export it again with one row per line"
+        f"{path}, line {number}: a line or cell has more than {_MAX_LINE:,} characters, which is "
+        "no row of check-ins; export it again with one row per line"
     )
 
 
@@ -259,7 +260,7 @@ def _open_text(path: Path, encoding: str, *, errors: str = "replace") -> IO[str]
 
 @contextmanager
 def explained(source: Source) -> Iterator[None]:
-    """Turn what the reader stumbles over into a sentence for a person."""
+    """Raise BadInput with a sentence for errors of the reader."""
     path = source.path
     try:
         yield
@@ -268,27 +269,29 @@ def explained(source: Source) -> Iterator[None]:
     except (EOFError, OSError, zlib.error) as problem:
         raise BadInput(_unreadable(path, problem)) from problem
     except DAMAGED as problem:
-        text = str(problem)
-        if "utf-8" in text or "UTF-8" in text:
-            raise BadInput(
-                f"{path}{_where_not_text(source)} is not UTF-8 text; pass --encoding latin-1 if it "
-                "comes from an older system"
-            ) from problem
-        if "more fields" not in text and (line := _line_of_odd_quote(source)):
-            raise BadInput(
-                f"{path}, line {line}: a quote opens and never closes; double a quote that stands "
-                'inside a cell ("") and close the others'
-            ) from problem
-        raise BadInput(
-            f"{path} cannot be read: {_brief(problem)}; export it again, or say what it is with "
-            "--format, --delimiter and --encoding"
-        ) from problem
+        raise BadInput(f"{path}{_fault_of(source, problem)}") from problem
+
+
+def _fault_of(source: Source, problem: BaseException) -> str:
+    text = str(problem)
+    if "utf-8" in text.lower():
+        where = _where_not_text(source)
+        return f"{where} is not UTF-8 text; use --encoding latin-1 if it is from an older system"
+    if "more fields" not in text and (line := _line_of_odd_quote(source)):
+        return (
+            f", line {line}: a quote is opened and never closed; write a quote inside a cell "
+            'twice ("") and close the others'
+        )
+    return (
+        f" cannot be read: {_brief(problem)}; export it again, or describe it with --format, "
+        "--delimiter and --encoding"
+    )
 
 
 def _unreadable(path: Path, problem: Exception) -> str:
     if isinstance(problem, OSError) and problem.errno in (errno.EACCES, errno.EPERM):
-        return f"{path} may not be read: {problem.strerror}; ask its owner or copy it"
-    return f"{path} ends too early: the compressed file was cut off; download or copy it again"
+        return f"{path} cannot be read: {problem.strerror}; ask its owner, or copy it"
+    return f"{path} ends too early: the compressed file is incomplete; download or copy it again"
 
 
 def _where_not_text(source: Source) -> str:
@@ -299,7 +302,7 @@ def _where_not_text(source: Source) -> str:
 
 
 def _line_of_odd_quote(source: Source) -> int | None:
-    """The first line with an odd number of quotes, where quotes have a meaning."""
+    """The first line with an odd number of quotes, if quotes have a meaning."""
     if source.is_parquet or not source.has_header:
         return None
     with _open_text(source.path, source.encoding) as text:

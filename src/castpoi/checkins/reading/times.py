@@ -1,7 +1,7 @@
 """Reading the time of a check-in from text, numbers or dates.
 
-A time is *aware* if it says its offset from UTC, else *naive*: a wall clock whose zone is not
-told. Both come out as microseconds; whoever reads decides what a naive clock means.
+A time is *aware* if it has an offset from UTC, otherwise *naive*: a wall clock of unknown zone.
+Both become microseconds; the caller decides what a naive clock means.
 """
 
 from collections.abc import Sequence
@@ -32,16 +32,16 @@ NAIVE_FORMATS: Final = (
 EPOCH: Final = "epoch"
 ALL_FORMATS: Final = (*AWARE_FORMATS, EPOCH, *NAIVE_FORMATS)
 
-# An epoch is counted in the unit that puts it between 1980 and 2100.
+# An epoch is in the unit in which it is between 1980 and 2100.
 _EPOCH_UNITS_US: Final = (1, 1_000, 1_000_000)
 EARLIEST_US: Final = 315_532_800_000_000
-"""1980: no check-in is older."""
+"""1980-01-01; no check-in is earlier."""
 LATEST_US: Final = 4_102_444_800_000_000
-"""2100: later ones are placeholders."""
+"""2100-01-01; a later time is a placeholder."""
 
 
 def formats_in(sample: pl.Series) -> list[str]:
-    """The formats that a sample of texts needs, each text served by the first that reads it."""
+    """The formats in a sample of texts; each text has the first format that can read it."""
     left = sample.drop_nulls()
     needed = []
     for name in ALL_FORMATS:
@@ -68,7 +68,7 @@ def clock_of(column: str, formats: Sequence[str]) -> tuple[pl.Expr, pl.Expr]:
 
 
 def clock_of_dates(column: str, dtype: pl.Datetime) -> tuple[pl.Expr, pl.Expr]:
-    """The same for a column that holds dates with times already (parquet)."""
+    """The same for a column of type datetime (parquet)."""
     if dtype.time_zone is None:
         return pl.col(column).cast(pl.Datetime("us")), pl.lit(True)
     utc = pl.col(column).dt.convert_time_zone("UTC").dt.replace_time_zone(None)
@@ -80,7 +80,7 @@ def _read(column: str, name: str) -> pl.Expr:
         return _read_epoch(column)
     read = pl.col(column).str.to_datetime(name, time_unit="us", strict=False)
     if name == "%+" or "%z" in name or "%#z" in name:
-        read = read.dt.replace_time_zone(None)  # polars has already moved it to UTC
+        read = read.dt.replace_time_zone(None)  # polars has converted it to UTC
     return read
 
 

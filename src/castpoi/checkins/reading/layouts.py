@@ -1,0 +1,299 @@
+"""The layouts in which check-ins are published, and the usual names of columns.
+
+| layout        | files                                             | time                     |
+|---------------|---------------------------------------------------|--------------------------|
+| table         | csv, tsv, their .gz, parquet                      | any, with its zone       |
+| tsmc2014      | 8 tab columns, latin-1, no header                 | weekday, month ... +0000 |
+| snap          | 5 tab columns, no header (Gowalla, Brightkite)    | ISO with Z               |
+| getnext       | `*_train.csv`, `*_val.csv`, `*_test.csv`          | UTC                      |
+| sthgcn        | `train_sample.csv`, `validate_sample*.csv`, `test_sample*.csv` | by city     |
+| massive-steps | csv with `trail_id` and `venue_id`                | local wall clock         |
+
+A new layout is one `Layout` in `LAYOUTS`; its fields and hooks are all that differs.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+import polars as pl
+
+from castpoi.checkins.record import TEST, TRAIN, VALIDATION
+from castpoi.core.errors import BadInput, UnknownLayout
+
+NaiveTimes = Literal["utc", "local", "refuse"]
+Word = Literal[
+    "user", "place", "lat", "lon", "time", "zone", "offset", "category", "name", "part", "session"
+]
+NEEDED: Final[tuple[Word, ...]] = ("user", "place", "lat", "lon", "time")
+
+TEXT_SUFFIXES: Final = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+SUFFIXES: Final = (*TEXT_SUFFIXES, ".parquet")
+
+# Names are compared in lower case without spaces, dots, dashes and underscores; the best is first.
+USUAL_NAMES: Final[Mapping[Word, tuple[str, ...]]] = {
+    "user": ("user", "userid", "uid", "username", "personid", "person"),
+    "place": (
+        *("place", "placeid", "poi", "poiid", "venue", "venueid", "locationid", "locid"),
+        *("location", "loc", "item", "itemid", "businessid", "spotid", "spot"),
+    ),
+    "lat": ("lat", "latitude", "placelat", "y"),
+    "lon": ("lon", "lng", "long", "longitude", "placelon", "x"),
+    "time": (
+        *("utctime", "atutc", "timeutc", "timestamputc", "time", "timestamp", "datetime", "at"),
+        *("checkintime", "checkinat", "createdat", "visitedat", "date", "localtime", "epoch"),
+    ),
+    "zone": ("zone", "tz", "timezonename", "tzname", "ianazone"),
+    "offset": (
+        *("tzoffsetminutes", "offset", "offsetminutes", "tzoffset", "timezoneoffset"),
+        *("utcoffset", "utcoffsetminutes", "localoffsetminutes"),
+    ),
+    "category": ("category", "categoryname", "venuecategory", "poicatname", "placecategory"),
+    "name": ("name", "placename", "venuename", "poiname", "title"),
+    "part": ("split", "part", "splittag"),
+    "session": ("trajectoryid", "session", "sessionid", "trailid"),
+}
+
+
+class Conventions(NamedTuple):
+    """What the cells of a file mean where its layout does not decide it."""
+
+    naive_times: NaiveTimes | None
+    """Meaning of a time without offset; None: the layout does not define it."""
+    padding_place: str | None = None
+    """Place id of padding rows, which are no check-ins."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """How the rows of one published layout are read."""
+
+    name: str
+    is_layout_of: Callable[[str], bool] = lambda _: False
+    """Whether a file has this layout, by its first line."""
+    delimiter: str | None = None
+    """None: by the suffix of the file."""
+    encoding: str = "utf-8"
+    header: tuple[str, ...] | None = None
+    """Names of the columns, if the file has no header line."""
+    columns: Mapping[Word, str] = field(default_factory=dict)
+    """Columns with a fixed meaning; a general table has none."""
+    naive_times: NaiveTimes | None = None
+    conventions_of: Callable[[pl.DataFrame, str], Conventions] | None = None
+    """Conventions that depend on the city: from a sample of coordinates, and the file's name."""
+    has_parts: bool = False
+    """Whether each file is one part of a published split."""
+    is_cleaned: bool = False
+    """Whether the published rows have been through the cleaning of the paper."""
+
+
+def _has_columns(*names: str) -> Callable[[str], bool]:
+    """Whether the first line is a header with these columns."""
+    return lambda line: set(names) <= {cell.strip().strip('"') for cell in line.strip().split(",")}
+
+
+def _is_tsmc2014(line: str) -> bool:
+    cells = line.rstrip("\r\n").split("\t")
+    time = r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d{2} \d\d:\d\d:\d\d \+0000 \d{4}"
+    return len(cells) == 8 and re.fullmatch(time, cells[7]) is not None
+
+
+def _is_snap(line: str) -> bool:
+    cells = line.rstrip("\r\n").split("\t")
+    time = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+    is_blank = cells[1:] == [""] * 4  # Brightkite has check-ins without a place
+    return len(cells) == 5 and (re.fullmatch(time, cells[1]) is not None or is_blank)
+
+
+_BOXES: Final = {  # lat from, lat to, lon from, lon to
+    "NYC": (40.0, 41.5, -75.0, -73.0),
+    "TKY": (35.0, 36.5, 138.8, 140.9),
+    "CA": (32.0, 42.5, -125.0, -113.5),
+}
+
+
+def _sthgcn_conventions(coordinates: pl.DataFrame, where: str) -> Conventions:
+    """By the median of the coordinates: the wall clock is local in NYC and TKY and UTC in CA;
+    place 0 is a place in NYC and padding in TKY and CA."""
+    lat, lon = coordinates.select(pl.median("lat", "lon").fill_null(float("nan"))).row(0)
+    for city, (south, north, west, east) in _BOXES.items():
+        if south <= lat <= north and west <= lon <= east:
+            return Conventions("utc" if city == "CA" else "local", None if city == "NYC" else "0")
+    raise UnknownLayout(
+        f"{where} has the STHGCN layout but is not in New York, Tokyo or California, so the "
+        "meaning of its times is not known; read it with --format table --columns "
+        "user=UserId,place=PoiId,lat=Latitude,lon=Longitude,time=UTCTimeOffset "
+        "--naive-times local (or utc)"
+    )
+
+
+TABLE: Final = Layout(name="table")
+TSMC2014: Final = Layout(
+    name="tsmc2014",
+    is_layout_of=_is_tsmc2014,
+    delimiter="\t",
+    encoding="latin-1",
+    header=("user", "place", "category_id", "category", "lat", "lon", "offset", "time"),
+    columns={
+        **{"user": "user", "place": "place", "lat": "lat", "lon": "lon", "time": "time"},
+        **{"category": "category", "offset": "offset"},
+    },
+)
+SNAP: Final = Layout(
+    name="snap",
+    is_layout_of=_is_snap,
+    delimiter="\t",
+    header=("user", "time", "lat", "lon", "place"),
+    columns={"user": "user", "place": "place", "lat": "lat", "lon": "lon", "time": "time"},
+)
+GETNEXT: Final = Layout(
+    name="getnext",
+    is_layout_of=_has_columns("user_id", "POI_id", "UTC_time", "trajectory_id"),
+    delimiter=",",
+    columns={
+        **{"user": "user_id", "place": "POI_id", "lat": "latitude", "lon": "longitude"},
+        **{"time": "UTC_time", "offset": "timezone", "category": "POI_catname"},
+        **{"session": "trajectory_id"},
+    },
+    naive_times="utc",
+    has_parts=True,
+)
+STHGCN: Final = Layout(
+    name="sthgcn",
+    is_layout_of=_has_columns("UserId", "PoiId", "UTCTimeOffset", "pseudo_session_trajectory_id"),
+    delimiter=",",
+    columns={
+        **{"user": "UserId", "place": "PoiId", "lat": "Latitude", "lon": "Longitude"},
+        # UTCTimeOffset is the wall clock; UTCTimeOffsetEpoch is wrong and never read
+        **{"time": "UTCTimeOffset", "category": "PoiCategoryName"},
+        **{"session": "pseudo_session_trajectory_id"},
+    },
+    conventions_of=_sthgcn_conventions,
+    has_parts=True,
+    is_cleaned=True,
+)
+MASSIVE_STEPS: Final = Layout(
+    name="massive-steps",
+    is_layout_of=_has_columns("user_id", "venue_id", "timestamp", "trail_id"),
+    delimiter=",",
+    columns={
+        **{"user": "user_id", "place": "venue_id", "lat": "latitude", "lon": "longitude"},
+        **{"time": "timestamp", "category": "venue_category", "name": "name"},
+        **{"session": "trail_id"},
+    },
+    naive_times="local",
+)
+LAYOUTS: Final = {
+    layout.name: layout for layout in (TABLE, TSMC2014, SNAP, GETNEXT, STHGCN, MASSIVE_STEPS)
+}
+OPTIONAL_COLUMNS: Final = ("timezone", "name")
+"""Columns of published layouts that some of their files lack."""
+
+
+def recognise_layout(first_line: str) -> Layout:
+    """The layout of a text file, by its first line; a table if it is no published layout."""
+    published = (layout for layout in LAYOUTS.values() if layout.is_layout_of(first_line))
+    return next(published, TABLE)
+
+
+def part_by_name(path: Path) -> str | None:
+    """The part of the published split in a file, by the name of the file."""
+    stem = path.name.lower().split(".")[0]
+    if stem.startswith("train_sample") or stem.endswith("_train"):
+        return TRAIN
+    if stem.startswith("validate_sample") or stem.endswith("_val"):
+        return VALIDATION
+    if stem.startswith("test_sample") or stem.endswith("_test"):
+        return TEST
+    return None
+
+
+def files_of_folder(folder: Path) -> list[Path]:
+    """The files of check-ins in a folder; only the three parts of a split if all three are there.
+
+    STHGCN folders may have a part twice: last visits alone, and `*_with_traj` with all visits.
+    """
+    files = sorted(path for path in folder.iterdir() if path.name.lower().endswith(SUFFIXES))
+    parts = {path: part for path in files if (part := part_by_name(path)) is not None}
+    if set(parts.values()) != {TRAIN, VALIDATION, TEST}:
+        return files
+    complete = {part for path, part in parts.items() if "with_traj" in path.name}
+    return [
+        path for path, part in parts.items() if part not in complete or "with_traj" in path.name
+    ]
+
+
+def naive_times_by_column(column: str) -> NaiveTimes | None:
+    """The meaning of naive times by the name of their column: `utc_time`, `local_time`."""
+    words = set(re.split(r"[^a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", column).lower()))
+    if words & {"utc", "gmt", "epoch"} or _plain(column) in ("utctime", "timeutc", "atutc"):
+        return "utc"
+    return "local" if "local" in words or _plain(column) == "localtime" else None
+
+
+def _plain(column: str) -> str:
+    """The name of a column in the form in which names are compared."""
+    return "".join(letter for letter in column.lower() if letter not in " ._-\t\ufeff")
+
+
+def usual_columns(columns: Sequence[str], word: Word) -> list[str]:
+    """The columns with one of the usual names of a word, best first."""
+    return [column for name in USUAL_NAMES[word] for column in columns if _plain(column) == name]
+
+
+def recognise(columns: Sequence[str], given: Mapping[str, str], *, where: str) -> dict[Word, str]:
+    """Word -> column of the table; a `given` column takes precedence over usual names.
+
+    Raises:
+        BadInput: a needed word has no column, or a given column does not exist.
+    """
+    names = ", ".join(columns)
+    for word, column in given.items():
+        if column not in columns:
+            raise BadInput(
+                f"{where}, row 1: no column '{column}' for the {word}; its columns are {names}"
+            )
+    meaning: dict[Word, str] = {}
+    for word in USUAL_NAMES:
+        usual = usual_columns(columns, word)
+        if word in given:
+            meaning[word] = given[word]
+        elif usual and usual[0] not in given.values():
+            meaning[word] = usual[0]
+    missing = [word for word in NEEDED if word not in meaning]
+    if missing:
+        raise BadInput(
+            f"{where}, row 1: no column for the {' and the '.join(missing)}; its columns are "
+            f"{names}; name it with --columns {','.join(f'{word}=COLUMN' for word in missing)}"
+        )
+    return meaning
+
+
+def unused_columns(
+    columns: Sequence[str], meaning: Mapping[Word, str], given: Mapping[str, str]
+) -> dict[Word, str]:
+    """Needed word -> another column with a usual name of it, which is not read.
+
+    Only of words whose column was not given.
+    """
+    found: dict[Word, str] = {}
+    for word in NEEDED:
+        others = [c for c in usual_columns(columns, word) if c not in meaning.values()]
+        if word not in given and others:
+            found[word] = others[0]
+    return found
+
+
+def parse_columns(text: str) -> dict[str, str]:
+    """Read the value of --columns, such as `user=who,place=where`."""
+    given: dict[str, str] = {}
+    for pair in text.split(","):
+        word, equals, column = (piece.strip() for piece in pair.partition("="))
+        if not equals or not column:
+            raise BadInput(f"--columns: '{pair}' is not of the form word=column")
+        if word not in USUAL_NAMES:
+            raise BadInput(f"--columns: '{word}' is not one of {', '.join(USUAL_NAMES)}")
+        given[word] = column
+    return given
