@@ -18,7 +18,7 @@ from chaos.page import ROOT
 
 PATIENCE_SECONDS: Final = 120.0
 """A command that takes longer is killed and counts as lost."""
-_FAULTS: Final = ("Traceback", "panicked", "fault of castpoi")
+_FAULTS: Final = ("Traceback", "panicked", "bug in castpoi")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -92,7 +92,7 @@ def test_a_process_dies_before_the_change_that_is_named(tmp_path: Path) -> None:
     [
         (1, '{"error": "the table has no user; add one"}', "", None),
         (0, '{"fingerprint": "a"}', "", "exit code 0"),
-        (1, '{"error": "this is a fault of castpoi"}', "", "fault of castpoi"),
+        (1, '{"error": "this is a bug in castpoi"}', "", "bug in castpoi"),
         (1, '{"error": "damaged"}', "thread panicked at", "panicked"),
         (1, "", "", "no JSON error"),
     ],

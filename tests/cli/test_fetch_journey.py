@@ -30,13 +30,13 @@ def test_fetch_says_what_came_and_what_to_do_next(
 ) -> None:
     ended = castpoi("data", "fetch", "brightkite", "--out", tmp_path)
     assert ended.code == 0
-    assert f"{tmp_path / GZ} is fetched and checked: 2,000 rows" in ended.out
+    assert f"{tmp_path / GZ}: downloaded and checked, 2,000 rows" in ended.out
     assert "(checksum not known)" in ended.out
     assert f"Next: castpoi data prepare {tmp_path / GZ} --out brightkite" in ended.out
     assert ended.err == ""
     again = castpoi("data", "fetch", "brightkite", "--out", tmp_path)
     assert again.code == 0
-    assert "was already there and checked" in again.out
+    assert "already there and checked" in again.out
     assert len(server.asked) == 1
 
 

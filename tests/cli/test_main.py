@@ -1,135 +1,120 @@
-"""How the command ends: exit codes, one line for a surprise, help that names every option."""
+"""The command as a whole: exit codes, errors in one line, help that names every option."""
 
 import subprocess
 import sys
+from collections.abc import Callable
 from errno import EACCES, ENOSPC
-from pathlib import Path
+from io import StringIO
 
 import click
 import pytest
 from polars.exceptions import ComputeError
+from rich.console import Console as RichConsole
 
 from castpoi import __version__
-from castpoi.cli import data, main
-from castpoi.cli.data_prepare import prepare
+from castpoi.cli import main
+from castpoi.cli.console import Console
 from castpoi.core.errors import CastPoiError
-from tests.conftest import CommandLine
-from tests.sources import NEW_YORK, table, table_rows, visits_in
+from tests.conftest import CommandLine, Ended
+
+ALL_VERBS = [
+    *((verb,) for verb in main.VERBS if verb != "data"),
+    *(("data", verb) for verb in main.DATA_VERBS),
+]
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    path = tmp_path / "visits.csv"
-    path.write_text(table(table_rows(visits_in(NEW_YORK))))
-    return path
+def test_the_version_is_printed(castpoi: CommandLine) -> None:
+    assert castpoi("--version") == Ended(0, f"castpoi, version {__version__}\n", "")
 
 
-def test_the_version_is_told(castpoi: CommandLine) -> None:
-    ended = castpoi("--version")
-    assert (ended.code, ended.out) == (0, f"castpoi, version {__version__}\n")
-
-
-@pytest.mark.parametrize("words", [("--help",), ("-h",)])
-def test_the_help_names_every_verb(castpoi: CommandLine, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("words", "verbs"),
+    [(("--help",), main.VERBS), (("-h",), main.VERBS), (("data", "--help"), main.DATA_VERBS)],
+)
+def test_the_help_has_every_verb_with_one_line(
+    castpoi: CommandLine, words: tuple[str, ...], verbs: dict[str, tuple[str, str]]
+) -> None:
     ended = castpoi(*words)
     assert ended.code == 0
-    for verb, (_, line) in main.VERBS.items():
-        assert f"{verb} " in ended.out
-        assert line in ended.out
+    assert [verb for verb, (_, line) in verbs.items() if f"{verb} " not in ended.out] == []
+    assert [line for _, line in verbs.values() if line not in ended.out] == []
 
 
-def test_the_help_of_data_names_every_verb(castpoi: CommandLine) -> None:
-    ended = castpoi("data", "--help")
-    assert ended.code == 0
-    for verb, (_, line) in data.VERBS.items():
-        assert verb in ended.out
-        assert line in ended.out
-
-
-@pytest.mark.parametrize("verb", data.VERBS)
-def test_the_help_of_a_verb_of_data_names_its_options(castpoi: CommandLine, verb: str) -> None:
-    ended = castpoi("data", verb, "--help")
-    assert ended.code == 0
-    command = data.data.get_command(click.Context(data.data), verb)
-    assert command is not None
-    options = [option for one in command.params for option in one.opts if option.startswith("--")]
-    assert {"--json", "--quiet", "--debug"} <= set(options)
-    assert [option for option in options if option not in ended.out] == []
-
-
-def test_the_words_of_prepare_are_a_contract() -> None:
-    options = {option for one in prepare.params for option in one.opts}
-    assert options >= {
-        *("--out", "--format", "--columns", "--on-bad-rows", "--clock-shift", "--accept-rhythm"),
-        *("--core", "--recipe", "--json"),
-    }
-
-
-@pytest.mark.parametrize("words", [(), ("data",)])
-def test_a_group_without_a_verb_is_wrong_usage(
+@pytest.mark.parametrize("words", ALL_VERBS, ids=" ".join)
+def test_the_help_of_a_verb_explains_each_option(
     castpoi: CommandLine, words: tuple[str, ...]
 ) -> None:
-    assert castpoi(*words).code == 2
+    ended = castpoi(*words, "--help")
+    group = main.castpoi if len(words) == 1 else main.data
+    command = group.get_command(click.Context(group), words[-1])
+    assert command is not None
+    options = [one for one in command.params if isinstance(one, click.Option)]
+    names = {name for one in options for name in one.opts if name.startswith("--")}
+    assert {"--json", "--quiet", "--debug"} <= names
+    assert [name for name in names if name not in ended.out] == []
+    assert [one.name for one in options if not one.help] == []
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("fly",), "No such command 'fly'"),
-        (("data", "fly"), "No such command 'fly'"),
+        ((), ""),
+        (("data",), ""),
+        (("trian",), "There is no verb 'trian'; did you mean 'train'? the verbs are data, train"),
+        (("data", "fly"), "There is no verb 'fly'; the verbs are prepare, describe"),
+        (("train", "c", "--sed", "1"), "No such option '--sed'. (Did you mean one of"),
         (("data", "prepare"), "Missing argument 'SOURCES...'"),
         (("data", "prepare", "x.csv"), "Missing option '--out'"),
-        (
-            ("data", "prepare", "x.csv", "--out", "c", "--split", "half"),
-            "Invalid value for '--split'",
-        ),
+        (("data", "prepare", "x.csv", "--out", "c", "--split", "half"), "Invalid value for"),
     ],
 )
 def test_wrong_usage_ends_with_2_and_one_json_object(
     castpoi: CommandLine, words: tuple[str, ...], sentence: str
 ) -> None:
     ended = castpoi(*words)
-    assert (ended.code, ended.out) == (2, "")
+    assert ended.code == 2
     assert sentence in ended.err
-    as_json = castpoi(*words, "--json")
-    assert as_json.code == 2
-    assert sentence in as_json.json["error"]
+    if sentence:
+        as_json = castpoi(*words, "--json")
+        assert as_json.code == 2
+        assert sentence in as_json.json["error"]
 
 
-def surprise(problem: BaseException) -> object:
-    def stop(*_: object, **__: object) -> None:
-        raise problem
-
-    return stop
+Failing = Callable[..., Ended]
 
 
-def test_a_surprise_is_one_line_and_its_traceback_is_shown_only_on_request(
-    castpoi: CommandLine, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def failing(castpoi: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Failing:
+    """Run a verb whose function of the library raises an error."""
+
+    def run(problem: BaseException, *words: str) -> Ended:
+        def stop(*_: object, **__: object) -> None:
+            raise problem
+
+        monkeypatch.setattr("castpoi.cli.report.write_report", stop)
+        return castpoi("report", "results", "--out", "new", *words)
+
+    return run
+
+
+def test_an_unexpected_error_is_one_line_with_a_traceback_only_on_request(failing: Failing) -> None:
     problem = ZeroDivisionError("no places")
-    monkeypatch.setattr("castpoi.cli.data_prepare.prepare_city", surprise(problem))
-    words = ("data", "prepare", source, "--out", source.parent / "city")
-    ended = castpoi(*words)
+    ended = failing(problem)
     assert (ended.code, ended.out) == (1, "")
     assert ended.err == (
-        "castpoi: unexpected ZeroDivisionError: no places; this is a fault of castpoi, please "
-        "report it with what '--debug' shows\n"
+        "castpoi: unexpected ZeroDivisionError: no places; this is a bug in castpoi, please "
+        "report it with the output of '--debug'\n"
     )
-    as_json = castpoi(*words, "--json")
-    assert as_json.json["error"].startswith("unexpected ZeroDivisionError: no places")
-    debugged = castpoi(*words, "--debug")
+    assert failing(problem, "--json").json["error"].startswith("unexpected ZeroDivisionError")
+    debugged = failing(problem, "--debug")
     assert debugged.code == 1
     assert "Traceback (most recent call last)" in debugged.err
 
 
-def test_a_known_problem_has_a_traceback_only_on_request(
-    castpoi: CommandLine, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_known_error_has_a_traceback_only_on_request(failing: Failing) -> None:
     problem = CastPoiError("the city is closed; come back tomorrow")
-    monkeypatch.setattr("castpoi.cli.data_prepare.prepare_city", surprise(problem))
-    words = ("data", "prepare", source, "--out", source.parent / "city")
-    assert castpoi(*words).err == "castpoi: the city is closed; come back tomorrow\n"
-    assert "Traceback" in castpoi(*words, "--debug").err
+    assert failing(problem).err == "castpoi: the city is closed; come back tomorrow\n"
+    assert "Traceback" in failing(problem, "--debug").err
 
 
 @pytest.mark.parametrize(
@@ -137,37 +122,29 @@ def test_a_known_problem_has_a_traceback_only_on_request(
     [
         (
             ComputeError("IO error: No space left on device (os error 28)"),
-            "the disk is full (IO error: No space left on device (os error 28)); make room and "
-            "give the command again",
+            "the disk is full (IO error: No space left on device (os error 28)); free some space "
+            "and run the command again",
         ),
         (
             OSError(ENOSPC, "No space left on device"),
-            "the disk is full ([Errno 28] No space left on device); make room and give the "
+            "the disk is full ([Errno 28] No space left on device); free some space and run the "
             "command again",
         ),
         (
             PermissionError(EACCES, "Permission denied", "a/b"),
-            "a/b: Permission denied; mend that, or name another",
+            "a/b: Permission denied; fix it, or choose another path",
         ),
     ],
 )
-def test_a_refusal_of_the_machine_is_no_fault_of_ours(
-    castpoi: CommandLine,
-    source: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    problem: Exception,
-    words: str,
+def test_an_error_of_the_machine_is_not_called_a_bug(
+    failing: Failing, problem: Exception, words: str
 ) -> None:
-    monkeypatch.setattr("castpoi.cli.data_prepare.prepare_city", surprise(problem))
-    ended = castpoi("data", "prepare", source, "--out", source.parent / "city")
+    ended = failing(problem)
     assert (ended.code, ended.err) == (1, f"castpoi: {words}\n")
 
 
-def test_an_interruption_ends_with_130(
-    castpoi: CommandLine, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("castpoi.cli.data_prepare.prepare_city", surprise(KeyboardInterrupt()))
-    ended = castpoi("data", "prepare", source, "--out", source.parent / "city")
+def test_an_interruption_ends_with_130(failing: Failing) -> None:
+    ended = failing(KeyboardInterrupt())
     assert (ended.code, ended.err.strip()) == (130, "castpoi: interrupted")
 
 
@@ -183,3 +160,12 @@ def test_help_imports_neither_polars_nor_a_learning_library() -> None:
         [sys.executable, "-c", probe], capture_output=True, text=True, check=True
     )
     assert ended.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_table_shows_brackets_as_they_are() -> None:
+    screen = StringIO()
+    console = Console(as_json=False, out=RichConsole(file=screen, width=60))
+    console.table(["[red]place", "n [7]"], [["Gate [7] [b]", "[/]"]], title="[x] of a [city]")
+    shown = screen.getvalue()
+    for words in ("[x] of a [city]", "[red]place", "n [7]", "Gate [7] [b]", "[/]"):
+        assert words in shown

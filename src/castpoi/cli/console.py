@@ -1,7 +1,7 @@
-"""What a person sees and what a script reads.
+"""Output of a command: tables and sentences, or one JSON object.
 
 Tables and sentences go to standard output, progress and logs to standard error. With `--json`
-standard output holds exactly one JSON object and nothing else.
+standard output is exactly one JSON object.
 """
 
 import json
@@ -32,10 +32,10 @@ from castpoi.core.progress import Silence, Task
 
 @dataclass(frozen=True)
 class Console:
-    """Where one command speaks."""
+    """The output of one command."""
 
     as_json: bool
-    """Print one JSON object instead of words."""
+    """Print one JSON object instead of sentences."""
     quiet: bool = False
     """No progress bars."""
     out: RichConsole = field(default_factory=lambda: RichConsole(soft_wrap=True, highlight=False))
@@ -44,12 +44,12 @@ class Console:
     )
 
     def say(self, text: str = "") -> None:
-        """A sentence for a person; not printed with `--json`. Markup is not read."""
+        """Print a sentence, not with `--json`. Markup is not interpreted."""
         if not self.as_json:
             self.out.print(text, markup=False)
 
     def note(self, text: str) -> None:
-        """A remark beside the result, on standard error."""
+        """Print a remark to standard error."""
         self.err.print(text, markup=False)
 
     def table(
@@ -60,9 +60,9 @@ class Console:
         title: str | None = None,
         left: int = 1,
     ) -> None:
-        """A table for a person; the first `left` columns are words, the others numbers.
+        """Print a table, not with `--json`; the first `left` columns are text, the others numbers.
 
-        As in a sentence, markup is not read.
+        Markup is not interpreted.
         """
         if self.as_json:
             return
@@ -75,22 +75,22 @@ class Console:
         self.out.print(table, soft_wrap=False)
 
     def with_room_for(self, cells: Sequence[Sequence[str]]) -> "Console":
-        """This console; where it writes to a file, which has no edge, wide enough for a table."""
+        """The console; if it writes to a file, it is made wide enough for a table."""
         if self.out.is_terminal:
             return self
         width = max(width_of(cells), self.out.width)
         return replace(self, out=RichConsole(soft_wrap=True, highlight=False, width=width))
 
     def result(self, content: dict[str, Any]) -> None:
-        """The one JSON object of `--json`; nothing otherwise."""
+        """Print the one JSON object of `--json`; nothing otherwise."""
         if self.as_json:
             click.echo(json.dumps(content, ensure_ascii=False, allow_nan=False))
 
     @contextmanager
     def progress(self, *, tells_remaining: bool = True) -> Iterator["Bars | Silence"]:
-        """Progress bars while the block runs, where standard error is a terminal.
+        """Show progress bars while the block runs, if standard error is a terminal.
 
-        A bar whose words tell the time that is left need not tell it again.
+        `tells_remaining` adds the remaining time.
         """
         if self.quiet or not self.err.is_terminal:
             yield Silence()
@@ -115,7 +115,7 @@ class Bars:
 
     @contextmanager
     def task(self, name: str, total: float | None = None) -> Iterator[Task]:
-        """One bar, from the beginning of a piece of work to its end."""
+        """Show one bar while the block runs."""
         bar = self.bars.add_task(name, total=total)
         try:
             yield _Bar(self.bars, bar, name)
@@ -150,10 +150,10 @@ def speaks(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def width_of(cells: Sequence[Sequence[str]]) -> int:
-    """Characters a table needs: a column is as wide as its widest cell, plus rules and blanks."""
+    """Characters that a table needs: the widest cell of each column, plus rules and blanks."""
     return sum(max(map(len, column)) + 3 for column in zip(*cells, strict=True)) + 1
 
 
-def wants(flag: str, arguments: Sequence[str] | None = None) -> bool:
-    """Whether a flag stands on the command line, for use before it is parsed."""
+def has_flag(flag: str, arguments: Sequence[str] | None = None) -> bool:
+    """Whether a flag is on the command line, which may not be parsed yet."""
     return flag in (sys.argv[1:] if arguments is None else arguments)

@@ -1,18 +1,134 @@
-"""`castpoi data`: from a raw table to a city one can trust."""
+"""`castpoi data audit`, `synthesize` and `fetch`: check, make or download check-ins."""
+
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+from time import perf_counter
 
 import click
 
-from castpoi.cli.lazy import LazyGroup
+from castpoi.checkins.audit import audit as audit_city
+from castpoi.checkins.city import City
+from castpoi.checkins.fetch import Fetched
+from castpoi.checkins.fetch import fetch as fetch_dataset
+from castpoi.checkins.fetch_sources import SOURCES
+from castpoi.checkins.synthetic import SynthesisConfig, check_free, write_checkins
+from castpoi.checkins.synthetic import synthesize as synthesize_checkins
+from castpoi.cli.console import Console, speaks
+from castpoi.cli.options import FOLDER, options_of, out_option, seed_option
 
-VERBS = {
-    "prepare": ("castpoi.cli.data_prepare", "Read, clean, localise and split check-ins: a CITY."),
-    "describe": ("castpoi.cli.data_describe", "Counts, rhythm and distances of a city."),
-    "audit": ("castpoi.cli.data_audit", "Check a city for leakage, wrong clocks and oddities."),
-    "synthesize": ("castpoi.cli.data_synthesize", "Make the check-ins of a synthetic city."),
-    "fetch": ("castpoi.cli.data_fetch", "Download a public data set."),
-}
+_MARKS = {"passed": "passed", "warned": "WARNED", "failed": "FAILED"}
 
 
-@click.group(cls=LazyGroup, verbs=VERBS)
-def data() -> None:
-    """From a raw table of check-ins to a city one can trust."""
+@click.command(epilog="Exit code 0 if no check failed, 1 if one did.")
+@click.argument("city", type=FOLDER)
+@speaks
+def audit(console: Console, city: Path) -> None:
+    """Check a CITY for leakage, wrong clocks and oddities.
+
+    Checks: fingerprint, time order, targets in their own past, unseen users or places, overlap of
+    the splits, share of revisits, rhythm, local clock, teleports, popularity skew.
+    """
+    with console.progress() as progress, progress.task("auditing"):
+        outcomes = audit_city(City.load(city, verify=False))
+    rows = [(each.check, _MARKS[each.status], each.finding) for each in outcomes]
+    console.table(("check", "outcome", "finding"), rows, left=3)
+    counts = {status: sum(each.status == status for each in outcomes) for status in _MARKS}
+    console.say(", ".join(f"{count} {status}" for status, count in counts.items()))
+    console.result({"checks": [asdict(each) for each in outcomes], **counts})
+    if counts["failed"]:
+        raise click.exceptions.Exit(1)
+
+
+@click.command()
+@options_of(SynthesisConfig, "config", only=("users", "places", "days", "checkins_per_day"))
+@seed_option("One seed gives one table.")
+@out_option(
+    "A table (.parquet, .csv, .csv.gz, .tsv, .tsv.gz); a name without an ending is a folder.",
+    replaces="a previous synthetic city",
+)
+@speaks
+def synthesize(
+    console: Console, *, config: SynthesisConfig, seed: int, out: Path, overwrite: bool
+) -> None:
+    """Make the check-ins of a synthetic city, by published laws of human mobility.
+
+    The table is a source for 'castpoi data prepare'. It is for demonstrations and tests, never
+    mixed into results on real cities.
+    """
+    began = perf_counter()
+    check_free(out, overwrite=overwrite)
+    with console.progress() as progress:
+        checkins = synthesize_checkins(config, seed=seed, progress=progress)
+        with progress.task("writing"):
+            table = write_checkins(checkins, out, config=config, seed=seed, overwrite=overwrite)
+    summary = {
+        "checkins": checkins.height,
+        "users": checkins["user"].n_unique(),
+        "places": checkins["place"].n_unique(),
+        "days": config.days,
+        "seed": seed,
+        "out": str(out),
+        "table": str(table),
+        "seconds": round(perf_counter() - began, 3),
+    }
+    console.say(
+        f"{table}: {checkins.height:,} check-ins of {summary['users']:,} people at "
+        f"{summary['places']:,} places ({summary['seconds']} s)."
+    )
+    console.say(f"Next: castpoi data prepare {shlex.quote(str(table))} --out CITY")
+    console.result(summary)
+
+
+@click.command()
+@click.argument("dataset", type=click.Choice(list(SOURCES)))
+@click.option(
+    "--out",
+    "folder",
+    type=FOLDER,
+    default=Path("data"),
+    show_default=True,
+    metavar="FOLDER",
+    help="Folder for the file.",
+)
+@click.option(
+    "--from",
+    "mirror",
+    metavar="URL",
+    help="Another address of the same published file (http or https).",
+)
+@speaks
+def fetch(console: Console, dataset: str, folder: Path, mirror: str | None) -> None:
+    """Download a public data set, resuming a partial download, and check it.
+
+    nyc and tky are the Foursquare check-ins of Yang et al. (2015), gowalla and brightkite those
+    of Cho et al. (2011). FILE.source.json next to the file has its address, its SHA-256 and the
+    citation. A file that exists already is checked and kept.
+    """
+    with console.progress() as progress:
+        fetched = fetch_dataset(dataset, folder, mirror=mirror, progress=progress)
+    _show_fetched(console, fetched)
+    console.result(
+        {
+            "dataset": fetched.dataset,
+            "file": str(fetched.file),
+            "bytes": fetched.bytes,
+            "rows": fetched.rows,
+            "seconds": round(fetched.seconds, 3),
+            "downloaded": fetched.downloaded,
+            "resumed": fetched.resumed,
+            "verified": True,  # a file that fails a check is an error
+            "checksum": fetched.checksum,
+        }
+    )
+
+
+def _show_fetched(console: Console, fetched: Fetched) -> None:
+    done = "downloaded" if fetched.downloaded else "already there"
+    resumed = " (resumed)" if fetched.resumed else ""
+    console.say(
+        f"{fetched.file}: {done}{resumed} and checked, {fetched.rows:,} rows, "
+        f"{fetched.bytes:,} bytes ({fetched.checksum})."
+    )
+    file, city = shlex.quote(str(fetched.file)), shlex.quote(fetched.dataset)
+    console.say(f"Next: castpoi data prepare {file} --out {city}")

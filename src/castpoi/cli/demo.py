@@ -12,7 +12,7 @@ from castpoi.checkins.prepare import Preparation, prepare
 from castpoi.checkins.synthetic import SynthesisConfig, check_free, synthesize, write_checkins
 from castpoi.cli.compare import as_json, show_comparison
 from castpoi.cli.console import Console, speaks
-from castpoi.cli.seeds import SEED
+from castpoi.cli.options import SEED
 from castpoi.cli.serve import serve
 from castpoi.core.files import check_vacant, write_json, writing
 from castpoi.core.progress import Progress

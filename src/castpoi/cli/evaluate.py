@@ -1,4 +1,4 @@
-"""`castpoi evaluate`: rank every target of a city and write a result."""
+"""`castpoi evaluate`: rank every target of a city."""
 
 import shlex
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import click
 
 from castpoi.checkins.city import City
 from castpoi.cli.console import Console, speaks
-from castpoi.cli.method_list import method_list
+from castpoi.cli.options import FOLDER, method_list, out_option, split_option
 from castpoi.core.errors import BadInput
 from castpoi.core.files import check_vacant
 from castpoi.core.progress import Progress
@@ -25,7 +25,7 @@ from castpoi.training.train import fit
 
 @dataclass(frozen=True)
 class _Subject:
-    """A ranker to be evaluated, its city, and where both come from."""
+    """A ranker to evaluate, its city, and their origin."""
 
     ranker: SavableRanker[Any]
     city: City
@@ -39,22 +39,13 @@ class _Subject:
         "Methods without training:", (method for method in METHODS if not method.needs_training)
     )
 )
-@click.argument("run", type=click.Path(path_type=Path), required=False)
+@click.argument("run", type=FOLDER, required=False)
 @click.option(
-    "--city",
-    type=click.Path(path_type=Path),
-    help="The city to rank; that of the run unless told otherwise.",
+    "--city", type=FOLDER, help="The city to rank.  [default: the city that the run was trained on]"
 )
 @click.option("--model", metavar="NAME", help="A method without training, instead of a run.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The result to write.")
-@click.option(
-    "--part",
-    type=click.Choice(["test", "validation"]),
-    default="test",
-    show_default=True,
-    help="The part to foretell.",
-)
-@click.option("--overwrite", is_flag=True, help="Replace a former result.")
+@out_option("The result to write.", replaces="a previous result")
+@split_option
 @speaks
 def evaluate(
     console: Console,
@@ -88,14 +79,14 @@ def evaluate(
             progress=progress,
         )
     result.save(out, overwrite=overwrite)
-    _tell(console, result, out)
+    _show(console, result, out)
 
 
-def _tell(console: Console, result: Result, out: Path) -> None:
-    """Show a result that is written, and say what to do with it."""
+def _show(console: Console, result: Result, out: Path) -> None:
+    """Show a result that is written, and the next command."""
     _show_table(console, result)
-    compare = f"castpoi compare {shlex.quote(str(out))} RESULT..."
-    console.say(f"Written: {out}. Side by side with others: {compare}")
+    console.say(f"{out}: {result.ranks.height:,} ranked targets.")
+    console.say(f"Next: castpoi compare {shlex.quote(str(out))} RESULT...")
     console.result(
         {
             **result.summary(),
@@ -114,11 +105,11 @@ def _show_table(console: Console, result: Result) -> None:
     sides = [{**result.metrics, "n": result.ranks.height}, *(result.strata[s] for s in STRATA)]
     rows = [["targets", *(f"{side['n']:,}" for side in sides)]]
     rows += [[metric, *(_percent(side[metric]) for side in sides)] for metric in METRICS]
-    told = ", told when each target was," if result.known_time else ""
+    known_time = " with known time" if result.known_time else ""
     console.table(
         ["%", "overall", *STRATA],
         rows,
-        title=f"{result.method}{told} on the {result.part} part ({result.seconds:.1f} s)",
+        title=f"{result.method}{known_time} on the {result.part} part ({result.seconds:.1f} s)",
     )
 
 
@@ -139,7 +130,7 @@ def _from_run(folder: Path, city_folder: Path | None, part: str) -> _Subject:
 
 
 def _how_trained(run: Run) -> dict[str, Any]:
-    """Where the run comes from and what it cost, for a result that outlives it."""
+    """Origin and cost of the run, for a result that is kept longer than the run."""
     noted = ("commit", "started_utc", "wall_seconds", "peak_memory_mb")
     return {
         "config": run.ranker.config,
@@ -160,7 +151,7 @@ def _from_method(city_folder: Path, name: str, part: str, progress: Progress) ->
 
 
 def _command(run: Path | None, city: Path | None, model: str | None, out: Path, part: str) -> str:
-    """The command line that gives this result again."""
+    """The command that makes this result again."""
     words = ["castpoi", "evaluate"] + ([str(run)] if run else [])
     options = {"--city": city, "--model": model, "--out": out, "--part": part}
     for option, value in options.items():

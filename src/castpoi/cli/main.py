@@ -1,6 +1,7 @@
-"""The `castpoi` command: its verbs, and how it ends.
+"""The `castpoi` command: its verbs and its exit codes.
 
-Exit codes: 0 done, 1 a problem with the input or the run (one clear sentence), 2 wrong usage.
+Exit codes: 0 done, 1 an error in the input or the run (one sentence), 2 wrong usage, 130
+interrupted.
 """
 
 import errno
@@ -8,31 +9,76 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
 
 import click
 
 from castpoi import __version__
-from castpoi.cli.console import wants
-from castpoi.cli.lazy import LazyGroup
-from castpoi.core.errors import CastPoiError
+from castpoi.cli.console import has_flag
+from castpoi.core.errors import CastPoiError, did_you_mean
 
-# Threads that wait for one another soon sleep instead of spinning, so that a busy machine is not
-# slowed down by our waiting; see docs/decisions/0008-threads-that-sleep.md. Torch reads it once.
+# Waiting threads sleep soon instead of spinning, so that they do not slow down a busy machine; see
+# docs/decisions/0008-threads-that-sleep.md. Torch reads the variable once, when it is imported.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
-VERBS = {
-    "data": ("castpoi.cli.data", "Prepare, describe, audit, synthesize or fetch check-ins."),
-    "train": ("castpoi.cli.train", "Train a method on a city and write a run."),
-    "evaluate": ("castpoi.cli.evaluate", "Rank every test target and write a result."),
-    "compare": ("castpoi.cli.compare", "Print results side by side."),
-    "reproduce": ("castpoi.cli.reproduce", "Run all that a suite of experiments lacks."),
-    "tune": ("castpoi.cli.tune", "Try settings of a method, judged by validation alone."),
-    "report": ("castpoi.cli.report", "One page, tables and figures about many results."),
-    "recommend": ("castpoi.cli.recommend", "Where next, and why: for a user or a history."),
-    "serve": ("castpoi.cli.serve", "Serve a run's recommendations over HTTP."),
-    "demo": ("castpoi.cli.demo", "The whole road on a synthetic city."),
+DATA_VERBS = {
+    "prepare": ("castpoi.cli.prepare:prepare", "Read, clean and split check-ins: a CITY."),
+    "describe": ("castpoi.cli.describe:describe", "Counts, rhythm and distances of a city."),
+    "audit": ("castpoi.cli.data:audit", "Check a city for leakage, wrong clocks and oddities."),
+    "synthesize": ("castpoi.cli.data:synthesize", "Make the check-ins of a synthetic city."),
+    "fetch": ("castpoi.cli.data:fetch", "Download a public data set."),
 }
+VERBS = {
+    "data": ("castpoi.cli.main:data", "Prepare, describe, audit, synthesize or fetch check-ins."),
+    "train": ("castpoi.cli.train:train", "Train a method on a city and write a run."),
+    "evaluate": ("castpoi.cli.evaluate:evaluate", "Rank every test target and write a result."),
+    "compare": ("castpoi.cli.compare:compare", "Print results side by side."),
+    "reproduce": ("castpoi.cli.reproduce:reproduce", "Run the missing experiments of a suite."),
+    "tune": ("castpoi.cli.tune:tune", "Try settings of a method, ranked by validation alone."),
+    "report": ("castpoi.cli.report:report", "One page, tables and figures about many results."),
+    "recommend": ("castpoi.cli.recommend:recommend", "Next places for a user or a history."),
+    "serve": ("castpoi.cli.serve:serve", "Serve a run's recommendations over HTTP."),
+    "demo": ("castpoi.cli.demo:demo", "Every step on a synthetic city, in three minutes."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a verb only when it is called, so that `--help` is fast."""
+
+    def __init__(
+        self, *arguments: Any, verbs: Mapping[str, tuple[str, str]] | None = None, **settings: Any
+    ) -> None:
+        super().__init__(*arguments, **settings)
+        self.verbs = verbs or {}
+        """Verb -> (`module:name` of its command, one line of help)."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The verbs, in the order of use."""
+        return list(self.verbs)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return one verb."""
+        if cmd_name not in self.verbs:
+            return None
+        module, _, name = self.verbs[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb; refuse an unknown one with a guess."""
+        if args[0] not in self.verbs and not args[0].startswith("-"):
+            guess = did_you_mean(args[0], self.verbs)
+            ctx.fail(f"There is no verb '{args[0]}'; {guess}the verbs are {', '.join(self.verbs)}.")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the verbs with one line each, without importing any of them."""
+        with formatter.section("Verbs"):
+            formatter.write_dl([(verb, line) for verb, (_, line) in self.verbs.items()])
 
 
 @click.group(
@@ -43,11 +89,17 @@ VERBS = {
 )
 @click.version_option(__version__, prog_name="castpoi")
 def castpoi() -> None:
-    """Where will a person go next, from the places they have been?
+    """Predict where a person goes next, from the places they have visited.
 
-    A road of folders: a raw table becomes a CITY (data prepare), a city and a method become a
-    RUN (train), a run becomes a RESULT (evaluate), results become a table (compare).
+    Each step writes a folder: a table of check-ins becomes a CITY (data prepare), a city and a
+    method become a RUN (train), a run becomes a RESULT (evaluate), and results become a table
+    (compare) or a page (report).
     """
+
+
+@click.group(cls=LazyGroup, verbs=DATA_VERBS)
+def data() -> None:
+    """Turn a table of check-ins into a CITY: clean, split and checked."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -67,28 +119,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
-    except Exception as surprise:  # the last door: no traceback unless asked for
-        _fail(_sentence_of(surprise), arguments)
+    except Exception as unexpected:  # the last resort: no traceback without --debug
+        _fail(_sentence_of(unexpected), arguments)
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _sentence_of(surprise: Exception) -> str:
-    if os.strerror(errno.ENOSPC) in str(surprise):  # each library that writes has its own error
-        return f"the disk is full ({surprise}); make room and give the command again"
-    if isinstance(surprise, OSError):  # a folder that may not be entered
-        what = "the output" if surprise.filename is None else surprise.filename
-        return f"{what}: {surprise.strerror or surprise}; mend that, or name another"
+def _sentence_of(unexpected: Exception) -> str:
+    if os.strerror(errno.ENOSPC) in str(unexpected):  # each library has its own error for this
+        return f"the disk is full ({unexpected}); free some space and run the command again"
+    if isinstance(unexpected, OSError):  # such as a folder without permission
+        path = "the output" if unexpected.filename is None else unexpected.filename
+        return f"{path}: {unexpected.strerror or unexpected}; fix it, or choose another path"
     return (
-        f"unexpected {type(surprise).__name__}: {surprise}; this is a fault of castpoi, please "
-        "report it with what '--debug' shows"
+        f"unexpected {type(unexpected).__name__}: {unexpected}; this is a bug in castpoi, please "
+        "report it with the output of '--debug'"
     )
 
 
 def _fail(sentence: str, arguments: Sequence[str] | None, shown: object = None) -> None:
-    if wants("--json", arguments):
+    if has_flag("--json", arguments):
         click.echo(json.dumps({"error": sentence}, ensure_ascii=False))
-    if wants("--debug", arguments):
+    if has_flag("--debug", arguments):
         traceback.print_exc()
     if callable(shown):
         shown()

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import castpoi
-from castpoi.cli.cold_places import ranks_cold_places
 from castpoi.cli.console import Console, speaks
-from castpoi.cli.private_places import keeps_private_places
+from castpoi.cli.options import cold_places_option, private_places_options
 
 if TYPE_CHECKING:  # imported when the verb runs, so that --help stays quick
     from castpoi.recommend.recommendation import ContributingVisit, Recommendation, Recommendations
@@ -62,8 +61,8 @@ class Point(click.ParamType[tuple[float, float]]):
 @click.option(
     "--city", type=click.Path(path_type=Path), help="Where the run's city is now, if it has moved."
 )
-@ranks_cold_places
-@keeps_private_places
+@cold_places_option
+@private_places_options
 @speaks
 def recommend(
     console: Console,

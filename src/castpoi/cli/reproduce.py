@@ -7,9 +7,8 @@ from pathlib import Path
 import click
 
 from castpoi.cli.console import Console, speaks
+from castpoi.cli.options import SEED, SeveralValues
 from castpoi.cli.paced import end_with, paced, run_shown
-from castpoi.cli.seeds import SEED
-from castpoi.cli.several import TakesSeveral
 from castpoi.cli.suite_tables import show_outcome, show_plan
 from castpoi.experiments.experiment import CityFolder, experiments_of
 from castpoi.experiments.folder import SuiteFolder
@@ -27,7 +26,7 @@ def _is_value(word: str) -> bool:
     return not word.startswith("-")
 
 
-@click.command(cls=TakesSeveral, several={"--seeds": _is_numbers, "--only": _is_value})
+@click.command(cls=SeveralValues, several={"--seeds": _is_numbers, "--only": _is_value})
 @click.argument("cities", metavar="CITY...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--suite",

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from castpoi.cli.cold_places import ranks_cold_places
 from castpoi.cli.console import Console, speaks
-from castpoi.cli.private_places import keeps_private_places
+from castpoi.cli.options import cold_places_option, private_places_options
 from castpoi.core.errors import BadInput
 from castpoi.core.files import read_manifest
 from castpoi.recommend.scores import Shortlist
@@ -100,8 +99,8 @@ class ShortlistSize(click.ParamType[Shortlist]):
     show_default=True,
     help="Most requests that may wait; one more gets 503.",
 )
-@ranks_cold_places
-@keeps_private_places
+@cold_places_option
+@private_places_options
 @speaks
 def serve(
     console: Console,

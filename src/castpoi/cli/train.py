@@ -1,4 +1,4 @@
-"""`castpoi train`: from a city and the name of a method to a run."""
+"""`castpoi train`: train a method on a city."""
 
 import shlex
 from pathlib import Path
@@ -6,8 +6,7 @@ from pathlib import Path
 import click
 
 from castpoi.cli.console import Console, speaks
-from castpoi.cli.method_list import method_list
-from castpoi.cli.seeds import SEED
+from castpoi.cli.options import FOLDER, method_list, out_option, seed_option, split_option
 from castpoi.core.config import pairs_of
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import Run
@@ -16,8 +15,8 @@ from castpoi.training.trainer import TrainingOptions
 from castpoi.training.world import World
 
 
-@click.command(epilog=method_list("Methods, and the [presets] of those that are learned:", METHODS))
-@click.argument("city", type=click.Path(path_type=Path))
+@click.command(epilog=method_list("Methods, and the [presets] of those that are trained:", METHODS))
+@click.argument("city", type=FOLDER)
 @click.option(
     "--model",
     default=METHODS.best.name,
@@ -25,41 +24,28 @@ from castpoi.training.world import World
     metavar="NAME",
     help="Name of the method, see below.",
 )
-@click.option(
-    "--seed",
-    type=SEED,
-    default=0,
-    show_default=True,
-    help="One seed gives one run.",
-)
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The run to write.")
-@click.option(
-    "--part",
-    type=click.Choice(["test", "validation"]),
-    default="test",
-    show_default=True,
-    help="The part that will be foretold; the run may know only what comes before it.",
-)
-@click.option("--overwrite", is_flag=True, help="Replace a former run.")
+@seed_option("One seed gives one run.")
+@out_option("The run to write.", replaces="a previous run")
+@split_option
 @click.option(
     "--preset",
     metavar="NAME",
-    help="Settings of a learned method to start from, see below.  [default: the method's first]",
+    help="Settings to start from, see below.  [default: the method's first preset]",
 )
 @click.option(
     "--objective",
     type=click.Choice(["fast", "full"]),
-    help="The paper's objective (full), or the same loss computed cheaply.  [default: that of the "
+    help="The paper's objective (full), or the same loss at a lower cost.  [default: that of the "
     "preset]",
 )
 @click.option(
     "--known-time",
     is_flag=True,
-    help="CaST-POI is told when the next visit is, as when somebody asks where to go now; its "
-    "results stand apart from all others.",
+    help="CaST-POI gets the time of the next visit, as in 'where to go now'; its results are "
+    "compared with no others.",
 )
-@click.option("--epochs", metavar="N", help="Most passes over the train part.")
-@click.option("--threads", metavar="N", help="Cores to use; all unless told otherwise.")
+@click.option("--epochs", metavar="N", help="Most passes over the train split.")
+@click.option("--threads", metavar="N", help="CPU cores to use.  [default: all]")
 @click.option(
     "--set",
     "changes",
@@ -72,19 +58,19 @@ from castpoi.training.world import World
     type=click.Choice(["cpu", "cuda", "mps"]),
     default="cpu",
     show_default=True,
-    help="Where a learned method is trained.",
+    help="Where to train.",
 )
 @click.option(
     "--resume/--no-resume",
     default=True,
     show_default=True,
-    help="Continue the very same training if it was interrupted.",
+    help="Resume the same training if it was interrupted.",
 )
 @click.option(
     "--tensorboard",
-    type=click.Path(path_type=Path),
+    type=FOLDER,
     metavar="FOLDER",
-    help="Draw the curves of a learned method here (extra castpoi[tensorboard]).",
+    help="Write learning curves for TensorBoard (extra castpoi[tensorboard]).",
 )
 @speaks
 def train(
@@ -106,14 +92,14 @@ def train(
 ) -> None:
     """Train a method on a CITY and write a run.
 
-    A training that was interrupted goes on where it stopped when the same command is given again.
-    Several processes share the work with 'torchrun --nproc-per-node N -m castpoi.cli.main train'.
+    The same command resumes a training that was interrupted. Several processes share the work with
+    'torchrun --nproc-per-node N -m castpoi.cli.main train'.
     """
-    asked = [f"{name}={value}" for name, value in named.items() if value is not None]
-    asked += ["known_time=true"] if known_time else []
+    settings = [f"{name}={value}" for name, value in named.items() if value is not None]
+    settings += ["known_time=true"] if known_time else []
     options = TrainingOptions(
         preset=preset,
-        settings=pairs_of([*asked, *changes]),
+        settings=pairs_of([*settings, *changes]),
         device=device,
         resume=resume,
         say=console.note,
@@ -131,15 +117,13 @@ def train(
             tensorboard=tensorboard,
         )
     if World.from_environment().is_first:
-        _tell(console, run, city)
+        _show(console, run, city)
 
 
-def _tell(console: Console, run: Run, city: Path) -> None:
-    """Say that the run is whole, and what to do with it."""
+def _show(console: Console, run: Run, city: Path) -> None:
+    """Show where the run is and the next command."""
     seconds = run.manifest["wall_seconds"]
-    console.say(
-        f"{run.method} is trained on {city} (seed {run.seed}, {seconds:.1f} s): {run.folder}"
-    )
+    console.say(f"{run.folder}: {run.method}, trained on {city} (seed {run.seed}, {seconds:.1f} s)")
     console.say(f"Next: castpoi evaluate {shlex.quote(str(run.folder))} --out RESULT")
     console.result(
         {

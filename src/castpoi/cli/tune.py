@@ -6,9 +6,8 @@ from pathlib import Path
 import click
 
 from castpoi.cli.console import Console, speaks
-from castpoi.cli.method_list import method_list
+from castpoi.cli.options import SEED, method_list
 from castpoi.cli.paced import end_with, paced, run_shown
-from castpoi.cli.seeds import SEED
 from castpoi.cli.suite_tables import show_plan
 from castpoi.cli.tune_tables import show_trials
 from castpoi.core.config import pairs_of

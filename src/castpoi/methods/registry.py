@@ -2,7 +2,7 @@
 
 A method is added by one entry here, a sequence model by one more in `baselines/sequence_models.py`;
 evaluation, comparison and the command line ask only this table. Modules are named, not imported (as
-the verbs in cli/lazy.py), so that listing methods stays quick and restoring a run never pulls in
+the verbs in cli/main.py), so that listing methods stays quick and restoring a run never pulls in
 the code that trained it.
 
 A package of your own adds methods without a change here: each is a `Method`, made known by an entry

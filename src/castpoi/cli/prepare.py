@@ -1,6 +1,7 @@
 """`castpoi data prepare`: a raw table becomes a city."""
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from castpoi.checkins.prepare import Preparation, dropped_path
 from castpoi.checkins.prepare import prepare as prepare_city
 from castpoi.checkins.reading.layouts import LAYOUTS, USUAL_NAMES, parse_columns
 from castpoi.cli.console import Console, speaks
+from castpoi.cli.options import out_option
 
 EPILOG = """\b
 Examples:
@@ -41,7 +43,7 @@ class Hours(click.ParamType[float]):
 
 @click.command(epilog=EPILOG)
 @click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the city.")
+@out_option("The city to write.", replaces="a previous city")
 @click.option(
     "--format",
     "format_name",
@@ -95,10 +97,18 @@ class Hours(click.ParamType[float]):
     help="Keep places, then users, with enough check-ins; this many rounds.",
 )
 @click.option(
-    "--min-place-checkins", type=int, default=Recipe.least_place_checkins, show_default=True
+    "--min-place-checkins",
+    type=int,
+    default=Recipe.least_place_checkins,
+    show_default=True,
+    help="With --core: fewest check-ins of a place.",
 )
 @click.option(
-    "--min-user-checkins", type=int, default=Recipe.least_user_checkins, show_default=True
+    "--min-user-checkins",
+    type=int,
+    default=Recipe.least_user_checkins,
+    show_default=True,
+    help="With --core: fewest check-ins of a user.",
 )
 @click.option(
     "--drop-isolated-hours",
@@ -106,7 +116,11 @@ class Hours(click.ParamType[float]):
     help="Drop check-ins further than this from both neighbours.",
 )
 @click.option(
-    "--session-gap-hours", type=float, default=Recipe.session_gap_hours, show_default=True
+    "--session-gap-hours",
+    type=float,
+    default=Recipe.session_gap_hours,
+    show_default=True,
+    help="A longer gap between two check-ins of a user begins a new session.",
 )
 @click.option(
     "--min-session",
@@ -122,7 +136,6 @@ class Hours(click.ParamType[float]):
     show_default=True,
     help="The paper's split per user, or 80/10/10 in time.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace a city that is already there.")
 @speaks
 def prepare(
     console: Console,
@@ -221,3 +234,4 @@ def show_preparation(console: Console, manifest: dict[str, Any], out: Path) -> N
         f"{manifest['revisit_share']:.1%} of the test "
         f"targets are revisits; fingerprint {manifest['fingerprint'][:12]}"
     )
+    console.say(f"Next: castpoi train {shlex.quote(str(out))} --out RUN")

@@ -1,0 +1,212 @@
+"""Options that verbs share, and options built from the fields of a dataclass."""
+
+import ast
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, fields
+from functools import cache, wraps
+from itertools import pairwise
+from pathlib import Path
+from textwrap import dedent
+from types import NoneType
+from typing import Annotated, Any, Final, Literal, get_args, get_origin
+
+import click
+
+from castpoi.checkins.record import PRIVATE_CATEGORIES
+from castpoi.methods.registry import Method
+
+Command = Callable[..., None]
+Decorator = Callable[[Command], Command]
+
+SEED: Final = click.IntRange(min=0, max=2**32 - 1)
+"""Type of an option that is a seed."""
+DEFAULT_SEED: Final = 42
+FOLDER: Final = click.Path(path_type=Path)
+"""Type of an argument or option that is a path."""
+
+
+def seed_option(help_text: str) -> Decorator:
+    """`--seed`, with the same default for every verb."""
+    return click.option(
+        "--seed", type=SEED, metavar="N", default=DEFAULT_SEED, show_default=True, help=help_text
+    )
+
+
+def out_option(help_text: str, *, replaces: str) -> Decorator:
+    """`--out` and `--overwrite`."""
+
+    def decorate(command: Command) -> Command:
+        out = click.option("--out", required=True, type=FOLDER, help=help_text)
+        return out(click.option("--overwrite", is_flag=True, help=f"Replace {replaces}.")(command))
+
+    return decorate
+
+
+split_option: Final = click.option(
+    "--part",
+    type=click.Choice(["test", "validation"]),
+    default="test",
+    show_default=True,
+    help="Split to predict; the method sees only check-ins before it.",
+)
+
+cold_places_option: Final = click.option(
+    "--places",
+    metavar="FILE",
+    type=FOLDER,
+    help="New places to rank as well, without any visits: a table with place, lat, lon and "
+    "optionally name and category. For runs with shared_vectors=true.",
+)
+
+
+def private_places_options(command: Command) -> Command:
+    """`--private-category` and `--recommend-private`, passed on as `private_categories`."""
+
+    @click.option(
+        "--private-category",
+        "private_categories",
+        metavar="NAME",
+        multiple=True,
+        default=PRIVATE_CATEGORIES,
+        show_default=True,
+        help="Category whose places are recommended only to people who have visited them; may be "
+        "given several times.",
+    )
+    @click.option("--recommend-private", is_flag=True, help="Recommend these places to everybody.")
+    @wraps(command)
+    def wrapped(
+        *arguments: Any, private_categories: tuple[str, ...], recommend_private: bool, **rest: Any
+    ) -> None:
+        private = () if recommend_private else private_categories
+        command(*arguments, private_categories=private, **rest)
+
+    return wrapped
+
+
+def options_of(
+    kind: type[Any],
+    parameter: str,
+    *,
+    only: Iterable[str] | None = None,
+    names: Mapping[str, str] | None = None,
+    types: Mapping[str, click.ParamType[Any]] | None = None,
+) -> Decorator:
+    """Give a command an option for each field of a dataclass, and the dataclass as `parameter`.
+
+    A field gives the option its name, type and default; its docstring is the help text. `only`
+    selects fields, `names` and `types` are those of options that differ from their field.
+    """
+    chosen = [field for field in fields(kind) if only is None or field.name in set(only)]
+    named, typed, help_texts = names or {}, types or {}, field_docstrings(kind)
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def wrapped(*arguments: Any, **rest: Any) -> None:
+            values = {field.name: rest.pop(field.name) for field in chosen}
+            command(*arguments, **rest, **{parameter: kind(**values)})
+
+        for field in reversed(chosen):
+            name = named.get(field.name, field.name.replace("_", "-"))
+            settings = {"type": typed[field.name]} if field.name in typed else _type_of(field)
+            option = click.option(
+                f"--{name}", field.name, help=help_texts.get(field.name), **_default_of(field),
+                **settings,
+            )  # fmt: skip
+            wrapped = option(wrapped)
+        return wrapped
+
+    return decorate
+
+
+def _default_of(field: Field[Any]) -> dict[str, Any]:
+    value = field.default if field.default_factory is MISSING else field.default_factory()
+    return {"default": value, "show_default": value not in (None, False, ()) or None}
+
+
+def _type_of(field: Field[Any]) -> dict[str, Any]:
+    """The arguments of `click.option` for the type of a field."""
+    kind: Any = field.type
+    if NoneType in get_args(kind):
+        (kind,) = (each for each in get_args(kind) if each is not NoneType)
+    if get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    if get_origin(kind) is Literal:
+        return {"type": click.Choice(list(get_args(kind)))}
+    if get_origin(kind) is tuple:
+        return {"multiple": True, "type": get_args(kind)[0]}
+    return {"is_flag": True} if kind is bool else {"type": FOLDER if kind is Path else kind}
+
+
+@cache
+def field_docstrings(kind: type[Any]) -> Mapping[str, str]:
+    """The docstring below each field of a dataclass and its bases, without backquotes."""
+    return {
+        name: " ".join(text.replace("`", "").split())
+        for base in reversed(kind.__mro__[:-1])
+        for name, text in _field_docstrings(base)
+    }
+
+
+def _field_docstrings(kind: type[Any]) -> Iterator[tuple[str, str]]:
+    (definition,) = ast.parse(dedent(inspect.getsource(kind))).body
+    for field, text in pairwise(getattr(definition, "body", ())):
+        match field, text:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=words)):
+                yield name, str(words)
+
+
+class SeveralValues(click.Command):
+    """A command with `multiple` options that take several values, as `--seeds 42 43 44`.
+
+    `several` has a test for each of these options: whether a word is one of its values. Values may
+    also be separated by commas.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        several: Mapping[str, Callable[[str], bool]] | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(*arguments, **settings)
+        self.several = several or {}
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Repeat the option before each of its values, then parse."""
+        return super().parse_args(ctx, list(self._spread(args)))
+
+    def _spread(self, words: list[str]) -> Iterator[str]:
+        option, has_value = "", True
+        for word in words:
+            name, equals, value = word.partition("=")
+            if not has_value and not self.several[option](word):
+                yield option  # click refuses an option without a value
+            if name in self.several:
+                option, has_value = name, bool(equals)
+                yield from _repeated(option, value) if equals else ()
+            elif option and self.several[option](word):
+                has_value = True
+                yield from _repeated(option, word)
+            else:
+                option, has_value = "", True
+                yield word
+        if not has_value:
+            yield option
+
+
+def _repeated(option: str, values: str) -> Iterator[str]:
+    for value in values.split(","):
+        yield from (option, value)
+
+
+def method_list(title: str, methods: Iterable[Method]) -> str:
+    """The methods with one line each and their [presets], as a paragraph of a help text."""
+    listed = list(methods)
+    width = max(len(method.name) for method in listed)
+    lines = [f"  {method.name:<{width}}  {method.line}{_presets(method)}" for method in listed]
+    return "\n".join(["\b", title, *lines])  # click does not wrap a paragraph that begins with \b
+
+
+def _presets(method: Method) -> str:
+    return f" [{', '.join(method.presets)}]" if method.presets else ""
