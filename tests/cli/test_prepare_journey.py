@@ -294,7 +294,9 @@ def test_a_preparation_tells_its_steps_and_its_city(castpoi: CommandLine, tmp_pa
     assert (ended.code, ended.err) == (0, "")
     assert "step: drop" in ended.out
     fingerprint = City.load(out).fingerprint
-    assert ended.out.splitlines()[-1] == (
+    *_, summary, following = ended.out.splitlines()
+    assert following == f"Next: castpoi train {out} --out RUN"
+    assert summary == (
         f"{out}: 9 train, 3 validation and 3 test check-ins (0 left out), "
         "100.0% of the test targets are "
         f"revisits; fingerprint {fingerprint[:12]}"

@@ -200,7 +200,7 @@ def test_settings_that_cannot_be_trained_are_told_before_any_work(
     for more in (["--dry-run"], []):
         ended = castpoi(*words, *more)
         assert ended.code == 1
-        assert "own.toml: rows.learned.set: setting epochs='many' cannot be read" in ended.err
+        assert "own.toml: rows.learned.set: epochs='many' is not valid" in ended.err
     assert not (tmp_path / "out").exists()
 
 

@@ -178,7 +178,7 @@ def test_a_damaged_run_is_told_and_nothing_is_served(
     (broken / "model.safetensors").write_bytes(b"not what it was")
     ended = castpoi("serve", broken, "--port", 0)
     assert ended.code == 1
-    assert "model.safetensors has changed since it was trained" in ended.err
+    assert "has changed since it was made: model.safetensors" in ended.err
 
 
 @pytest.mark.usefixtures("quiet_logs")

@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all, and the JSON files and tables in them.
+"""Folders that appear whole or not at all, and the JSON files in them.
 
 `--overwrite` removes the files that castpoi writes into a kind of folder (`KINDS`) and no others: a
 folder that also contains something else is refused.
@@ -9,18 +9,11 @@ from collections.abc import Iterator, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
-import polars as pl
-from polars.exceptions import PanicException, PolarsError
-
 from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.core.staging import exchange, recover, staging_beside, sweep, sync, sync_tree
-
-DAMAGED: Final = (PolarsError, PanicException)
-"""Errors of polars for damaged parquet; a PanicException is not an Exception."""
 
 
 @dataclass(frozen=True)
@@ -252,32 +245,3 @@ def other_files(folder: Path, kind: str) -> list[str]:
     found = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
     patterns = KINDS[kind].files
     return [path for path in found if not any(fnmatchcase(path, each) for each in patterns)]
-
-
-def write_private_table(table: pl.DataFrame, path: Path) -> None:
-    """Write a table to a new file that only its owner may read."""
-    path.touch(mode=0o600)
-    table.write_parquet(path, compression="zstd")
-
-
-def read_table(
-    path: Path, schema: pl.Schema, *, how_to_fix: str, content: bytes | None = None
-) -> pl.DataFrame:
-    """Read the columns of a schema, in its order and types.
-
-    `how_to_fix` ends the sentences of errors. `content` are the bytes of the file, if they have
-    been read already.
-    """
-    try:
-        frame = pl.read_parquet(path if content is None else BytesIO(content), glob=False)
-        return frame.select(schema.names()).cast(schema)
-    except FileNotFoundError as problem:
-        raise BrokenFolder(f"{path} is missing; {how_to_fix}") from problem
-    except OSError as problem:
-        raise BrokenFolder(f"{path} cannot be read: {_brief(problem)}; {how_to_fix}") from problem
-    except DAMAGED as problem:
-        raise BrokenFolder(f"{path} is damaged ({_brief(problem)}); {how_to_fix}") from problem
-
-
-def _brief(problem: BaseException) -> str:
-    return str(problem).strip().splitlines()[0][:160]

@@ -17,14 +17,8 @@ import polars as pl
 
 from castpoi.core.checksums import SHA256, check_files, write_manifest
 from castpoi.core.errors import BrokenFolder
-from castpoi.core.files import (
-    new_folder,
-    read_json,
-    read_manifest,
-    read_table,
-    write_json,
-    write_private_table,
-)
+from castpoi.core.files import new_folder, read_json, read_manifest, write_json
+from castpoi.core.tables import read_table, write_private_table
 from castpoi.evaluation.beyond import BeyondAccuracy
 from castpoi.evaluation.metrics import Metrics, metrics_of, strata_of
 from castpoi.evaluation.rank_table import IS_REVISIT, RANK, RANK_SCHEMA, fault_of

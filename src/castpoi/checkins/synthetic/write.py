@@ -14,7 +14,6 @@ import castpoi
 from castpoi.checkins.synthetic.config import SynthesisConfig
 from castpoi.core.errors import BadInput
 from castpoi.core.files import (
-    DAMAGED,
     check_vacant,
     check_writable,
     new_file,
@@ -22,6 +21,7 @@ from castpoi.core.files import (
     write_json,
     writing,
 )
+from castpoi.core.tables import DAMAGED
 
 TABLE: Final = "checkins.parquet"
 PARAMETERS: Final = "synthesis.json"

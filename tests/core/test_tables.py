@@ -7,7 +7,7 @@ import pytest
 from polars.exceptions import PanicException
 
 from castpoi.core.errors import BrokenFolder
-from castpoi.core.files import read_table
+from castpoi.core.tables import read_table
 
 
 def test_a_panic_of_the_parquet_reader_is_a_damaged_table(
