@@ -4,7 +4,7 @@ import ast
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields
-from functools import cache, wraps
+from functools import wraps
 from itertools import pairwise
 from pathlib import Path
 from textwrap import dedent
@@ -138,7 +138,6 @@ def _type_of(field: Field[Any]) -> dict[str, Any]:
     return {"is_flag": True} if kind is bool else {"type": FOLDER if kind is Path else kind}
 
 
-@cache
 def field_docstrings(kind: type[Any]) -> Mapping[str, str]:
     """The docstring below each field of a dataclass and its bases, without backquotes."""
     return {
