@@ -134,7 +134,7 @@ async def user_visits(
     service: Served,
     limit: Annotated[int, Query(ge=1, le=MOST_HISTORY, description="Number of visits.")] = 100,
 ) -> answers.UserVisits:
-    """The latest visits of a user, oldest first; none for an unknown user."""
+    """The most recent visits of a user, in time order; an empty list for an unknown user."""
 
     def visits() -> list[answers.UserVisit]:
         history = service.store.histories([user], most=limit)[user]

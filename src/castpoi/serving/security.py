@@ -107,7 +107,9 @@ class AuthMiddleware:
     def _from_elsewhere(self, method: str, headers: Headers) -> JSONResponse | None:
         if not is_loopback(_host_name(headers.get("host", ""))):
             return error_answer(
-                403, "this service has no API key, so the Host of a request must be this machine"
+                403,
+                "no API key is configured, so only requests to localhost are accepted; use "
+                "--api-key-file for other hosts",
             )
         origin = headers.get("origin")
         if method in _READING or origin is None or origin in self.origins:
@@ -116,7 +118,7 @@ class AuthMiddleware:
             return None
         return error_answer(
             403,
-            "this service has no API key, so it rejects requests of other sites; to allow a site, "
+            "no API key is configured, so requests of other sites are rejected; to allow a site, "
             "start the service with --cors-origin and its origin",
         )
 

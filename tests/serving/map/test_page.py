@@ -139,7 +139,7 @@ def test_a_clicked_recommendation_tells_its_reasons_and_draws_lines_to_visits(
     live: Live, page: Page
 ) -> None:
     choose(page, "ann")
-    assert drawn(page, "reasons") == 0
+    assert drawn(page, "explanation") == 0
     second = live.recommend(user="ann", explain=True)["recommendations"][1]
     page.locator(".row-button").nth(1).click()
     expect(page.locator(".sentence")).to_have_text(second["sentence"])
@@ -149,8 +149,8 @@ def test_a_clicked_recommendation_tells_its_reasons_and_draws_lines_to_visits(
     assert numbers[:4] == pytest.approx(list(second["terms"].values()), abs=0.005)
     assert sum(numbers[:4]) == pytest.approx(numbers[4], abs=0.025)
     assert numbers[4] == pytest.approx(second["score"], abs=0.005)
-    assert page.locator(".witnesses li").count() == len(second["visits"])
-    until(page, "castpoi.atlas.map.queryRenderedFeatures({layers: ['reasons']}).length > 0")
+    assert page.locator(".contributions li").count() == len(second["visits"])
+    until(page, "castpoi.atlas.map.queryRenderedFeatures({layers: ['explanation']}).length > 0")
 
 
 def test_without_a_reader_the_lines_lead_to_the_visits_that_would_be_missed(
@@ -162,11 +162,11 @@ def test_without_a_reader_the_lines_lead_to_the_visits_that_would_be_missed(
         page = open_page(ours, has_webgl=True)
         choose(page, "ann")
         page.locator(".row-button").first.click()
-        expect(page.locator(".reasons h3").last).to_have_text(
-            "The visits it would miss most, by share of what the score would lose"
+        expect(page.locator(".explanation h3").last).to_have_text(
+            "Visits that matter most (share of the total effect)"
         )
-        assert page.locator(".witnesses li").count() == len(first["visits"]) > 0
-        until(page, "castpoi.atlas.map.queryRenderedFeatures({layers: ['reasons']}).length > 0")
+        assert page.locator(".contributions li").count() == len(first["visits"]) > 0
+        until(page, "castpoi.atlas.map.queryRenderedFeatures({layers: ['explanation']}).length > 0")
 
 
 def test_the_bars_of_the_terms_go_on_with_those_of_our_own_gates(
@@ -179,7 +179,7 @@ def test_the_bars_of_the_terms_go_on_with_those_of_our_own_gates(
         choose(page, "ann")
         page.locator(".row-button").first.click()
         expect(page.locator(".terms dt")).to_have_text(
-            ["Base", "Popularity", "Reader", "Revisit", "Distance", "Crowd", "= Score"]
+            ["Base", "Popularity", "Reader", "Revisit", "Distance", "= Score"]
         )
         numbers = page.locator(".terms dd").all_inner_texts()
         bars = page.locator(".terms .track i").evaluate_all(BARS)
@@ -309,10 +309,10 @@ def test_the_list_is_walked_opened_and_closed_by_keyboard(page: Page) -> None:
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     second = page.locator("#ranking > li").nth(1)
-    expect(second.locator(".reasons")).to_be_visible()
+    expect(second.locator(".explanation")).to_be_visible()
     expect(second.locator(".row-button")).to_be_focused()
     page.keyboard.press("Escape")
-    expect(page.locator(".reasons")).to_have_count(0)
+    expect(page.locator(".explanation")).to_have_count(0)
 
 
 def test_a_phone_never_scrolls_sideways_and_keeps_the_list_in_a_sheet(
@@ -321,7 +321,7 @@ def test_a_phone_never_scrolls_sideways_and_keeps_the_list_in_a_sheet(
     page.set_viewport_size(PHONE)
     choose(page, "ann")
     page.locator(".row-button").first.click()
-    expect(page.locator(".reasons")).to_be_visible()
+    expect(page.locator(".explanation")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
     assert page.evaluate("document.querySelector('#sheet').scrollWidth") <= PHONE["width"]
     sheet = page.locator("#panel").bounding_box()

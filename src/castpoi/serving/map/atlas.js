@@ -8,7 +8,7 @@ import { clock, counted, detailOf, kilometres, percent, titleOf } from "./words.
 import { element } from "./dom.js";
 
 const NEAR_ENOUGH_PX = 12;
-const MOST_TIMES_TOLD = 4;
+const MOST_TIMES = 4;
 const FADING = [
   ["trajectory", "line-opacity"],
   ["visits", "circle-opacity"],
@@ -92,21 +92,21 @@ class Atlas {
   }
 
   /** Draws lines from a candidate to the visits that explain it; their weight is a share `of` what. */
-  showReasons(candidate, visits, of = "") {
+  showExplanation(candidate, visits, of = "") {
     this.pins.choose(candidate?.place ?? null);
     this.#fade(candidate !== null);
     const heaviest = Math.max(...visits.map((visit) => visit.weight), 1e-9);
     this.#draw(
-      "reasons",
+      "explanation",
       visits.map((visit) => arc(visit, candidate, { strength: visit.weight / heaviest })),
     );
     this.#draw(
-      "witnesses",
+      "contributions",
       visits.map((visit) =>
         point(visit, {
           title: titleOf(visit),
           at: visit.at,
-          told: `${percent(visit.weight)} ${of}, ${kilometres(visit.distance_km)} away`,
+          text: `${percent(visit.weight)} ${of}, ${kilometres(visit.distance_km)} away`,
         }),
       ),
     );
@@ -188,7 +188,7 @@ class Atlas {
   }
 
   #hover(event) {
-    const found = this.#nearest(event.point, ["witnesses"])
+    const found = this.#nearest(event.point, ["contributions"])
       ?? this.#nearest(event.point, ["visits"])
       ?? this.#nearest(event.point, ["places"]);
     this.map.getCanvas().style.cursor = found ? "pointer" : "";
@@ -196,26 +196,26 @@ class Atlas {
       this.whisper.remove();
       return;
     }
-    const { title, detail, told } = found.properties;
-    const lines = [...this.#timesAt(event.point, found), told ?? detail].filter(Boolean);
+    const { title, detail, text } = found.properties;
+    const lines = [...this.#timesAt(event.point, found), text ?? detail].filter(Boolean);
     const content = element("div", {}, element("strong", { textContent: title }));
     content.append(...lines.map((text) => element("small", { textContent: text })));
     this.whisper.setLngLat(found.geometry.coordinates).setDOMContent(content).addTo(this.map);
   }
 
-  // One dot may stand for many visits to a place: the latest times are told.
+  // One dot may represent many visits to a place: the latest times are shown.
   #timesAt(pixel, found) {
     if (!found.properties.at) return [];
-    if (found.layer.id === "witnesses") return [clock(found.properties.at)];
+    if (found.layer.id === "contributions") return [clock(found.properties.at)];
     const times = this.#around(pixel, ["visits"])
       .filter((each) => each.properties.title === found.properties.title)
       .map((each) => each.properties.at)
       .sort()
       .reverse();
-    const told = [...new Set(times)];
-    const more = told.length - MOST_TIMES_TOLD;
+    const distinct = [...new Set(times)];
+    const more = distinct.length - MOST_TIMES;
     return [
-      ...told.slice(0, MOST_TIMES_TOLD).map(clock),
+      ...distinct.slice(0, MOST_TIMES).map(clock),
       ...(more > 0 ? [`and ${counted(more, "earlier visit")}`] : []),
     ];
   }
@@ -236,12 +236,12 @@ class Atlas {
   }
 }
 
-/** What stands in where no map can be drawn: everything but the map works. */
+/** The replacement of the map in browsers that cannot draw it. */
 export class NoAtlas {
   showPlaces() {}
   showTrajectory() {}
   showPins() {}
-  showReasons() {}
+  showExplanation() {}
   showReach() {}
   fit() {}
   sees() {

@@ -16,7 +16,7 @@ let onChange = () => {};
 /** Starts to listen; `changed` hears of every change, `pointing` that a point is to be chosen. */
 export function startFilters({ changed, pointing }) {
   onChange = () => {
-    tell();
+    showCount();
     changed();
   };
   byId("filter-form").addEventListener("submit", (event) => event.preventDefault());
@@ -25,7 +25,7 @@ export function startFilters({ changed, pointing }) {
   chooser.addEventListener("change", () => chooseCategory(chooser.value));
   byId("near").addEventListener("click", () => (near ? setNear(null) : pointing()));
   byId("clear-filters").addEventListener("click", clearFilters);
-  tell();
+  showCount();
 }
 
 /** Offers the categories of places, most frequent first. */
@@ -85,7 +85,7 @@ export function clearFilters() {
   onChange();
 }
 
-function tell() {
+function showCount() {
   const { k: count, near: _, ...others } = chosenFilters();
   const active = Object.keys(others).length + (count === 10 ? 0 : 1);
   byId("filter-count").textContent = active || "";

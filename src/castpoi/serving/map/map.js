@@ -1,4 +1,4 @@
-// The page: a past is chosen, the model is asked, the answer is shown on the map and beside it.
+// The page: choose visits, request recommendations, show them on the map and in the list.
 
 import { NoAtlas, openAtlas, PHONE } from "./atlas.js";
 import { byId, calmly, element } from "./dom.js";
@@ -15,7 +15,7 @@ import { hint, invite, showProblem, showRemarks, toast } from "./notice.js";
 import { FAMILIES, familyOf, paletteOf } from "./palette.js";
 import { Past } from "./past.js";
 import { openRow, showRanking, showWaiting } from "./ranking.js";
-import { reasonsFor, shareWords } from "./reasons.js";
+import { explanationOf, shareWords } from "./explanation.js";
 import { explain, findPlaces, modelCard, recommend, useKey } from "./service.js";
 import { boxToAsk } from "./shapes.js";
 import { setSheet, startSheet } from "./sheet.js";
@@ -27,10 +27,11 @@ const SETTLE_MS = 250;
 const VISITS_IN_VIEW = 8;
 const LIKELIEST_IN_VIEW = 6; // the others may be far away
 
-const places = new Map(); // by id: all that were ever listed
+const places = new Map(); // by id: all places listed so far
 let atlas = new NoAtlas();
 let past = null;
-let answer = null; // the last one of the service
+let answer = null; // the latest answer of the service
+let meanings = {}; // of the terms of a score, by name
 let chosen = null; // id of the recommendation that is open
 let isPointing = false; // whether the next click on the map sets the point of the filter
 let underWay = new AbortController();
@@ -39,7 +40,7 @@ async function start() {
   past = new Past({
     onChange: pastChanged,
     onShown: () => atlas.showTrajectory(past.drawn),
-    onProblem: tellProblem,
+    onProblem: reportProblem,
   });
   startFilters({ changed: ask, pointing: () => point(true) });
   startSheet();
@@ -59,10 +60,11 @@ async function start() {
   await readCity();
 }
 
-/** Reads the model's card and the places; asks for a key where one is needed. */
+/** Reads the model card and the places; opens the dialog for a key if one is needed. */
 async function readCity() {
   try {
     const [card, listed] = await Promise.all([modelCard(), findPlaces({ limit: MOST_PLACES })]);
+    meanings = card.terms;
     byId("card").textContent = `${counted(card.places, "place")} · ${card.model}`;
     takePlaces(listed);
     if (listed.length < card.places) atlas.onRest(calmly(readBox, SETTLE_MS));
@@ -70,11 +72,11 @@ async function readCity() {
     showLegend();
   } catch (problem) {
     byId("card").textContent = "The city could not be read.";
-    tellProblem(problem, readCity);
+    reportProblem(problem, readCity);
   }
 }
 
-/** A city too large to list at once is read where the map rests. */
+/** Reads the places of the visible area, in a city too large to list at once. */
 async function readBox(seen) {
   const box = boxToAsk(seen);
   await findPlaces({ box, limit: MOST_PLACES }).then(takePlaces, ({ message }) => toast(message));
@@ -94,12 +96,12 @@ function pastChanged(why) {
   ask({ before, why });
 }
 
-/** Asks where next; a newer question overtakes an older one. */
+/** Requests recommendations; a newer request cancels an older one. */
 async function ask({ before = null, why = "filters" } = {}) {
   underWay.abort();
   underWay = new AbortController();
   const { signal } = underWay;
-  if (past.question === null) {
+  if (past.request === null) {
     clear();
     return;
   }
@@ -108,14 +110,14 @@ async function ask({ before = null, why = "filters" } = {}) {
   busy(true);
   showWaiting(howMany());
   try {
-    answer = await recommend({ ...past.question, ...filters }, signal);
+    answer = await recommend({ ...past.request, ...filters }, signal);
     busy(false);
     show(before, why);
   } catch (problem) {
     if (problem.name === "AbortError") return;
     busy(false);
     clear();
-    tellProblem(problem, () => ask({ before, why }));
+    reportProblem(problem, () => ask({ before, why }));
   }
 }
 
@@ -126,7 +128,7 @@ function show(before, why) {
   else showRemarks(answer.remarks ?? []);
   showRanking(found, { before, onChoose: (place) => choose(place === chosen ? null : place) });
   atlas.showPins(found, (place) => choose(place));
-  byId("footnote").textContent = `The chances are among all places of the city. ${answer.model}.`;
+  byId("footnote").textContent = `Probabilities are among all places of the city. ${answer.model}.`;
   const visits = located(past.all.slice(-VISITS_IN_VIEW));
   if (why === "chosen" || (why === "visit" && !visits.slice(-1).every((last) => atlas.sees(last)))) {
     atlas.fit([...found.slice(0, LIKELIEST_IN_VIEW), ...visits]);
@@ -135,27 +137,27 @@ function show(before, why) {
   if (before) toast(changeSince(before));
 }
 
-/** Opens a recommendation with its reasons; null closes the open one. */
+/** Opens a recommendation with its explanation; null closes the open one. */
 async function choose(place) {
   chosen = place;
   openRow(place);
-  atlas.showReasons(null, []);
+  atlas.showExplanation(null, []);
   if (place === null) return;
   const picked = answer.recommendations.find((each) => each.place === place);
-  atlas.showReasons(picked, []);
+  atlas.showExplanation(picked, []);
   const { k: _, ...filters } = chosenFilters();
-  const question = { ...past.question, ...filters, k: 1, candidates: [place] };
+  const request = { ...past.request, ...filters, k: 1, candidates: [place] };
   try {
-    const { recommendations, visits_by: visitsBy } = await explain(question, underWay.signal);
+    const { recommendations, visits_by: visitsBy } = await explain(request, underWay.signal);
     if (chosen !== place) return;
-    const [told] = recommendations;
-    openRow(place, reasonsFor(told, places, visitsBy));
-    const witnesses = located(told.visits ?? []);
-    atlas.showReasons(told, witnesses, shareWords(visitsBy));
-    const around = witnesses.length ? witnesses : located(past.all.slice(-1));
-    atlas.fit([told, ...around], { closest: 14.5 });
+    const [explained] = recommendations;
+    openRow(place, explanationOf(explained, { places, meanings, visitsBy }));
+    const visits = located(explained.visits ?? []);
+    atlas.showExplanation(explained, visits, shareWords(visitsBy));
+    const around = visits.length ? visits : located(past.all.slice(-1));
+    atlas.fit([explained, ...around], { closest: 14.5 });
   } catch (problem) {
-    if (problem.name !== "AbortError") tellProblem(problem, () => choose(place));
+    if (problem.name !== "AbortError") reportProblem(problem, () => choose(place));
   }
 }
 
@@ -184,15 +186,15 @@ function startKeys() {
   byId("key-button").addEventListener("click", () => askForKey(readCity));
 }
 
-/** Tells a problem in the panel with a way out; a missing key is asked for. */
-function tellProblem(problem, retry) {
-  showProblem(problem.message, wayOut(problem, retry));
+/** Shows a problem in the panel and how to fix it; opens the dialog for a missing key. */
+function reportProblem(problem, retry) {
+  showProblem(problem.message, fixFor(problem, retry));
   if (problem.wantsKey) askForKey(retry);
 }
 
-function wayOut({ status }, retry) {
+function fixFor({ status }, retry) {
   if (status === 422 && isFiltered()) return { text: "Clear the filters", act: clearFilters };
-  const isFinal = status === undefined || status === 422; // asking again gives the same answer
+  const isFinal = status === undefined || status === 422; // another request gives the same answer
   return isFinal || !retry ? null : { text: "Try again", act: retry };
 }
 
@@ -219,7 +221,7 @@ function askForKey(retry) {
 function withoutMap(problem) {
   console.warn(problem);
   hint(
-    "This browser cannot draw the map: it offers no WebGL 2. The list and the reasons work without it.",
+    "This browser cannot draw the map: it offers no WebGL 2. The list and the explanations work without it.",
     { isBlank: true },
   );
   return new NoAtlas();
@@ -229,7 +231,7 @@ function clear() {
   answer = null;
   showRanking([], { onChoose: () => {} });
   atlas.showPins([], () => {});
-  atlas.showReasons(null, []);
+  atlas.showExplanation(null, []);
   byId("footnote").textContent = "";
   begin();
 }

@@ -3,7 +3,7 @@
 import { FAMILIES } from "./palette.js";
 
 const NOTHING = { type: "FeatureCollection", features: [] };
-const DRAWN = ["places", "reach", "trajectory", "visits", "reasons", "witnesses"];
+const DRAWN = ["places", "reach", "trajectory", "visits", "explanation", "contributions"];
 
 /** A whole MapLibre style in the colours of a palette, over tiles if there are some. */
 export function styleOf(palette, tiles) {
@@ -158,9 +158,9 @@ function trajectoryLayers({ ink, paper }) {
 function reasonLayers({ accent, paper }) {
   return [
     {
-      id: "reasons",
+      id: "explanation",
       type: "line",
-      source: "reasons",
+      source: "explanation",
       layout: { "line-cap": "round" },
       paint: {
         "line-color": accent,
@@ -169,9 +169,9 @@ function reasonLayers({ accent, paper }) {
       },
     },
     {
-      id: "witnesses",
+      id: "contributions",
       type: "circle",
-      source: "witnesses",
+      source: "contributions",
       paint: {
         "circle-color": paper,
         "circle-radius": 5,

@@ -1,4 +1,4 @@
-// The past that a question is about: the visits of a person, or a history made by clicking.
+// The visits of a request: those of a person, or a history made by clicking.
 
 import { combobox } from "./combobox.js";
 import { byId, element } from "./dom.js";
@@ -10,16 +10,16 @@ const TOUCH = matchMedia("(pointer: coarse)");
 const shown = byId("shown");
 const form = byId("visit");
 
-/** Whose visits are asked about, and what they are; tells `onChange` why it changed. */
+/** The chosen person or history and its visits; calls `onChange` with the reason of a change. */
 export class Past {
   mode = "user";
   user = null;
   visits = []; // of the user, oldest first
   history = []; // made here, oldest first
-  #adding = null; // the place of a visit that waits for its time
+  #adding = null; // the place of the open form
   #onChange;
   #onProblem;
-  #chosen = 0; // counts choices: an answer for a former one comes too late
+  #chosen = 0; // counts choices: an answer to an earlier one is ignored
 
   constructor({ onChange, onShown, onProblem }) {
     this.#onChange = onChange;
@@ -30,14 +30,14 @@ export class Past {
     combobox(byId("user"), byId("user-options"), {
       find: findUsers,
       choose: (user) => this.choose(user),
-      miss: (text) => this.choose(text), // which tells why there is nobody
+      miss: (text) => this.choose(text), // shows that there is no such person
     });
     combobox(byId("place"), byId("place-options"), {
       find: findByName,
       choose: (place) => this.pick(place),
     });
     shown.addEventListener("input", () => {
-      this.#tell();
+      this.#show();
       onShown();
     });
     form.addEventListener("submit", (event) => {
@@ -45,11 +45,11 @@ export class Past {
       this.#add();
     });
     byId("visit-cancel").addEventListener("click", () => this.closeForm());
-    this.#tell();
+    this.#show();
   }
 
-  /** The past in the words of the API; nothing while nobody is chosen. */
-  get question() {
+  /** The user or history for a request; null while nobody is chosen. */
+  get request() {
     if (this.mode === "user") return this.user === null ? null : { user: this.user };
     return { history: this.history.map(({ place, at }) => ({ place, at })) };
   }
@@ -64,7 +64,7 @@ export class Past {
     return this.all.slice(-Number(shown.value));
   }
 
-  /** Makes a person's visits the past. */
+  /** Chooses a person. */
   async choose(user) {
     const turn = (this.#chosen += 1);
     try {
@@ -82,7 +82,7 @@ export class Past {
     this.#settle("chosen", FIRST_SHOWN);
   }
 
-  /** Makes the visits of anybody the past. */
+  /** Chooses a random person. */
   async chooseAnybody() {
     try {
       const users = await usersLike("");
@@ -95,7 +95,7 @@ export class Past {
     }
   }
 
-  /** A place was clicked or found: ask for the time of a visit, or take it into the history. */
+  /** Adds a visit to the history or, for a person, opens the form for its time. */
   pick(place) {
     byId("place").value = "";
     if (this.mode === "user" && this.user === null) return;
@@ -114,7 +114,7 @@ export class Past {
     byId("visit-at").focus({ preventScroll: true });
   }
 
-  /** Forgets the visit that waits for its time; tells whether there was one. */
+  /** Closes the form of a visit; returns whether it was open. */
   closeForm() {
     const wasOpen = !form.hidden;
     form.hidden = true;
@@ -144,21 +144,21 @@ export class Past {
   #settle(why, count = this.all.length) {
     shown.max = Math.max(this.all.length, 1);
     shown.value = count;
-    this.#tell();
+    this.#show();
     this.#onChange(why);
   }
 
-  #tell() {
+  #show() {
     const isUser = this.mode === "user";
     byId("person").hidden = !isUser;
     byId("trajectory").hidden = !isUser || !this.visits.length;
     byId("adding").hidden = isUser && this.user === null;
     byId("history").hidden = isUser || !this.history.length;
-    if (isUser && this.visits.length) this.#tellTrajectory();
-    if (!isUser) this.#tellHistory();
+    if (isUser && this.visits.length) this.#showTrajectory();
+    if (!isUser) this.#showHistory();
   }
 
-  #tellTrajectory() {
+  #showTrajectory() {
     const last = this.visits.at(-1);
     byId("trajectory-summary").replaceChildren(
       `${counted(this.visits.length, "visit")}, the last `,
@@ -169,7 +169,7 @@ export class Past {
     byId("shown-count").textContent = `the last ${this.drawn.length}`;
   }
 
-  #tellHistory() {
+  #showHistory() {
     const rows = this.history.map((visit, index) => {
       const at = element("input", {
         type: "datetime-local",

@@ -37,7 +37,7 @@ export function pinsOn(map, maplibre) {
   };
 }
 
-// Where pins would cover each other, the less likely one stands on a stem above the likelier.
+// Where pins would cover each other, the less likely one is on a stem above the likelier.
 function spread(pins, map) {
   const taken = [];
   for (const { spot, marker } of pins) {

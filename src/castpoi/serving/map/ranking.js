@@ -1,4 +1,4 @@
-// The list of recommendations beside the map; one of them can be open, with its reasons.
+// The list of recommendations next to the map; one can be open, with its explanation.
 
 import { byId, element } from "./dom.js";
 import { kilometres, percent, titleOf } from "./words.js";
@@ -29,15 +29,15 @@ export function showWaiting(count) {
   list.replaceChildren(...rows);
 }
 
-/** Opens the row of a place with its reasons, and closes the others. */
-export function openRow(place, reasons = null) {
+/** Opens the row of a place with its explanation, and closes the others. */
+export function openRow(place, explanation = null) {
   for (const row of list.children) {
     const isChosen = row.dataset.place === place;
     row.classList.toggle("chosen", isChosen);
-    row.querySelector(".reasons")?.remove();
+    row.querySelector(".explanation")?.remove();
     row.firstChild?.setAttribute?.("aria-expanded", String(isChosen));
     if (!isChosen) continue;
-    if (reasons) row.append(reasons);
+    if (explanation) row.append(explanation);
     row.scrollIntoView({ block: "nearest", behavior: "smooth" });
     reachable([...list.children].indexOf(row));
   }
@@ -53,7 +53,7 @@ list.addEventListener("keydown", (event) => {
   buttons[next].focus();
 });
 
-// One stop for the Tab key; the arrows go on from there.
+// One stop for the Tab key; the arrow keys move from there.
 function reachable(index) {
   list.querySelectorAll(".row-button").forEach((button, place) => {
     button.tabIndex = place === index ? 0 : -1;
@@ -81,10 +81,10 @@ function detail(recommendation, change) {
     distance === null ? "" : `${kilometres(distance)} away`,
     visited ? "been there" : "new",
   ];
-  const told = element("span", { className: "detail" });
-  if (change) told.append(element("span", { className: "moved", textContent: change }), " · ");
-  told.append(known.filter(Boolean).join(" · "));
-  return told;
+  const line = element("span", { className: "detail" });
+  if (change) line.append(element("span", { className: "moved", textContent: change }), " · ");
+  line.append(known.filter(Boolean).join(" · "));
+  return line;
 }
 
 function moved(place, rank, before) {

@@ -19,21 +19,21 @@ export function useKey(text) {
   key = text.trim();
 }
 
-export const recommend = (question, signal) => ask("recommend", { body: question, signal });
-export const explain = (question, signal) => ask("explain", { body: question, signal });
-export const addVisit = (visit) => ask("visits", { body: visit });
-export const modelCard = () => ask("model");
+export const recommend = (request, signal) => call("recommend", { body: request, signal });
+export const explain = (request, signal) => call("explain", { body: request, signal });
+export const addVisit = (visit) => call("visits", { body: visit });
+export const modelCard = () => call("model");
 
 /** Visits of a user, oldest first. */
 export async function visitsOf(user, signal) {
   const path = `users/${user.split("/").map(encodeURIComponent).join("/")}/visits?limit=1000`;
-  return (await ask(path, { signal })).visits;
+  return (await call(path, { signal })).visits;
 }
 
 /** Users whose id begins with a text, by id. */
 export async function usersLike(text) {
   const query = new URLSearchParams({ q: text, limit: "60" });
-  return (await ask(`users?${query}`)).users;
+  return (await call(`users?${query}`)).users;
 }
 
 /** Places of a box or with a text in their name, those with most check-ins first. */
@@ -41,10 +41,10 @@ export async function findPlaces({ box = null, text = "", limit }, signal) {
   const query = new URLSearchParams({ limit: String(limit) });
   if (box) query.set("bbox", box.join(","));
   if (text) query.set("q", text);
-  return (await ask(`places?${query}`, { signal })).places;
+  return (await call(`places?${query}`, { signal })).places;
 }
 
-async function ask(path, { body = null, signal } = {}) {
+async function call(path, { body = null, signal } = {}) {
   const headers = { Accept: "application/json" };
   if (key) headers.Authorization = `Bearer ${key}`;
   if (body) headers["Content-Type"] = "application/json";

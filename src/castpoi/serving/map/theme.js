@@ -11,7 +11,7 @@ export function isDark() {
   return wish ? wish === "dark" : night.matches;
 }
 
-/** Keeps the theme, its button and whoever listens in step. */
+/** Keeps the theme, its button and all listeners consistent. */
 export function followTheme(onChange) {
   const remembered = recall();
   if (remembered) document.documentElement.dataset.theme = remembered;

@@ -1,4 +1,4 @@
-// Numbers, times and places as people say them.
+// Numbers, times and places in words.
 
 const DAY = new Intl.DateTimeFormat("en-GB", {
   weekday: "short",
@@ -23,7 +23,7 @@ export function kilometres(km) {
   return `${km < 9.95 ? km.toFixed(1) : COUNT.format(Math.round(km))} km`;
 }
 
-/** A chance: 23 %, 2.3 %, < 0.1 %, with spaces that do not break. */
+/** A probability: 23 %, 2.3 %, < 0.1 %, with spaces that do not break. */
 export function percent(share) {
   if (share < 0.001) return "<\u202f0.1\u202f%";
   return `${share < 0.0995 ? (100 * share).toFixed(1) : Math.round(100 * share)}\u202f%`;
@@ -44,36 +44,41 @@ export function ago(hours) {
   return `${counted(Math.round(hours / 24 / 30.4), "month")} before`;
 }
 
-/** The clock at the place of a visit, whatever the clock of whoever looks: Tue 3 Apr 2012, 18:00. */
+/** The local time of a visit, independent of the time zone of the browser: Tue 3 Apr 2012, 18:00. */
 export function clock(at) {
   return DAY.format(wall(at));
 }
 
-/** An hour after a moment on the same wall, as a time field wants it. */
+/** An hour after a local time, as the value of a time field. */
 export function hourAfter(at) {
   return new Date(wall(at).getTime() + 3_600_000).toISOString().slice(0, 16);
 }
 
-/** Now on the clock of whoever looks, as a time field wants it. */
+/** The current time of the browser, as the value of a time field. */
 export function now() {
   const date = new Date();
   return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
-// The first sixteen characters of an ISO time are what the clock on the wall showed.
+// The first sixteen characters of an ISO time are the local time.
 function wall(at) {
   return new Date(`${at.slice(0, 16)}Z`);
 }
 
-/** What to call a place: its name, else its kind, else its id. */
+/** The title of a place: its name, else its category, else its id. */
 export function titleOf(place) {
   return place.name ?? place.category ?? `Place ${shortId(place.place)}`;
 }
 
-/** What else is known of a place; an id tells places without names apart. */
+/** Details of a place; an id distinguishes places without names. */
 export function detailOf(place) {
   if (place.name) return place.category ?? "";
   return place.category ? `no. ${shortId(place.place)}` : "";
+}
+
+/** A text with a capital first letter. */
+export function sentenceCase(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function shortId(id) {

@@ -1,51 +1,40 @@
 // Why a place is recommended: a sentence, the terms that sum to its score, and the visits.
 
 import { element } from "./dom.js";
-import { ago, clock, kilometres, percent, signed, titleOf } from "./words.js";
+import { ago, clock, kilometres, percent, sentenceCase, signed, titleOf } from "./words.js";
 
-const TERMS = [
-  ["base", "Base", "What the latest visits say of this place"],
-  ["popularity", "Popularity", "What the place is worth to anybody"],
-  ["reader", "Reader", "What the place finds when it reads the history"],
-  ["revisit", "Revisit", "What earlier visits to this very place count"],
-  ["distance", "Distance", "What it counts to be near the places this person starts from"],
-];
-
-// What the weight of a visit is, by the service's word for it.
-const WEIGHED = {
-  attention: { heading: "The visits it looked at most", share: "of the attention" },
+// The heading and the unit of the weights of visits, by the service's word for them.
+const WEIGHTS = {
+  attention: { heading: "Visits with the most attention", share: "of the attention" },
   counterfactual: {
-    heading: "The visits it would miss most, by share of what the score would lose",
-    share: "of what the score would lose",
+    heading: "Visits that matter most (share of the total effect)",
+    share: "of the total effect",
   },
 };
 
-/** What a visit has a share of: `of the attention`. */
-export const shareWords = (visitsBy) => WEIGHED[visitsBy]?.share ?? "";
+/** The unit of the weight of a visit: `of the attention`. */
+export const shareWords = (visitsBy) => WEIGHTS[visitsBy]?.share ?? "";
 
-/** The reasons for a recommendation as an element; `places` knows names and kinds by id. */
-export function reasonsFor(recommendation, places, visitsBy) {
+/** The explanation of a recommendation; `places` has names by id, `meanings` those of the terms. */
+export function explanationOf(recommendation, { places, meanings, visitsBy }) {
   const { sentence, terms, visits, score } = recommendation;
   const parts = [element("p", { className: "sentence", textContent: sentence })];
-  if (terms) parts.push(heading("The score and what it is made of"), waterfall(terms, score));
+  if (terms) parts.push(heading("The terms of the score"), waterfall(terms, score, meanings));
   if (visits?.length) {
-    parts.push(heading(WEIGHED[visitsBy].heading), witnesses(recommendation, places));
+    parts.push(heading(WEIGHTS[visitsBy].heading), visitList(recommendation, places));
   }
-  if (!terms && !visits) {
-    parts.push(element("p", { textContent: "This method counts; its score has no terms to show." }));
-  }
-  return element("div", { className: "reasons" }, ...parts);
+  return element("div", { className: "explanation" }, ...parts);
 }
 
 const heading = (text) => element("h3", { textContent: text });
 
-// Every bar begins where the one before it ended, so the last ends at the score.
-function waterfall(terms, score) {
+// Each bar begins where the previous one ends, so the last one ends at the score.
+function waterfall(terms, score, meanings) {
   const steps = [];
   let reached = 0;
-  for (const [name, title, meaning] of TERMS.filter(([name]) => name in terms)) {
-    steps.push({ title, meaning, from: reached, to: reached + terms[name], value: terms[name] });
-    reached += terms[name];
+  for (const [name, value] of Object.entries(terms)) {
+    steps.push({ title: sentenceCase(name), meaning: meanings[name] ?? "", from: reached, to: reached + value, value });
+    reached += value;
   }
   const ends = [0, score, ...steps.flatMap(({ from, to }) => [from, to])];
   const [least, most] = [Math.min(...ends), Math.max(...ends)];
@@ -72,7 +61,7 @@ function track({ from, to }, share, kind = "") {
   return element("div", { className: `track ${kind}`, "aria-hidden": "true" }, bar, zero);
 }
 
-function witnesses({ place: candidate, score, visits }, places) {
+function visitList({ place: candidate, score, visits }, places) {
   const rows = visits.map((visit) => {
     const place = { ...places.get(visit.place), ...visit };
     const isSame = visit.place === candidate;
@@ -93,5 +82,5 @@ function witnesses({ place: candidate, score, visits }, places) {
       ),
     );
   });
-  return element("ol", { className: "witnesses" }, ...rows);
+  return element("ol", { className: "contributions" }, ...rows);
 }
