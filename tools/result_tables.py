@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Final
 
-from castpoi.evaluation.contender import Contender
+from castpoi.evaluation.compare import Contender
 from castpoi.evaluation.result import Result
 from castpoi.evaluation.significance import PairedTest, Verdict, judge, paired_test
 from castpoi.experiments.suite_file import read_suite

@@ -7,9 +7,8 @@ import numpy as np
 import polars as pl
 
 from castpoi.evaluation.beyond import BeyondAccuracy, calibration
-from castpoi.evaluation.contender import Contender
-from castpoi.evaluation.rank_table import RANK_SCHEMA
-from castpoi.evaluation.result import Result
+from castpoi.evaluation.compare import Contender
+from castpoi.evaluation.result import RANK_SCHEMA, Result
 
 BEYOND = BeyondAccuracy(
     median_km_off=2.0,

@@ -2,16 +2,24 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import stdev
 
+import numpy as np
 import polars as pl
 import pytest
 
 from castpoi.core.errors import BadInput, BrokenFolder
-from castpoi.evaluation.compare import compare, find_results, join_ranks
-from castpoi.evaluation.contender import Contender, ranks_side_by_side
+from castpoi.evaluation.compare import (
+    Contender,
+    compare,
+    find_results,
+    join_ranks,
+    ranks_side_by_side,
+    with_equal_seeds,
+)
 from castpoi.evaluation.evaluate import evaluate
 from castpoi.evaluation.result import Result
 from tests.contract import odd_city
 from tests.evaluation.rankers import fixed
+from tests.evaluation.results import contenders_of, result_of
 from tests.messages import refused
 
 
@@ -156,3 +164,59 @@ def test_results_of_known_time_compare_among_themselves() -> None:
     told = [timed(result("m", *scores, seed=seed)) for seed, scores in enumerate(BOTH)]
     assert compare(told).known_time
     assert not compare([result("m", *NEAR_FIRST)]).known_time
+
+
+def test_ranks_are_joined_by_checkin_not_by_position() -> None:
+    near = result_of([5, 3, 1], method="near")
+    shuffled = result_of([1, 5, 3], method="far", checkin=[2, 0, 1])
+    ranks = ranks_side_by_side(contenders_of([near, shuffled]))
+    np.testing.assert_array_equal(ranks["near"], [[5, 3, 1]])
+    np.testing.assert_array_equal(ranks["far"], [[5, 3, 1]])
+
+
+def test_every_contender_keeps_its_own_seeds() -> None:
+    results = [result_of([s], method=m, seed=s) for m, s in (("a", 1), ("b", 2), ("a", 3))]
+    ranks = ranks_side_by_side(contenders_of(results))
+    assert {name: own.tolist() for name, own in ranks.items()} == {"a": [[1], [3]], "b": [[2]]}
+
+
+def test_two_contenders_get_equally_many_seeds_the_shared_ones_first() -> None:
+    def seeds(*pairs: tuple[str, int]) -> list[tuple[int, ...]]:
+        one, other = contenders_of([result_of([1], method=m, seed=s) for m, s in pairs])
+        return [each.seeds for each in with_equal_seeds(one, other)]
+
+    assert seeds(("a", 44), ("a", 42), ("a", 43), ("b", 43)) == [(43,), (43,)]
+    assert seeds(("a", 42), ("a", 43), ("a", 44), ("b", 44), ("b", 50)) == [(42, 44), (44, 50)]
+    assert seeds(("a", 43), ("a", 42), ("b", 50)) == [(42,), (50,)]
+    assert seeds(("a", 42), ("b", 50)) == [(42,), (50,)]
+
+
+def test_a_counting_method_has_no_seeds_to_match() -> None:
+    names = (("a", 1), ("a", 2), ("b", 0))
+    one, other = contenders_of([result_of([1], method=m, seed=s) for m, s in names])
+    counted = replace(other, is_counted=True)
+    assert with_equal_seeds(one, counted) == (one, counted)
+    assert counted.seeds == ()
+
+
+def test_a_target_that_one_of_them_lacks_is_an_error() -> None:
+    near = result_of([5, 3, 1], method="near")
+    far = result_of([5, 3, 1], method="far", checkin=[0, 1, 7])
+    with refused(BrokenFolder):
+        ranks_side_by_side(contenders_of([near, far]))
+
+
+def test_a_contender_with_a_seed_twice_is_refused() -> None:
+    near = result_of([1], method="near", seed=4)
+    with refused(BadInput):
+        Contender("near", (near, replace(near, name="copy")))
+
+
+def test_no_contender_and_two_of_one_name_are_refused() -> None:
+    near = result_of([1], method="near")
+    with refused(BadInput):
+        Contender("near", ())
+    with refused(BadInput):
+        ranks_side_by_side([])
+    with refused(BadInput):
+        ranks_side_by_side([Contender("x", (near,)), Contender("x", (near,))])

@@ -2,19 +2,22 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.special import softmax
 from scipy.stats import rankdata
 
 from castpoi.baselines.revisit import Revisit
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadScores
-from castpoi.evaluation.ranking import mid_ranks, rank_targets
+from castpoi.evaluation import ranking
+from castpoi.evaluation.ranking import TopPlaces, mid_ranks, rank_targets, top_places
 from castpoi.methods.ranker import Abilities
 from tests.cities import CAFE, PARK
 from tests.contract import odd_city
 from tests.evaluation.rankers import Fixed, fixed
+from tests.messages import refused
 
 FEW_LEVELS = st.integers(min_value=-2, max_value=3)
 """Scores from few levels, so that ties are the rule."""
@@ -45,6 +48,7 @@ def test_scoring_all_places_alike_gives_the_middle_rank() -> None:
     assert rank_of(CAFE, 0, 0, 0, 0, 0) == 3
 
 
+@settings(max_examples=25, deadline=None)
 @given(scored_targets())
 def test_ranks_agree_with_a_slow_loop_and_with_scipy(
     case: tuple[NDArray[np.float32], NDArray[np.int64]],
@@ -58,8 +62,9 @@ def test_ranks_agree_with_a_slow_loop_and_with_scipy(
         assert rank == rankdata(-row, method="average")[target]
 
 
+@settings(max_examples=25, deadline=None)
 @given(scored_targets(), st.randoms())
-def test_the_order_of_the_places_has_no_say(
+def test_the_order_of_the_places_changes_no_rank(
     case: tuple[NDArray[np.float32], NDArray[np.int64]], chance: Random
 ) -> None:
     scores, targets = case
@@ -75,31 +80,30 @@ def test_the_order_of_the_places_has_no_say(
 def test_a_score_that_is_no_finite_number_is_an_error_never_a_rank(oddity: float) -> None:
     city = odd_city()
     rows = city.targets("test")
-    words = r"dice gave 4 scores that are not finite numbers \(of 20 for 4 histories\)"
-    with pytest.raises(BadScores, match=words):
+    with refused(BadScores):
         rank_targets(fixed(1, 2, oddity, 4, 5), city.trajectories, rows, method="dice")
 
 
 def test_scores_for_too_few_places_are_refused() -> None:
     city = odd_city()
-    words = r"dice gave scores of shape \(4, 3\), but 4 histories x 5 places need \(4, 5\)"
-    with pytest.raises(BadScores, match=words):
+    with refused(BadScores):
         rank_targets(
             fixed(1, 2, 3, 4, 5, seen=3), city.trajectories, city.targets("test"), method="dice"
         )
 
 
-def test_the_size_of_a_block_has_no_say() -> None:
+def test_the_size_of_a_block_changes_no_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     city = odd_city()
     ranker = Revisit.count(city, part="test")
     rows = city.targets("test")
     at_once = rank_targets(ranker, city.trajectories, rows, method="revisit")
-    one_by_one = rank_targets(ranker, city.trajectories, rows, method="revisit", block_bytes=1)
+    monkeypatch.setattr(ranking, "BLOCK_BYTES", 1)
+    one_by_one = rank_targets(ranker, city.trajectories, rows, method="revisit")
     np.testing.assert_array_equal(at_once, one_by_one)
     assert len(set(at_once.tolist())) > 1
 
 
-def test_no_block_of_scores_is_larger_than_asked() -> None:
+def test_no_block_of_scores_is_larger_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     city = odd_city()
     blocks: list[int] = []
 
@@ -109,9 +113,9 @@ def test_no_block_of_scores_is_larger_than_asked() -> None:
             return super().encode(histories)
 
     ranker = Watched(np.arange(5, dtype=np.float32))
-    two_histories = 2 * 5 * 4  # each has five scores of four bytes
+    monkeypatch.setattr(ranking, "BLOCK_BYTES", 2 * 5 * 4)  # five scores of four bytes each
     rows = city.targets("test")[:3]
-    rank_targets(ranker, city.trajectories, rows, method="watched", block_bytes=two_histories)
+    rank_targets(ranker, city.trajectories, rows, method="watched")
     assert blocks == [2, 1]
 
 
@@ -126,7 +130,7 @@ def test_targets_are_ranked_after_their_own_history() -> None:
 
 
 @pytest.mark.parametrize("known_time", [None, False, True])
-def test_when_a_target_was_is_told_only_to_a_ranker_that_knows_the_time(
+def test_only_a_ranker_that_needs_it_receives_the_time_of_the_target(
     known_time: bool | None,
 ) -> None:
     city = odd_city()
@@ -163,3 +167,34 @@ def test_a_ranker_that_reads_few_visits_is_given_no_others() -> None:
     rank_targets(ranker, city.trajectories, rows, method="watched")
     assert lengths[0] > 2
     assert lengths[1:] == [2]
+
+
+SCORES = st.integers(1, 15).flatmap(
+    lambda places: st.lists(
+        st.lists(st.integers(-3, 4), min_size=places, max_size=places), min_size=1, max_size=5
+    ).map(lambda rows: np.array(rows, dtype=np.float32))
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(SCORES)
+def test_the_ten_best_places_agree_with_sorting_all_and_with_the_softmax_of_scipy(
+    scores: NDArray[np.float32],
+) -> None:
+    found = top_places(scores)
+    for row, best in zip(scores.tolist(), found.place.tolist(), strict=True):
+        assert best == sorted(range(len(row)), key=lambda place: (-row[place], place))[:10]
+    whole = np.take_along_axis(softmax(scores.astype(np.float64), axis=1), found.place, axis=1)
+    np.testing.assert_allclose(found.softmax, whole, rtol=1e-6)
+
+
+def test_large_scores_do_not_overflow() -> None:
+    assert top_places(np.array([[3e8, 0]], dtype=np.float32)).softmax.tolist() == [[1, 0]]
+
+
+def test_blocks_laid_end_to_end_are_one() -> None:
+    scores = np.random.default_rng(0).normal(size=(5, 30)).astype(np.float32)
+    whole = top_places(scores)
+    joined = TopPlaces.end_to_end([top_places(scores[:2]), top_places(scores[2:])])
+    np.testing.assert_array_equal(joined.place, whole.place)
+    np.testing.assert_array_equal(joined.softmax, whole.softmax)

@@ -3,12 +3,240 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.stats import wilcoxon
 
 from castpoi.core.errors import BadInput
-from castpoi.evaluation.contender import Contender
-from castpoi.evaluation.significance import PairedTest, judge, paired_test
+from castpoi.evaluation import significance
+from castpoi.evaluation.compare import Contender
+from castpoi.evaluation.significance import (
+    DRAWS,
+    Bootstrap,
+    PairedTest,
+    holm,
+    judge,
+    paired_bootstrap,
+    paired_test,
+    signed_rank,
+)
 from tests.evaluation.results import result_of
 from tests.messages import refused
+
+FEW_LEVELS = st.lists(st.integers(-6, 6).map(lambda level: level / 6), min_size=1, max_size=80)
+"""Differences from few levels, so that zeros and equal sizes are the rule, as with HR@10."""
+SIGNS = st.lists(st.sampled_from([-1, 1]), min_size=1, max_size=60)
+
+
+def test_five_differences_worked_by_hand() -> None:
+    # Sizes 1, 2, 3, 4, 5 have ranks 1 to 5. The losses have ranks 1 and 2: 3 against 12. Of the 32
+    # sign patterns 5 have a sum of 3 or less (nothing, 1, 2, 3, 1 + 2), and as many of 12 or more.
+    found = signed_rank(np.array([-0.1, -0.2, 0.3, 0.4, 0.5]))
+    assert (found.wins, found.ties, found.losses) == (3, 0, 2)
+    assert (found.rank_sum_for, found.rank_sum_against) == (12, 3)
+    assert found.is_exact
+    assert found.p == pytest.approx(10 / 32)
+    assert found.rank_biserial == pytest.approx((12 - 3) / 15)
+
+
+def test_zeros_are_left_out_and_equal_sizes_share_their_rank() -> None:
+    # Without the zero: 0.5, 0.5 and 0.5 share rank 2, and 1 has rank 4.
+    found = signed_rank(np.array([0.5, 0.0, -0.5, 0.5, 1.0]))
+    assert (found.wins, found.ties, found.losses) == (3, 1, 1)
+    assert (found.rank_sum_for, found.rank_sum_against) == (2 + 2 + 4, 2)
+    assert not found.is_exact
+
+
+def test_differences_of_zero_have_p_one() -> None:
+    found = signed_rank(np.zeros(1000))
+    assert (found.p, found.rank_biserial, found.ties) == (1, 0, 1000)
+
+
+def test_one_side_always_ahead_has_the_largest_effect() -> None:
+    assert signed_rank(np.array([0.1, 0.2])).rank_biserial == 1
+    assert signed_rank(np.array([-0.1, -0.2])).rank_biserial == -1
+
+
+def test_the_order_in_which_seeds_are_summed_breaks_no_tie() -> None:
+    there, back = (0.1 + 0.2) + 0.3, 0.1 + (0.2 + 0.3)
+    assert there != back
+    assert signed_rank(np.array([there - back])).ties == 1
+
+
+def test_overwhelming_evidence_is_still_no_proof() -> None:
+    assert 0 < signed_rank(np.ones(20_000)).p < 1e-300
+
+
+@settings(max_examples=25, deadline=None)
+@given(FEW_LEVELS)
+def test_the_approximation_agrees_with_scipy(differences: list[float]) -> None:
+    found = signed_rank(np.array(differences))
+    if not any(differences) or found.is_exact:
+        return
+    # scipy's own statistic is the smaller of the two sums.
+    theirs = wilcoxon(differences, zero_method="wilcox", correction=False, method="asymptotic")
+    assert found.p == pytest.approx(theirs.pvalue)
+    assert min(found.rank_sum_for, found.rank_sum_against) == theirs.statistic
+
+
+@settings(max_examples=25, deadline=None)
+@given(SIGNS)
+def test_the_exact_p_agrees_with_scipy(signs: list[int]) -> None:
+    differences = np.array(signs) * np.arange(1, len(signs) + 1)
+    found = signed_rank(differences.astype(np.float64))
+    assert found.is_exact == (len(signs) <= 50)
+    method = "exact" if found.is_exact else "asymptotic"
+    theirs = wilcoxon(differences, method=method, correction=False)
+    assert found.p == pytest.approx(theirs.pvalue)
+
+
+@settings(max_examples=25, deadline=None)
+@given(FEW_LEVELS)
+def test_changing_sides_turns_the_effect_and_nothing_else(differences: list[float]) -> None:
+    one, other = signed_rank(np.array(differences)), signed_rank(-np.array(differences))
+    assert one.p == pytest.approx(other.p)
+    assert one.rank_biserial == pytest.approx(-other.rank_biserial)
+    assert (one.wins, one.ties, one.losses) == (other.losses, other.ties, other.wins)
+
+
+def no_difference(rng: np.random.Generator, targets: int) -> NDArray[np.float64]:
+    """Two equally good contenders: a third of the targets tied, sizes from few levels."""
+    return rng.choice([-2, -1, 0, 0, 1, 2], size=targets) / 3
+
+
+def test_the_signed_rank_test_rejects_equal_contenders_one_time_in_twenty() -> None:
+    rng = np.random.default_rng(7)
+    rejected = sum(signed_rank(no_difference(rng, 200)).p < 0.05 for _ in range(2000))
+    # 100 are due; the deviation of a binomial count is 9.7, and 4 of them are 39.
+    assert 61 <= rejected <= 139
+
+
+def bootstrap(*differences: float, draws: int = 400, seed: int = 1) -> Bootstrap:
+    rng = np.random.default_rng(seed)
+    return paired_bootstrap(np.array(differences), rng=rng, draws=draws)
+
+
+def test_a_bootstrap_of_two_targets_worked_by_hand() -> None:
+    # Both drawn: (1, 1) in a quarter, (0, 0) in a quarter, else one of each: means 1, 0 and 1/2.
+    # The mean is 1/2; half of the draws lie 1/2 or more from it.
+    found = bootstrap(0, 1, draws=DRAWS)
+    assert found.mean == 0.5
+    assert (found.low, found.high) == (0, 1)
+    assert found.p == pytest.approx(0.5, abs=0.02)
+
+
+def test_a_bootstrap_of_zeros_has_p_one() -> None:
+    found = bootstrap(0, 0, 0)
+    assert (found.mean, found.low, found.high, found.p) == (0, 0, 0, 1)
+
+
+def test_p_is_never_zero_since_the_observation_counts_as_a_draw() -> None:
+    rng = np.random.default_rng(3)
+    found = bootstrap(*(1 + 0.01 * rng.standard_normal(50)), draws=999)
+    assert found.p == 1 / 1000
+
+
+def test_the_interval_is_that_of_the_normal_law_where_targets_are_many() -> None:
+    differences = np.random.default_rng(5).normal(0.1, 1.0, size=2000)
+    found = bootstrap(*differences, draws=2000)
+    reach = 1.96 * differences.std() / np.sqrt(2000)
+    assert found.low == pytest.approx(found.mean - reach, abs=0.1 * reach)
+    assert found.high == pytest.approx(found.mean + reach, abs=0.1 * reach)
+
+
+def test_one_seed_gives_one_outcome_and_another_seed_another() -> None:
+    differences = np.random.default_rng(2).normal(0.2, 1.0, size=40)
+    assert bootstrap(*differences) == bootstrap(*differences)
+    assert bootstrap(*differences, seed=2) != bootstrap(*differences)
+
+
+@pytest.mark.parametrize("block", [1, 7 * 40, 1000])
+def test_the_size_of_a_block_of_draws_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    differences = np.random.default_rng(2).normal(0.2, 1.0, size=40)
+    whole = bootstrap(*differences)
+    monkeypatch.setattr(significance, "BLOCK", block)
+    assert bootstrap(*differences) == whole
+
+
+def test_drawing_does_not_change_the_differences() -> None:
+    differences = np.arange(5.0)
+    paired_bootstrap(differences, rng=np.random.default_rng(0), draws=3)
+    np.testing.assert_array_equal(differences, np.arange(5.0))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(-6, 6).map(lambda level: level / 6), min_size=1, max_size=30))
+def test_the_interval_holds_between_the_smallest_and_the_largest(differences: list[float]) -> None:
+    found = bootstrap(*differences, draws=50)
+    assert min(differences) - 1e-12 <= found.low <= found.high <= max(differences) + 1e-12
+    assert 1 / 51 <= found.p <= 1
+
+
+def test_the_bootstrap_rejects_equal_contenders_one_time_in_twenty() -> None:
+    rng = np.random.default_rng(11)
+    rejected = 0
+    for seed in range(600):
+        differences = rng.choice([-2, -1, 0, 0, 1, 2], size=150) / 3
+        rejected += bootstrap(*differences, draws=199, seed=seed).p < 0.05
+    # 30 are due; the deviation of a binomial count is 5.3, and 4 of them are 21.
+    assert 9 <= rejected <= 51
+
+
+def test_a_bootstrap_without_targets_or_draws_is_refused() -> None:
+    with refused(BadInput):
+        bootstrap()
+    with refused(BadInput):
+        bootstrap(1, 2, draws=0)
+
+
+FAMILIES = st.lists(st.floats(0, 1), max_size=16)
+
+
+def test_the_correction_of_four_tests_worked_by_hand() -> None:
+    # Sorted: 0.005 x 4, 0.01 x 3, 0.03 x 2, and 0.04 x 1, which may not be smaller than 0.06.
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+def test_a_test_alone_needs_no_correction_and_no_test_none() -> None:
+    assert holm([0.04]) == [0.04]
+    assert holm([]) == []
+
+
+@settings(max_examples=25, deadline=None)
+@given(FAMILIES)
+def test_holm_rejects_what_the_step_down_procedure_rejects(p_values: list[float]) -> None:
+    alpha = 0.05
+    rejected = set()
+    for step, number in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        if p_values[number] * (len(p_values) - step) >= alpha:
+            break
+        rejected.add(number)
+    corrected = holm(p_values)
+    assert {number for number, p in enumerate(corrected) if p < alpha} == rejected
+
+
+@settings(max_examples=25, deadline=None)
+@given(FAMILIES)
+def test_correction_never_helps_and_never_passes_bonferroni(p_values: list[float]) -> None:
+    for p, corrected in zip(p_values, holm(p_values), strict=True):
+        assert p <= corrected <= min(1, len(p_values) * p)
+
+
+def test_a_family_without_a_true_effect_errs_no_more_often_than_alpha() -> None:
+    rng = np.random.default_rng(3)
+    families = rng.random((3000, 15))
+    wrong = sum(min(holm(family.tolist())) < 0.05 for family in families)
+    # 147 are due, 3000 x (1 - (1 - 0.05 / 15)^15); the deviation is 11.8, and 4 of them are 47.
+    assert 100 <= wrong <= 194
+
+
+@pytest.mark.parametrize("oddity", [-0.1, 1.1, float("nan")])
+def test_a_p_value_out_of_range_is_refused(oddity: float) -> None:
+    with refused(BadInput):
+        holm([0.5, oddity])
 
 
 def contender(name: str, *ranks_of_seeds: Sequence[float]) -> Contender:
@@ -106,7 +334,7 @@ def test_stars_follow_the_corrected_wilcoxon_test(clear: PairedTest, p: float, s
     assert verdict.stars == stars
 
 
-def test_tests_that_disagree_are_told(clear: PairedTest) -> None:
+def test_a_disagreement_of_the_two_tests_is_reported(clear: PairedTest) -> None:
     def disagree(wilcoxon: float, bootstrap: float) -> bool:
         (verdict,) = judge([with_p(clear, wilcoxon, bootstrap)], family="one")
         return verdict.tests_disagree

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from castpoi.evaluation.contender import Contender
+from castpoi.evaluation.compare import Contender
 from castpoi.evaluation.result import Result
 from castpoi.evaluation.strata import Stratum, masks, strata
 from tests.evaluation.results import contenders_of, result_of

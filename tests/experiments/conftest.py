@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from castpoi.evaluation.rank_table import RANK_SCHEMA
+from castpoi.evaluation.result import RANK_SCHEMA
 from castpoi.experiments import job
 from castpoi.experiments.experiment import CityFolder
 from tests.contract import odd_city

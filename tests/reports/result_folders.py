@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 
 from castpoi.evaluation.beyond import BeyondAccuracy, calibration
-from castpoi.evaluation.rank_table import RANK_SCHEMA
-from castpoi.evaluation.result import Result
+from castpoi.evaluation.result import RANK_SCHEMA, Result
 
 PLACES = 400
 FINGERPRINT = "f" * 64

@@ -13,11 +13,10 @@ from castpoi.core.errors import BadInput
 from castpoi.evaluation.compare import (
     ComparedMethod,
     Comparison,
-    Spread,
     find_results,
 )
 from castpoi.evaluation.compare import compare as compare_results
-from castpoi.evaluation.metrics import METRICS
+from castpoi.evaluation.metrics import METRICS, Spread
 from castpoi.evaluation.result import Result
 from castpoi.experiments.record import SUITE_FILE
 

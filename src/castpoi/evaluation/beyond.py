@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.evaluation.rank_table import counts_in_train
-from castpoi.evaluation.top_places import TopPlaces
+from castpoi.evaluation.ranking import TopPlaces
 from castpoi.geo.distance import haversine_km
 
 BINS: Final = 10
@@ -127,3 +126,10 @@ def _bins(confidence: NDArray[np.float64], is_right: NDArray[np.bool_]) -> list[
         for each in np.unique(number).tolist()
         for inside in [number == each]
     ]
+
+
+def counts_in_train(city: City) -> NDArray[np.int64]:
+    """Check-ins of each place in the train split. [P]"""
+    trajectories = city.trajectories
+    in_train = trajectories.part == record.PARTS.index(record.TRAIN)
+    return np.bincount(trajectories.place[in_train], minlength=city.places.height)

@@ -1,34 +1,30 @@
-"""Results side by side: same split, same part, same targets, one row a method.
+"""Results of one city and split, compared on the same targets.
 
-Several seeds of one method become one row: the mean and the sample standard deviation.
+Ranks are joined by check-in id, whatever the order of the tables; a target that one result lacks is
+an error. `compare` makes one row a method, several seeds as mean and sample standard deviation. A
+`Contender` is one method, or one variant of it, with the results of all its seeds.
+
+Shapes: S seeds, N targets.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
-from statistics import fmean, stdev
-from typing import Any, Final
+from statistics import fmean
+from typing import Final
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from castpoi.checkins import record
 from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.core.files import is_folder_of
-from castpoi.evaluation.metrics import METRICS, STRATA, Metrics, metrics_of, strata_of
-from castpoi.evaluation.rank_table import IS_REVISIT, RANK
-from castpoi.evaluation.result import Result
+from castpoi.evaluation.metrics import METRICS, STRATA, Spread
+from castpoi.evaluation.result import IS_REVISIT, RANK, Result
 
-_SHOWN: Final = 12  # characters of a fingerprint in a sentence
-
-
-@dataclass(frozen=True)
-class Spread:
-    """A metric over the seeds of one method; None where there is nothing to measure."""
-
-    mean: float | None
-    std: float | None = None
-    """Sample standard deviation; None with one seed."""
+_SHOWN: Final = 12  # characters of a fingerprint in an error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +43,12 @@ class ComparedMethod:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Methods side by side, best first."""
+    """Methods in one table, best first."""
 
     fingerprint: str
     part: str
     known_time: bool
-    """Whether all were told when each target was; either all are or none is."""
+    """Whether all methods were given the time of each target; otherwise none was."""
     n: int
     """Number of targets."""
     strata_n: dict[str, int]
@@ -73,7 +69,7 @@ def find_results(folders: Sequence[Path]) -> list[Path]:
     found: dict[Path, Path] = {}
     for folder in folders:
         inside = [] if is_folder_of(folder, "result") else _results_inside(folder)
-        for result in inside or [folder]:  # what is no result is refused when it is read
+        for result in inside or [folder]:  # anything but a result is refused when it is read
             found.setdefault(result.resolve(), result)
     return list(found.values())
 
@@ -87,13 +83,8 @@ def compare(results: Sequence[Result], *, sort_by: str = "MRR") -> Comparison:
     ranks = join_ranks(results)
     _check_seeds(results)
     is_revisit = ranks[IS_REVISIT].to_numpy()
-    scored = [
-        _ScoredResult(result, metrics_of(own), strata_of(own, is_revisit))
-        for number, result in enumerate(results)
-        for own in [ranks[rank_column(number)].to_numpy()]
-    ]
-    scored.sort(key=lambda one: (one.result.method, one.result.seed))
-    rows = [_row(list(seeds)) for _, seeds in groupby(scored, key=lambda one: one.result.method)]
+    by_method = sorted(results, key=lambda each: (each.method, each.seed))
+    rows = [_row(list(seeds)) for _, seeds in groupby(by_method, key=lambda each: each.method)]
     rows.sort(key=lambda row: -(row.metrics[sort_by].mean or 0.0))
     return Comparison(
         fingerprint=results[0].fingerprint,
@@ -133,58 +124,44 @@ def rank_column(number: int) -> str:
     return f"{RANK}_{number}"
 
 
-@dataclass(frozen=True)
-class _ScoredResult:
-    result: Result
-    metrics: Metrics
-    strata: dict[str, dict[str, Any]]
-
-
-def _row(seeds: Sequence[_ScoredResult]) -> ComparedMethod:
+def _row(seeds: Sequence[Result]) -> ComparedMethod:
     return ComparedMethod(
-        method=seeds[0].result.method,
-        seeds=[one.result.seed for one in seeds],
-        results=[one.result.name for one in seeds],
-        seconds=fmean(one.result.seconds for one in seeds),
-        metrics={name: _spread([one.metrics[name] for one in seeds]) for name in METRICS},
+        method=seeds[0].method,
+        seeds=[each.seed for each in seeds],
+        results=[each.name for each in seeds],
+        seconds=fmean(each.seconds for each in seeds),
+        metrics={name: Spread.of(each.metrics[name] for each in seeds) for name in METRICS},
         strata={
             stratum: {
-                name: _spread([one.strata[stratum][name] for one in seeds]) for name in METRICS
+                name: Spread.of(each.strata[stratum][name] for each in seeds) for name in METRICS
             }
             for stratum in STRATA
         },
     )
 
 
-def _spread(measured: Sequence[float | None]) -> Spread:
-    values = [value for value in measured if value is not None]
-    if not values:
-        return Spread(mean=None)
-    return Spread(mean=fmean(values), std=stdev(values) if len(values) > 1 else None)
-
-
 def _check_same_split(first: Result, other: Result) -> None:
     if first.fingerprint != other.fingerprint:
         raise BrokenFolder(
-            f"{first.name} and {other.name} are of different splits (fingerprints "
+            f"{first.name} and {other.name} are of different cities or splits (fingerprints "
             f"{first.fingerprint[:_SHOWN]} and {other.fingerprint[:_SHOWN]}); evaluate both on "
             "one city"
         )
     if first.part != other.part:
         raise BrokenFolder(
-            f"{first.name} foretells the {first.part} part and {other.name} the {other.part} "
-            "part; evaluate both with one --part"
+            f"{first.name} predicts the {first.part} split and {other.name} the {other.part} "
+            "split; evaluate both with the same --part"
         )
     if first.known_time != other.known_time:
-        told, untold = (first, other) if first.known_time else (other, first)
+        timed, untimed = (first, other) if first.known_time else (other, first)
         raise BadInput(
-            f"{told.name} was told when each target was and {untold.name} was not, so their "
-            "numbers do not stand side by side; compare results of known time apart"
+            f"{timed.name} was given the time of each target and {untimed.name} was not, so their "
+            "metrics cannot be compared; compare results of known time separately"
         )
 
 
 def _check_seeds(results: Sequence[Result]) -> None:
-    """One result a seed: a copy would pass for a second seed and narrow the spread."""
+    """Refuse a seed twice: a copy would narrow the spread."""
     seen: dict[tuple[str, int], Result] = {}
     for result in results:
         twin = seen.setdefault((result.method, result.seed), result)
@@ -200,3 +177,68 @@ def _results_inside(folder: Path) -> list[Path]:
         return []
     shown = (inside for inside in folder.iterdir() if not inside.name.startswith("."))
     return sorted(inside for inside in shown if is_folder_of(inside, "result"))
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A name and one result a seed."""
+
+    name: str
+    results: tuple[Result, ...]
+    is_counted: bool = False
+    """Whether it is a counting method: no seeds, one result."""
+
+    def __post_init__(self) -> None:
+        if not self.results:
+            raise BadInput(f"{self.name} has no result; name at least one result folder for it")
+        seeds = [result.seed for result in self.results]
+        twice = next((seed for seed in seeds if seeds.count(seed) > 1), None)
+        if twice is not None:
+            raise BadInput(
+                f"{self.name} has two results with seed {twice}, and a copy is not a second seed; "
+                "leave one out"
+            )
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Seeds of its trainings, ascending; none for a counting method."""
+        return () if self.is_counted else tuple(sorted(result.seed for result in self.results))
+
+    def with_seeds(self, seeds: Collection[int]) -> "Contender":
+        """A contender with the results of these seeds only."""
+        return replace(self, results=tuple(each for each in self.results if each.seed in seeds))
+
+
+def with_equal_seeds(one: Contender, other: Contender) -> tuple[Contender, Contender]:
+    """Both with the same number of seeds: those they share first, then the lowest.
+
+    A mean over more seeds is less extreme, which a signed-rank test favours (docs/statistics.md).
+    A counting method has no seeds to be matched.
+    """
+    if one.is_counted or other.is_counted:
+        return one, other
+    number = min(len(one.seeds), len(other.seeds))
+    shared = set(one.seeds) & set(other.seeds)
+    ours, theirs = (
+        each.with_seeds(sorted(each.seeds, key=lambda seed: (seed not in shared, seed))[:number])
+        for each in (one, other)
+    )
+    return ours, theirs
+
+
+def ranks_side_by_side(contenders: Sequence[Contender]) -> dict[str, NDArray[np.float64]]:
+    """The ranks of each contender by name, targets in ascending order of check-in. [S, N]"""
+    if not contenders:
+        raise BadInput("there is no contender; name at least one result folder")
+    names = [contender.name for contender in contenders]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BadInput(f"two contenders are named {twice}; give each its own name")
+    joined = join_ranks([result for contender in contenders for result in contender.results])
+    columns = iter(range(joined.width))
+    return {
+        contender.name: np.stack(
+            [joined[rank_column(next(columns))].to_numpy() for _ in contender.results]
+        )  # [S, N]
+        for contender in contenders
+    }

@@ -1,4 +1,4 @@
-"""Evaluation: every target of a part is ranked among all places of the city, the best are kept."""
+"""Evaluation: rank every target of a split among all places of the city."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,10 +11,8 @@ from castpoi.core.errors import BrokenFolder, TooFewCheckins
 from castpoi.core.progress import Progress
 from castpoi.core.provenance import Stopwatch
 from castpoi.evaluation.beyond import beyond_accuracy
-from castpoi.evaluation.rank_table import rank_table
-from castpoi.evaluation.ranking import mid_ranks, scored_blocks
-from castpoi.evaluation.result import Result
-from castpoi.evaluation.top_places import TopPlaces, top_places
+from castpoi.evaluation.ranking import TopPlaces, mid_ranks, scored_blocks, top_places
+from castpoi.evaluation.result import Result, rank_table
 from castpoi.methods.ranker import Ranker, abilities_of
 
 
@@ -28,17 +26,17 @@ def evaluate(
     origin: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Rank all targets of a part; `origin` (row, city, run, command) is added to the manifest."""
+    """Rank all targets of a split; `origin` (row, city, run, command) is added to the manifest."""
     if ranker.places != city.places.height:
         raise BrokenFolder(
-            f"{method} knows {ranker.places:,} places, but the city has {city.places.height:,}; "
+            f"{method} ranks {ranker.places:,} places, but the city has {city.places.height:,}; "
             "evaluate it on the city it was trained on"
         )
     rows = city.targets(part)
     if not len(rows):
         raise TooFewCheckins(
-            f"the {part} part of the city has no check-ins to foretell; choose another --part or "
-            "prepare the city with a split that has one"
+            f"the {part} split of the city has no targets; choose another --part or "
+            "prepare the city with a split that has some"
         )
     work = Stopwatch()
     ranks, best = _rank(ranker, city, rows, method=method, progress=progress)
@@ -75,9 +73,9 @@ def _rank(
     method: str,
     progress: Progress | None,
 ) -> tuple[NDArray[np.float64], TopPlaces]:
-    """Rank of every target and the places ranked best, in one pass over the scores."""
+    """Rank of every target and the best places, in one pass over the scores."""
     blocks = [
-        (mid_ranks(scores, targets, method=method), top_places(scores, targets))
+        (mid_ranks(scores, targets, method=method), top_places(scores))
         for scores, targets in scored_blocks(
             ranker, city.trajectories, rows, method=method, progress=progress
         )

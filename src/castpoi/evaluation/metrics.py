@@ -7,7 +7,10 @@
 Ranks are mid-ranks and enter as they are: 10.5 is no hit at 10, and its discount is 1 / log2(11.5).
 """
 
-from typing import Final
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +19,30 @@ from castpoi.core.errors import BadInput
 
 METRICS: Final = ("HR@1", "HR@5", "HR@10", "HR@20", "NDCG@5", "NDCG@10", "NDCG@20", "MRR")
 STRATA: Final = ("revisit", "new")
-"""Targets at a place among the user's previous 512 visits, and all others."""
+"""Targets at a place of the user's previous 512 visits, and all others."""
 
 Metrics = dict[str, float | None]
 
 
+@dataclass(frozen=True)
+class Spread:
+    """Mean and sample standard deviation over seeds; None where there is no value."""
+
+    mean: float | None
+    std: float | None = None
+    """None with one value."""
+
+    @classmethod
+    def of(cls, values: Iterable[float | None]) -> Self:
+        """The spread of the values that are not None."""
+        known = [value for value in values if value is not None]
+        if not known:
+            return cls(mean=None)
+        return cls(mean=fmean(known), std=stdev(known) if len(known) > 1 else None)
+
+
 def metrics_of(ranks: NDArray[np.float64]) -> Metrics:
-    """All metrics of some ranks; None where there is no rank."""
+    """All metrics of some ranks; None without ranks."""
     if not len(ranks):
         return dict.fromkeys(METRICS)
     return {name: float(np.mean(per_target(name, ranks))) for name in METRICS}
@@ -37,7 +57,7 @@ def strata_of(
 
 
 def per_target(metric: str, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What each target adds to a metric, which is their mean; of the shape of the ranks."""
+    """The value of each target, whose mean is the metric; of the shape of the ranks."""
     if metric not in METRICS:
         raise BadInput(f"'{metric}' is not a metric; choose one of {', '.join(METRICS)}")
     kind, _, cutoff = metric.partition("@")

@@ -1,6 +1,6 @@
 """A result on disk: the rank of every target, the metrics, and where they come from.
 
-RESULT/ranks.parquet   one row a target (see rank_table.py), joined across methods by `checkin`
+RESULT/ranks.parquet   one row a target, joined across methods by `checkin`
 RESULT/metrics.json    metrics, strata, n, seconds, and properties of the ten best places (beyond)
 RESULT/manifest.json   method, row (method, preset, settings), seed, fingerprint and size of the
                        city, part, command, versions, commit, wall time, SHA-256 of the files
@@ -13,15 +13,41 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from castpoi.checkins import record
+from castpoi.checkins.city import REVISIT_WINDOW, City
+from castpoi.checkins.record import HOUR_US
 from castpoi.core.checksums import SHA256, check_files, write_manifest
 from castpoi.core.errors import BrokenFolder
 from castpoi.core.files import new_folder, read_json, read_manifest, write_json
 from castpoi.core.tables import read_table, write_private_table
-from castpoi.evaluation.beyond import BeyondAccuracy
+from castpoi.evaluation.beyond import BeyondAccuracy, counts_in_train
 from castpoi.evaluation.metrics import Metrics, metrics_of, strata_of
-from castpoi.evaluation.rank_table import IS_REVISIT, RANK, RANK_SCHEMA, fault_of
+from castpoi.geo.distance import haversine_km
+
+RANK: Final = "rank"
+IS_REVISIT: Final = "is_revisit"
+HISTORY_LENGTH: Final = "history_length"
+PLACE_COUNT_IN_TRAIN: Final = "place_count_in_train"
+KM_FROM_LAST_VISIT: Final = "km_from_last_visit"
+HOURS_SINCE_LAST_VISIT: Final = "hours_since_last_visit"
+
+RANK_SCHEMA: Final = pl.Schema(
+    {
+        record.CHECKIN: pl.UInt32,
+        record.USER: pl.UInt32,
+        record.PLACE: pl.UInt32,
+        RANK: pl.Float64,
+        IS_REVISIT: pl.Boolean,
+        HISTORY_LENGTH: pl.UInt32,
+        PLACE_COUNT_IN_TRAIN: pl.UInt32,
+        KM_FROM_LAST_VISIT: pl.Float64,
+        HOURS_SINCE_LAST_VISIT: pl.Float64,
+    }
+)
 
 RANKS: Final = "ranks.parquet"
 _METRICS: Final = "metrics.json"
@@ -31,13 +57,11 @@ _NEEDS: Final = frozenset(
     | {"places", "users", "checkins", SHA256}
 )
 _EVALUATE_AGAIN: Final = "evaluate again with 'castpoi evaluate'"
-_ROUNDING: Final = 1e-9
-"""Two sums of the same metrics differ by less, in whatever order they are made."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """How one method ranked the targets of one part of a city."""
+    """The ranks that one method gave the targets of one split of a city."""
 
     ranks: pl.DataFrame
     """One row a target, in canonical order."""
@@ -47,7 +71,7 @@ class Result:
     """Time to encode, score and rank all targets, and to list their best places."""
     manifest: dict[str, Any]
     name: str = "this result"
-    """What to call it in a sentence: its folder."""
+    """Its folder, for errors."""
 
     @property
     def method(self) -> str:
@@ -61,7 +85,7 @@ class Result:
 
     @property
     def part(self) -> str:
-        """The part of the split that was foretold."""
+        """The split whose targets were predicted: test or validation."""
         return str(self.manifest["part"])
 
     @property
@@ -107,7 +131,7 @@ class Result:
 
     @classmethod
     def load(cls, folder: Path) -> "Result":
-        """Read a result; its metrics are computed anew from its ranks."""
+        """Read a result and check its files."""
         manifest = read_manifest(folder, kind="result", needs=_NEEDS)
         check_files(folder, manifest, (RANKS, _METRICS))
         ranks, metrics = folder / RANKS, read_json(folder / _METRICS)
@@ -118,21 +142,10 @@ class Result:
             manifest=manifest,
             name=str(folder),
         )
-        fault = fault_of(result.ranks, places=result.places)
+        fault = _fault_of(result.ranks, places=result.places)
         if fault is not None:
             raise BrokenFolder(f"{ranks} is damaged ({fault}); {_EVALUATE_AGAIN}")
-        result._check_metrics(metrics["metrics"], folder / _METRICS)
         return result
-
-    def _check_metrics(self, written: Metrics, path: Path) -> None:
-        """Refuse ranks that do not give the metrics that were written with them."""
-        for name, value in written.items():
-            found = self.metrics.get(name)
-            if value is not None and found is not None and abs(value - found) > _ROUNDING:
-                raise BrokenFolder(
-                    f"{path} has {name} {value:.4f}, but the ranks beside it give {found:.4f}; "
-                    f"{_EVALUATE_AGAIN}"
-                )
 
 
 def _beyond_of(metrics: dict[str, Any], path: Path) -> BeyondAccuracy:
@@ -140,3 +153,48 @@ def _beyond_of(metrics: dict[str, Any], path: Path) -> BeyondAccuracy:
         return BeyondAccuracy.from_dict(metrics["beyond"])
     except (KeyError, TypeError) as problem:
         raise BrokenFolder(f"{path} is incomplete ({problem}); {_EVALUATE_AGAIN}") from problem
+
+
+def rank_table(city: City, rows: NDArray[np.int64], ranks: NDArray[np.float64]) -> pl.DataFrame:
+    """One row a target of `city.trajectories`; distance and hours are null after no visit."""
+    trajectories = city.trajectories
+    place = trajectories.place[rows]
+    has_history = rows > trajectories.starts[rows]
+    before = np.where(has_history, rows - 1, rows)
+    lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
+    last = trajectories.place[before]
+    hours = (trajectories.at_us[rows] - trajectories.at_us[before]) / HOUR_US
+    table = pl.DataFrame(
+        {
+            record.CHECKIN: trajectories.checkin[rows],
+            record.USER: trajectories.user[rows],
+            record.PLACE: place,
+            RANK: ranks,
+            IS_REVISIT: trajectories.is_revisit(rows, window=REVISIT_WINDOW),
+            HISTORY_LENGTH: rows - trajectories.starts[rows],
+            PLACE_COUNT_IN_TRAIN: counts_in_train(city)[place],
+            KM_FROM_LAST_VISIT: haversine_km(lat[last], lon[last], lat[place], lon[place]),
+            HOURS_SINCE_LAST_VISIT: hours,
+        }
+    ).cast(RANK_SCHEMA)
+    return table.with_columns(
+        pl.when(pl.Series(has_history)).then(pl.col(KM_FROM_LAST_VISIT, HOURS_SINCE_LAST_VISIT))
+    )
+
+
+def _fault_of(table: pl.DataFrame, *, places: int) -> str | None:
+    """The fault of a table of ranks; None if there is none.
+
+    A rank is 1 to the number of places, and whole or half.
+    """
+    if not table.height:
+        return "it has no target"
+    if any(table[each].null_count() for each in (record.CHECKIN, RANK, IS_REVISIT)):
+        return "a check-in, rank or is_revisit is missing"
+    if table[record.CHECKIN].is_duplicated().any():
+        return "a check-in is in two rows"
+    ranks = table[RANK].to_numpy()
+    is_rank = (ranks >= 1) & (ranks <= places) & (2 * ranks == np.floor(2 * ranks))
+    if is_rank.all():
+        return None
+    return f"{ranks[~is_rank][0]:g} is no rank among {places:,} places"

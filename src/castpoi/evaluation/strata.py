@@ -1,8 +1,8 @@
-"""Strata: where is a contender good, and where not? Metrics of the targets, kind by kind.
+"""Strata: metrics of contenders on groups of targets.
 
     history    visits before the target               < 50, 50-100, 100-200, >= 200
     frequency  check-ins of the target's place in train        tail, torso, head
-    return     is the place among the 512 visits before?       revisit, new
+    return     is the place among the previous 512 visits?       revisit, new
     distance   km from the last visit                 < 0.5, 0.5-2, 2-5, 5-20, >= 20
     gap        time since the last visit              < 1 h, 1-6 h, 6-24 h, 1-7 d, >= 7 d
 
@@ -22,11 +22,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins import record
-from castpoi.evaluation.compare import Spread
-from castpoi.evaluation.contender import Contender, ranks_side_by_side
-from castpoi.evaluation.metrics import METRICS, per_target
+from castpoi.evaluation.compare import Contender, ranks_side_by_side
+from castpoi.evaluation.metrics import METRICS, Spread, per_target
 from castpoi.evaluation.metrics import STRATA as RETURN
-from castpoi.evaluation.rank_table import (
+from castpoi.evaluation.result import (
     HISTORY_LENGTH,
     HOURS_SINCE_LAST_VISIT,
     IS_REVISIT,
@@ -35,7 +34,7 @@ from castpoi.evaluation.rank_table import (
 )
 
 TOO_SMALL: Final = 100
-"""A stratum of fewer targets cannot tell: its hit rate may be off by 10 points and more (95 %)."""
+"""Targets below which a hit rate may be off by 10 points and more (95 %)."""
 
 _HISTORY: Final = {"< 50": 50, "50-100": 100, "100-200": 200, ">= 200": np.inf}
 _KM: Final = {"< 0.5 km": 0.5, "0.5-2 km": 2, "2-5 km": 5, "5-20 km": 20, ">= 20 km": np.inf}
@@ -47,7 +46,7 @@ _FREQUENCY_CUTS: Final = (60, 80)
 
 @dataclass(frozen=True, kw_only=True)
 class Stratum:
-    """Targets of one kind, and how well every contender foretells them."""
+    """One group of targets, with the metrics of every contender."""
 
     axis: str
     name: str
@@ -58,7 +57,7 @@ class Stratum:
 
     @property
     def is_too_small(self) -> bool:
-        """Whether it has too few targets to tell contenders apart."""
+        """Whether it has too few targets to compare contenders."""
         return self.n < TOO_SMALL
 
 
@@ -109,16 +108,11 @@ def _by_frequency(column: pl.Series) -> dict[str, NDArray[np.bool_]]:
     counts = column.to_numpy()
     if not len(counts):
         return dict.fromkeys(_FREQUENCY, np.zeros(0, dtype=np.bool_))
-    # A count equal to a percentile falls below it: so the paper's NYC head of 206 comes out.
+    # A count equal to a percentile falls below it: this gives the paper's NYC head of 206.
     level = np.searchsorted(np.percentile(counts, _FREQUENCY_CUTS), counts, side="left")
     return {name: level == number for number, name in enumerate(_FREQUENCY)}
 
 
 def _spread(values: NDArray[np.float64]) -> Spread:
-    """Mean and sample deviation over the seeds of what the targets add to a metric. [S, N]"""
-    if not values.shape[1]:
-        return Spread(mean=None)
-    by_seed = values.mean(axis=1)  # [S]
-    return Spread(
-        mean=float(by_seed.mean()), std=float(by_seed.std(ddof=1)) if len(by_seed) > 1 else None
-    )
+    """Spread over the seeds of the mean over targets. [S, N]"""
+    return Spread.of(values.mean(axis=1).tolist() if values.shape[1] else [])

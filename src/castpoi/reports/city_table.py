@@ -1,7 +1,7 @@
 """The table of cities: their size, their split, and the paper's counts where it has the city."""
 
 from castpoi.checkins.city import REVISIT_WINDOW
-from castpoi.evaluation.rank_table import IS_REVISIT
+from castpoi.evaluation.result import IS_REVISIT
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.paper_values import PaperCity, paper_city
 from castpoi.reports.table import NOTHING, Cell, Group, Table, count, number, percent, word

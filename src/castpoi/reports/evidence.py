@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.core.files import is_folder_of, read_json
-from castpoi.evaluation.contender import Contender, with_equal_seeds
+from castpoi.evaluation.compare import Contender, with_equal_seeds
 from castpoi.evaluation.result import RANKS
 from castpoi.methods.outline import (
     ABLATION,

@@ -7,13 +7,14 @@ from castpoi.methods.outline import OURS
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.table import Cell, Group, Table
 
-METRIC: Final = "HR@10"
+CUTOFF: Final = 10
+METRIC: Final = f"HR@{CUTOFF}"
 
 
 def pool_of(evidence: Evidence, city: CityEvidence) -> PoolCurve:
     """HR@10 by size of the pool."""
     contenders = [city.contenders[row.name] for row in evidence.rows_of(city)]
-    return pool_curve(contenders, METRIC)
+    return pool_curve(contenders, CUTOFF)
 
 
 def pool_table(evidence: Evidence, city: CityEvidence, curve: PoolCurve) -> Table:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castpoi.core.progress import SILENCE, Progress
-from castpoi.evaluation.bootstrap import DRAWS
+from castpoi.evaluation.significance import DRAWS
 from castpoi.reports.beyond_table import beyond_table
 from castpoi.reports.city_table import city_table
 from castpoi.reports.evidence import CityEvidence, Evidence

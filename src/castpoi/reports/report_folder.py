@@ -14,7 +14,7 @@ from typing import Any
 from castpoi.core.files import check_vacant, new_folder, write_json
 from castpoi.core.progress import SILENCE, Progress
 from castpoi.core.provenance import Stopwatch
-from castpoi.evaluation.bootstrap import DRAWS
+from castpoi.evaluation.significance import DRAWS
 from castpoi.reports.evidence import read_evidence
 from castpoi.reports.model_card import card_file, model_card
 from castpoi.reports.report import Report, make_report

@@ -6,10 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from castpoi.evaluation.contender import Contender, ranks_side_by_side
+from castpoi.evaluation.compare import Contender, ranks_side_by_side
 from castpoi.evaluation.metrics import per_target
-from castpoi.evaluation.significance import ALPHA
-from castpoi.evaluation.wilcoxon import signed_rank
+from castpoi.evaluation.significance import ALPHA, signed_rank
 from castpoi.reports.evidence import Evidence
 
 METRIC: Final = "MRR"

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from castpoi.core.progress import SILENCE, Progress
-from castpoi.evaluation.bootstrap import DRAWS
-from castpoi.evaluation.significance import PairedTest, Verdict, judge, paired_test
+from castpoi.evaluation.significance import DRAWS, PairedTest, Verdict, judge, paired_test
 from castpoi.methods.outline import STRONGEST, Family, TableOutline
 from castpoi.reports.evidence import CityEvidence, Evidence, strongest_rival
 
