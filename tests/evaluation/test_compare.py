@@ -84,22 +84,20 @@ def test_an_empty_stratum_stays_empty() -> None:
 def test_results_of_two_splits_are_refused() -> None:
     near = result("near", *NEAR_FIRST)
     other = replace(near, manifest={**near.manifest, "fingerprint": "f" * 64}, name="elsewhere")
-    words = f"near-0 and elsewhere are of different splits .*{near.fingerprint[:12]} and ffff"
-    with pytest.raises(BrokenFolder, match=words):
+    f"near-0 and elsewhere are of different splits .*{near.fingerprint[:12]} and ffff"
+    with refused(BrokenFolder):
         compare([near, other])
 
 
 def test_results_of_two_parts_are_refused() -> None:
-    words = "near-0 foretells the test part and far-0 the validation part"
-    with pytest.raises(BrokenFolder, match=words):
+    with refused(BrokenFolder):
         compare([result("near", *NEAR_FIRST), result("far", *FAR_FIRST, part="validation")])
 
 
 def test_results_of_different_targets_are_refused() -> None:
     near = result("near", *NEAR_FIRST)
     fewer = replace(near, ranks=near.ranks.head(3), name="fewer")
-    words = r"near-0 and fewer rank different targets \(4 and 3, 3 in common\)"
-    with pytest.raises(BrokenFolder, match=words):
+    with refused(BrokenFolder):
         compare([near, fewer])
 
 
@@ -153,10 +151,9 @@ def timed(found: Result) -> Result:
 @pytest.mark.parametrize("told_first", [True, False])
 def test_known_time_stands_beside_nothing_else(told_first: bool) -> None:
     both = [timed(result("told", *NEAR_FIRST)), result("untold", *FAR_FIRST)]
-    words = "told-0 was told when each target was and untold-0 was not, so their numbers do not"
-    with pytest.raises(BadInput, match=words):
+    with refused(BadInput):
         compare(both if told_first else both[::-1])
-    with pytest.raises(BadInput, match=words):
+    with refused(BadInput):
         ranks_side_by_side([Contender(each.method, (each,)) for each in both])
 
 

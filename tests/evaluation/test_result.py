@@ -123,27 +123,24 @@ def test_ranks_without_a_column_are_damaged(result: Result, tmp_path: Path) -> N
 
 
 BAD_RANKS = {
-    "zero": (pl.lit(0.0).alias("rank"), "0 is no rank among"),
-    "below zero": (-pl.col("rank"), "-2 is no rank among"),
-    "beyond all places": (pl.lit(1e6).alias("rank"), r"1e\+06 is no rank among"),
-    "a third": (pl.lit(1 / 3 + 1).alias("rank"), "1.33333 is no rank"),
-    "not a number": (pl.lit(math.nan).alias("rank"), "nan is no rank"),
-    "missing": (
-        pl.lit(None, pl.Float64).alias("rank"),
-        "a check-in, rank or is_revisit is missing",
-    ),
-    "one check-in": (pl.lit(3).alias("checkin"), "a check-in stands there twice"),
+    "zero": pl.lit(0.0).alias("rank"),
+    "below zero": -pl.col("rank"),
+    "beyond all places": pl.lit(1e6).alias("rank"),
+    "a third": pl.lit(1 / 3 + 1).alias("rank"),
+    "not a number": pl.lit(math.nan).alias("rank"),
+    "missing": pl.lit(None, pl.Float64).alias("rank"),
+    "one check-in": pl.lit(3).alias("checkin"),
 }
 
 
-@pytest.mark.parametrize(("change", "words"), BAD_RANKS.values(), ids=BAD_RANKS.keys())
-def test_what_is_no_rank_is_refused(
-    result: Result, tmp_path: Path, change: pl.Expr, words: str
+@pytest.mark.parametrize("change", BAD_RANKS.values(), ids=BAD_RANKS.keys())
+def test_a_table_with_an_impossible_rank_is_refused(
+    result: Result, tmp_path: Path, change: pl.Expr
 ) -> None:
     result.save(tmp_path / "result")
     result.ranks.with_columns(change).write_parquet(tmp_path / "result" / "ranks.parquet")
     accept_changes(tmp_path / "result")
-    with pytest.raises(BrokenFolder, match=rf"ranks.parquet is damaged \({words}.*evaluate again"):
+    with refused(BrokenFolder):
         Result.load(tmp_path / "result")
 
 
