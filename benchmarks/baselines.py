@@ -24,10 +24,10 @@ from castpoi.baselines.sequence_models import model_class, new_model
 from castpoi.checkins.city import City
 from castpoi.checkins.cleaning import NYC
 from castpoi.checkins.prepare import Preparation, prepare
-from castpoi.training.loop import Surroundings, TrainingLoop
+from castpoi.training.config import SequenceTraining
+from castpoi.training.loop import TrainingContext, TrainingLoop
 from castpoi.training.objective import Objective
-from castpoi.training.sequence_config import SequenceTrainingConfig
-from castpoi.training.sequence_trainer import objective_of
+from castpoi.training.sequence import objective_of
 
 OFFICIAL: Final = {
     "sasrec": "SASRec",
@@ -118,7 +118,7 @@ class PartOfAnEpoch:
 
 def seconds_an_epoch(name: str, city: City, *, share: float) -> float:
     """Our seconds an epoch, from a part of the second of two, without validation."""
-    kind, plan = model_class(name), SequenceTrainingConfig.preset("paper")
+    kind, plan = model_class(name), SequenceTraining.preset("paper")
     shape = kind.config_class.preset("paper")
     whole = objective_of(kind, city, shape, plan, seed=7)
     loop = TrainingLoop(
@@ -127,7 +127,7 @@ def seconds_an_epoch(name: str, city: City, *, share: float) -> float:
         lambda model: {},
         config=replace(plan, epochs=2),
         seed=7,
-        around=Surroundings(),
+        context=TrainingContext(),
     )
     loop.run()
     targets = sum(whole.targets(batch) for batch in whole.batches(1))

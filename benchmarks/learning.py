@@ -23,8 +23,8 @@ from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import CastPoi, new_model
 from castpoi.model.config import ModelConfig
 from castpoi.model.ranker import CastPoiRanker
-from castpoi.training.castpoi_trainer import objective_of
-from castpoi.training.config import TrainingConfig
+from castpoi.training.castpoi import objective_of
+from castpoi.training.config import CastPoiTraining
 from castpoi.training.objective import Objective
 
 PEOPLE, PLACES = 1_050, 6_000  # of which some 5,000 are visited
@@ -54,15 +54,15 @@ def fast_against_full(folder: Path, checkins: int) -> dict[str, Any]:
     One model, that of preset fast; whole steps of either preset's size.
     """
     city = city_to_measure(folder)
-    fast_targets, fast_seconds = _learned(city, TrainingConfig.preset("fast"), steps=FAST_STEPS)
-    full_targets, full_seconds = _learned(city, TrainingConfig.preset("paper"), steps=FULL_STEPS)
+    fast_targets, fast_seconds = _learned(city, CastPoiTraining.preset("fast"), steps=FAST_STEPS)
+    full_targets, full_seconds = _learned(city, CastPoiTraining.preset("paper"), steps=FULL_STEPS)
     fast, full = fast_targets / fast_seconds, full_targets / full_seconds
     return {
         **_size(city),
         "fast_targets": fast_targets,
         "fast_seconds": fast_seconds,
         "fast_a_second": fast,
-        "full_batch": TrainingConfig.preset("paper").batch,
+        "full_batch": CastPoiTraining.preset("paper").batch,
         "full_targets": full_targets,
         "full_seconds": full_seconds,
         "full_a_second": full,
@@ -70,7 +70,7 @@ def fast_against_full(folder: Path, checkins: int) -> dict[str, Any]:
     }
 
 
-def _learned(city: City, training: TrainingConfig, *, steps: int) -> tuple[int, float]:
+def _learned(city: City, training: CastPoiTraining, *, steps: int) -> tuple[int, float]:
     """Targets of the first steps of an epoch, and the seconds they took."""
     config = ModelConfig.preset("fast")
     model = _model(city, config).train()

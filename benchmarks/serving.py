@@ -33,8 +33,7 @@ from castpoi.model.config import ModelConfig
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.recommend.recommender import Recommender, load
 from castpoi.recommend.request import Request
-from castpoi.training.train import train
-from castpoi.training.trainer import TrainingOptions
+from castpoi.training.train import TrainingOptions, train
 
 HISTORY: Final = 50
 """Visits of each history: as many as the reader reads."""

@@ -15,8 +15,8 @@ from castpoi.checkins.city import City
 from castpoi.checkins.trajectory import Histories
 from castpoi.methods.ranker import SavableRanker
 from castpoi.methods.registry import Method
+from castpoi.training.train import TrainingOptions
 from castpoi.training.train import fit as fit_fully
-from castpoi.training.trainer import TrainingOptions
 from tests.cities import CAFE, OFFICE, PARK, STATION, small_city
 
 _VISITS = [

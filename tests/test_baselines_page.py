@@ -9,7 +9,7 @@ from statistics import mean
 import pytest
 
 from castpoi.methods.registry import METHODS
-from castpoi.training.sequence_trainer import configs_of_sequence
+from castpoi.training.sequence import configs
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "baselines.md").read_text(encoding="utf-8")
@@ -45,7 +45,7 @@ def test_its_accuracy_is_the_mean_of_the_seeds_that_are_there() -> None:
 @pytest.mark.parametrize("record", sorted((ROOT / "results" / "tune").glob("*/*/tune.json")))
 def test_the_preset_tuned_is_what_the_search_found(record: Path) -> None:
     search = json.loads(record.read_text())
-    shape, plan = configs_of_sequence(search["method"], search["preset"], {})
+    shape, plan = configs(search["method"], search["preset"], {})
     preset = {name: str(value) for name, value in (shape.to_dict() | plan.to_dict()).items()}
     best = search["trials"][0]
     assert (search["preset"], best["state"]) == ("tuned", "done")

@@ -4,13 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from castpoi.baselines.sequence_models import model_class
 from castpoi.cli.demo import _brief_training
-from castpoi.core.config import changed
 from castpoi.core.files import read_json, write_json
 from castpoi.methods.registry import METHODS
-from castpoi.training.sequence_config import SequenceTrainingConfig
-from castpoi.training.settings import configs_of
+from castpoi.training.train import configs_for
 from tests.conftest import CommandLine
 
 
@@ -67,11 +64,9 @@ def test_every_setting_of_the_demo_is_one_of_its_method() -> None:
         if training is None:
             continue
         assert not training.settings.keys() & method.settings.keys()
-        if training.preset is None:
-            configs_of(method.default_preset, training.settings)  # raises for a name it lacks
-            continue
-        shape = model_class(method.name).config_class.preset(training.preset)
-        changed(shape, SequenceTrainingConfig.preset(training.preset), training.settings)
+        preset = training.preset or method.default_preset
+        assert preset is not None
+        configs_for(method, preset, training.settings)  # raises for an unknown name
 
 
 def test_a_second_demo_needs_overwrite(castpoi: CommandLine, demo_folder: Path) -> None:

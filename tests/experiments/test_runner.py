@@ -18,7 +18,7 @@ from castpoi.experiments import job, key
 from castpoi.experiments.experiment import CityFolder, experiments_of
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.runner import Pace
-from castpoi.training.train import workshop_of
+from castpoi.training.train import checkpoint_dir_of
 from tests.experiments.bench import COUNTED, GOOD, Bench, row
 from tests.messages import refused
 
@@ -179,7 +179,7 @@ def test_a_training_begun_with_other_code_goes_on_only_if_asked(
     (experiment, _) = experiments_of(bench.suite, [village], bench.suite.seeds)
     first = key.key_of(experiment)
     bench.folder.begin(experiment, first, any_code=False)
-    begun = workshop_of(bench.folder.run(experiment))
+    begun = checkpoint_dir_of(bench.folder.run(experiment))
     begun.mkdir(parents=True)
     (begun / "manifest.json").write_text(json.dumps({"kind": "training"}))
     assert bench.folder.begin(experiment, first, any_code=False) == first.to_dict()

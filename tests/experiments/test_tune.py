@@ -21,7 +21,7 @@ from castpoi.experiments.plan import plan_of
 from castpoi.experiments.runner import Failure, Pace, run_plan
 from castpoi.experiments.tune import Tune, tune_of
 from castpoi.experiments.tune_record import Setup, TuneRecord, check_setup, read_tune
-from castpoi.training.train import workshop_of
+from castpoi.training.train import checkpoint_dir_of
 from tests.cities import CAFE, OFFICE, small_city
 from tests.conftest import CommandLine
 from tests.contract import odd_city
@@ -184,7 +184,7 @@ def test_trials_of_other_code_count_only_if_asked(
 
 def test_a_training_that_was_killed_goes_on(bench: Bench) -> None:
     (experiment,) = bench.tune(dropouts("0.5")).experiments
-    begun = workshop_of(bench.folder.run(experiment))
+    begun = checkpoint_dir_of(bench.folder.run(experiment))
     bench.folder.begin(experiment, key.key_of(experiment), any_code=False)
     begun.mkdir(parents=True)
     (begun / "manifest.json").write_text(json.dumps({"kind": "training"}))

@@ -12,7 +12,7 @@ from castpoi.evaluation.result import Result
 from castpoi.experiments import key
 from castpoi.experiments.experiment import CityFolder, experiments_of
 from castpoi.experiments.wholeness import make_room
-from castpoi.training.train import workshop_of
+from castpoi.training.train import checkpoint_dir_of
 from tests.experiments.bench import COUNTED, GOOD, Bench
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -133,8 +133,8 @@ def test_a_run_that_is_damaged_is_trained_again(
     bench.run(keep_runs=True)
     run = tmp_path / "out" / "runs" / "village" / "good" / "1"
     damage(run)
-    workshop_of(run).mkdir()  # which goes when the run is whole
-    write_json(workshop_of(run) / "manifest.json", {"kind": "training"})
+    checkpoint_dir_of(run).mkdir()  # which goes when the run is whole
+    write_json(checkpoint_dir_of(run) / "manifest.json", {"kind": "training"})
     gone("experiment.json")(tmp_path / "out" / "village" / "good" / "1")
     assert bench.run(keep_runs=True) == []
     assert bench.log("village/good/1").count("castpoi train") == 2

@@ -10,14 +10,13 @@ from castpoi.model.config import ModelConfig
 from castpoi.reports.outline import row_of_run
 from castpoi.reports.report_folder import write_report
 from castpoi.reports.variants import changes_of
-from castpoi.training.config import TrainingConfig
-from castpoi.training.sequence_config import SequenceTrainingConfig
+from castpoi.training.config import CastPoiTraining, SequenceTraining
 from tests.reports.browser import chromium
 
 
 def trained(preset: str, **changes: Any) -> dict[str, Any]:
     model = ModelConfig.preset(preset).to_dict()
-    settings = TrainingConfig.preset(preset).to_dict()
+    settings = CastPoiTraining.preset(preset).to_dict()
     for name, value in changes.items():
         assert name in model or name in settings
         (model if name in model else settings)[name] = value
@@ -25,7 +24,7 @@ def trained(preset: str, **changes: Any) -> dict[str, Any]:
 
 
 def sasrec_config(preset: str) -> dict[str, Any]:
-    settings = SequenceTrainingConfig.preset(preset, method="sasrec").to_dict()
+    settings = SequenceTraining.preset(preset, method="sasrec").to_dict()
     return {"model": SasRecConfig.preset(preset).to_dict(), "training": {"settings": settings}}
 
 

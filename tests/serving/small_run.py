@@ -16,7 +16,7 @@ from castpoi.model.castpoi import new_model
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.request import Visit
-from castpoi.training.castpoi_trainer import traits_of
+from castpoi.training.castpoi import traits_of
 from tests.contract import odd_city
 from tests.manifests import accept_changes
 from tests.model.small import small_config

@@ -9,8 +9,8 @@ from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.model.castpoi import CastPoi, new_model
 from castpoi.model.config import ModelConfig
-from castpoi.training.castpoi_trainer import traits_of
-from castpoi.training.config import TrainingConfig
+from castpoi.training.castpoi import traits_of
+from castpoi.training.config import CastPoiTraining
 from castpoi.training.full_objective import FullObjective
 
 TINY = {
@@ -50,7 +50,7 @@ def tiny_model(city: City, config: ModelConfig, *, noise: float = 0.0, seed: int
 def full_objective(
     city: City, model: ModelConfig, *, at_once: int = 16, **changes: Any
 ) -> FullObjective:
-    paper = TrainingConfig(objective="full", batch=16, margin_weight=0.5, explore_weight=1.5)
+    paper = CastPoiTraining(objective="full", batch=16, margin_weight=0.5, explore_weight=1.5)
     config = replace(paper, **changes)
     return FullObjective(city, model=model, config=config, seed=0, candidates_at_once=at_once)
 

@@ -7,16 +7,16 @@ import torch
 
 from castpoi.core.errors import BrokenFolder
 from castpoi.core.files import read_json, write_json
-from castpoi.training.checkpoint import STATE, Checkpoint, Workshop, differences
+from castpoi.training.checkpoint import STATE, Checkpoint, Checkpoints, differences
 from tests import trapped_files
 from tests.messages import refused
-from tests.training.test_selection import epoch
+from tests.training.test_loop import epoch
 
 IDENTITY = {"seed": 1, "model": {"width": 8, "edges": [1.0, 2.0]}}
 
 
-def workshop(folder: Path, **changes: object) -> Workshop:
-    return Workshop(folder=folder, identity=IDENTITY | changes)
+def checkpoints(folder: Path, **changes: object) -> Checkpoints:
+    return Checkpoints(folder=folder, identity=IDENTITY | changes)
 
 
 def checkpoint(epochs: int) -> Checkpoint:
@@ -26,43 +26,43 @@ def checkpoint(epochs: int) -> Checkpoint:
             "place": torch.arange(6.0).view(2, 3).mT + epochs,
             "step": torch.tensor(2.0),
         },
-        frame={"threads": 3},
+        threads=3,
     )
 
 
 def test_a_checkpoint_comes_back_as_it_was(tmp_path: Path) -> None:
-    workshop(tmp_path).save(checkpoint(2))
-    found = workshop(tmp_path).load()
+    checkpoints(tmp_path).save(checkpoint(2))
+    found = checkpoints(tmp_path).load()
     assert found is not None
     assert found.records == checkpoint(2).records
-    assert found.frame == {"threads": 3}
+    assert found.threads == 3
     for name, tensor in checkpoint(2).tensors.items():
         assert torch.equal(found.tensors[name], tensor)
 
 
-def test_an_empty_workshop_has_no_checkpoint(tmp_path: Path) -> None:
-    assert workshop(tmp_path).load() is None
+def test_an_empty_folder_has_no_checkpoint(tmp_path: Path) -> None:
+    assert checkpoints(tmp_path).load() is None
 
 
 def test_only_the_last_checkpoint_is_kept(tmp_path: Path) -> None:
     for epochs in (1, 2, 3):
-        workshop(tmp_path).save(checkpoint(epochs))
+        checkpoints(tmp_path).save(checkpoint(epochs))
     assert sorted(path.name for path in tmp_path.iterdir()) == [STATE, "epoch-3.safetensors"]
 
 
 def test_tensors_that_were_cut_short_by_a_kill_change_nothing(tmp_path: Path) -> None:
-    workshop(tmp_path).save(checkpoint(1))
+    checkpoints(tmp_path).save(checkpoint(1))
     (tmp_path / "epoch-2.safetensors").write_bytes(b"half of")
-    found = workshop(tmp_path).load()
+    found = checkpoints(tmp_path).load()
     assert found is not None
     assert len(found.records) == 1
-    workshop(tmp_path).save(checkpoint(2))
-    assert len((workshop(tmp_path).load() or checkpoint(0)).records) == 2
+    checkpoints(tmp_path).save(checkpoint(2))
+    assert len((checkpoints(tmp_path).load() or checkpoint(0)).records) == 2
 
 
 def test_another_training_is_told_by_its_differences(tmp_path: Path) -> None:
-    workshop(tmp_path).save(checkpoint(1))
-    other = workshop(tmp_path, seed=2, model={"width": 16, "edges": [1.0, 2.0]})
+    checkpoints(tmp_path).save(checkpoint(1))
+    other = checkpoints(tmp_path, seed=2, model={"width": 16, "edges": [1.0, 2.0]})
     with refused(BrokenFolder):
         other.load()
 
@@ -73,34 +73,34 @@ def test_differences_name_what_only_one_has() -> None:
 
 
 def test_changed_tensors_are_noticed(tmp_path: Path) -> None:
-    workshop(tmp_path).save(checkpoint(1))
+    checkpoints(tmp_path).save(checkpoint(1))
     path = tmp_path / "epoch-1.safetensors"
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     with refused(BrokenFolder):
-        workshop(tmp_path).load()
+        checkpoints(tmp_path).load()
 
 
 @pytest.mark.parametrize("kind", trapped_files.KINDS)
 def test_tensors_that_would_run_code_are_not_opened(tmp_path: Path, kind: str) -> None:
-    workshop(tmp_path).save(checkpoint(1))
+    checkpoints(tmp_path).save(checkpoint(1))
     content = trapped_files.content(kind, tmp_path / "trap")
     (tmp_path / "epoch-1.safetensors").write_bytes(content)
     state = read_json(tmp_path / STATE)
     write_json(tmp_path / STATE, state | {"sha256": hashlib.sha256(content).hexdigest()})
     with refused(BrokenFolder):
-        workshop(tmp_path).load()
+        checkpoints(tmp_path).load()
     assert not (tmp_path / "trap").exists()
 
 
 def test_missing_tensors_are_noticed(tmp_path: Path) -> None:
-    workshop(tmp_path).save(checkpoint(1))
+    checkpoints(tmp_path).save(checkpoint(1))
     (tmp_path / "epoch-1.safetensors").unlink()
     with refused(BrokenFolder):
-        workshop(tmp_path).load()
+        checkpoints(tmp_path).load()
 
 
-def test_a_cleared_workshop_keeps_what_is_not_a_checkpoint(tmp_path: Path) -> None:
-    workshop(tmp_path).save(checkpoint(1))
+def test_a_cleared_folder_keeps_what_is_not_a_checkpoint(tmp_path: Path) -> None:
+    checkpoints(tmp_path).save(checkpoint(1))
     (tmp_path / "log.jsonl").write_text("")
-    workshop(tmp_path).clear()
+    checkpoints(tmp_path).clear()
     assert [path.name for path in tmp_path.iterdir()] == ["log.jsonl"]

@@ -9,7 +9,7 @@ from torch.nn import functional
 from castpoi.baselines.bert4rec import Bert4Rec, Bert4RecConfig
 from castpoi.checkins.city import City
 from castpoi.training.cloze_objective import ClozeBatch, ClozeObjective
-from castpoi.training.sequence_config import SequenceTrainingConfig
+from castpoi.training.config import SequenceTraining
 from tests.cities import CAFE, OFFICE, PARK, STATION, small_city
 
 WINDOW = 8
@@ -22,8 +22,8 @@ def shape_of(**changes: Any) -> Bert4RecConfig:
 
 
 def objective_of(city: City, *, batch: int = 200, seed: int = 1, **changes: Any) -> ClozeObjective:
-    config = SequenceTrainingConfig(batch=batch)
-    return ClozeObjective(city, shape=shape_of(**changes), config=config, seed=seed)
+    config = SequenceTraining(batch=batch)
+    return ClozeObjective(city, model=shape_of(**changes), config=config, seed=seed)
 
 
 def new_model(city: City, *, noise: float = 0.3) -> Bert4Rec:

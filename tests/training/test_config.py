@@ -1,23 +1,32 @@
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from castpoi.baselines.sequence_config import SequenceConfig
+from castpoi.baselines.sequence_models import MODELS, model_class
 from castpoi.core.errors import BadInput
+from castpoi.methods.registry import METHODS, Method
 from castpoi.model.config import ModelConfig
-from castpoi.training.config import PRESETS, TrainingConfig
+from castpoi.training import castpoi, sequence
+from castpoi.training.config import PRESETS, CastPoiTraining, SequenceTraining, TrainingConfig
+from castpoi.training.fused_loss import LossConstants
+from castpoi.training.train import TrainingOptions, configs_for, fit
+from castpoi.training.trainer import TrainingPlan
+from tests.contract import odd_city
 from tests.messages import refused
 
 
 def test_the_paper_preset_is_the_published_recipe() -> None:
-    paper = TrainingConfig.preset("paper")
+    paper = CastPoiTraining.preset("paper")
     assert (paper.objective, paper.epochs, paper.batch) == ("full", 50, 128)
-    assert (paper.learning_rate, paper.final_learning_rate) == (1e-3, 1e-6)
+    assert (paper.learning_rate, paper.final_rate) == (1e-3, 1e-3)
     assert (paper.warmup_epochs, paper.schedule) == (3, "epoch")
-    assert (paper.weight_decay, paper.clip, paper.label_smoothing) == (1e-4, 5.0, 0.02)
-    assert (paper.margin, paper.margin_weight, paper.hard_negatives) == (1.0, 0.5, 10)
+    assert (paper.weight_decay, paper.clip, paper.margin_weight) == (1e-4, 5.0, 0.5)
+    constants = LossConstants(margin_weight=paper.margin_weight)
+    assert (constants.label_smoothing, constants.margin, constants.hard_negatives) == (0.02, 1, 10)
     assert (paper.explore_weight, paper.select_by, paper.patience) == (1.5, "HR@10", 10)
     assert (paper.place_weight_decay, paper.weight_averaging) == (1e-4, 0)
 
@@ -25,7 +34,7 @@ def test_the_paper_preset_is_the_published_recipe() -> None:
 def test_decision_7_names_every_setting_in_which_fast_leaves_the_paper() -> None:
     decisions = Path(__file__).parents[2] / "docs" / "decisions"
     told = (decisions / "0007-the-fast-preset.md").read_text(encoding="utf-8")
-    for kind in (ModelConfig, TrainingConfig):
+    for kind in (ModelConfig, CastPoiTraining):
         paper, fast = (kind.preset(name).to_dict() for name in ("paper", "fast"))
         differing = {name for name in paper if paper[name] != fast[name]}
         assert differing
@@ -33,14 +42,14 @@ def test_decision_7_names_every_setting_in_which_fast_leaves_the_paper() -> None
 
 
 def test_next_is_trained_as_fast_is_but_for_the_decay_of_places() -> None:
-    fast = TrainingConfig.preset("fast")
-    assert TrainingConfig.preset("next") == replace(fast, place_weight_decay=1.0)
+    fast = CastPoiTraining.preset("fast")
+    assert CastPoiTraining.preset("next") == replace(fast, place_weight_decay=1.0)
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_config_survives_json(preset: str) -> None:
-    config = TrainingConfig.preset(preset)
-    assert TrainingConfig(**json.loads(json.dumps(config.to_dict()))) == config
+    config = CastPoiTraining.preset(preset)
+    assert CastPoiTraining(**json.loads(json.dumps(config.to_dict()))) == config
 
 
 @pytest.mark.parametrize(
@@ -53,9 +62,9 @@ def test_a_config_survives_json(preset: str) -> None:
         ("threads", 0, "a whole number of at least 1, or none"),
         ("learning_rate", 0.0, "a number above 0"),
         ("learning_rate", float("nan"), "a number above 0"),
-        ("clip", "5", "a number above 0"),
+        ("clip", 0, "a number above 0, or none"),
         ("margin_weight", -0.1, "a number of at least 0"),
-        ("label_smoothing", 1.0, "a number of at least 0 and below 1"),
+        ("final_rate", 1.1, "a number from 0 to 1"),
         ("weight_averaging", 1.0, "a number of at least 0 and below 1"),
         ("objective", "half", "'fast' or 'full'"),
         ("select_by", "HR@5", "'HR@10' or 'MRR'"),
@@ -64,19 +73,63 @@ def test_a_config_survives_json(preset: str) -> None:
 )
 def test_nonsense_is_refused_with_its_rule(name: str, value: Any, rule: str) -> None:
     with pytest.raises(BadInput, match=f"{name}=.* is not valid; it must be {rule}"):
-        TrainingConfig(**{name: value})
+        CastPoiTraining(**{name: value})
 
 
 def test_what_may_be_zero_or_one_may_be() -> None:
-    config = TrainingConfig(warmup_epochs=0, weight_decay=0, margin_weight=0, label_smoothing=0)
+    config = CastPoiTraining(warmup_epochs=0, weight_decay=0, margin_weight=0, final_rate=0)
     assert config.warmup_epochs == 0
-
-
-def test_the_rate_may_not_end_above_its_top() -> None:
-    with refused(BadInput):
-        TrainingConfig(learning_rate=0.01, final_learning_rate=0.1)
 
 
 def test_an_unknown_preset_is_refused() -> None:
     with refused(BadInput):
-        TrainingConfig.preset("slow")
+        CastPoiTraining.preset("slow")
+
+
+@pytest.mark.parametrize("training", [CastPoiTraining, SequenceTraining])
+def test_no_name_is_a_setting_of_both_model_and_training(training: type[TrainingConfig]) -> None:
+    models: list[type[ModelConfig | SequenceConfig]] = [ModelConfig]
+    models += [model_class(name).config_class for name in MODELS]
+    names = {each.name for each in fields(training)}
+    assert not [model for model in models if names & {each.name for each in fields(model)}]
+
+
+@pytest.mark.parametrize(
+    ("name", "preset"), [(each.name, preset) for each in METHODS for preset in each.presets]
+)
+def test_the_configs_of_a_method_are_those_that_are_trained(
+    name: str, preset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans: list[TrainingPlan[Any]] = []
+
+    def stop(plan: TrainingPlan[Any], *_: object, **__: object) -> None:
+        plans.append(plan)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(castpoi, "run_plan", stop)
+    monkeypatch.setattr(sequence, "run_plan", stop)
+    method, changes = METHODS.named(name), {"width": "32", "epochs": "7"}
+    with pytest.raises(KeyboardInterrupt):
+        fit(method, odd_city(), options=TrainingOptions(preset=preset, settings=changes))
+    model, training = configs_for(method, preset, changes)
+    assert isinstance(model, ModelConfig | SequenceConfig)
+    assert (model.to_dict(), training) == (plans[0].model_config, plans[0].config)
+    assert training.epochs == 7
+
+
+def test_positions_that_the_fast_objective_cannot_train_are_refused() -> None:
+    with refused(BadInput):
+        configs_for(METHODS.named("castpoi"), "fast", {"positions": "absolute"})
+
+
+def test_the_settings_of_another_package_cannot_be_checked() -> None:
+    dice = Method(name="dice", line="throws dice", ranker="json:Dice", trainer="json:t")
+    with refused(BadInput):
+        configs_for(dice, "plain", {})
+
+
+@pytest.mark.parametrize("name", ["castpoi", "sasrec"])
+def test_a_wrong_setting_is_refused(name: str) -> None:
+    method = METHODS.named(name)
+    with refused(BadInput):
+        configs_for(method, method.presets[0], {"wdith": "64"})

@@ -7,12 +7,11 @@ from torch import Tensor, nn
 from castpoi.baselines.sequence_models import MODELS, model_class, new_model
 from castpoi.checkins.city import City
 from castpoi.core.errors import BadInput
-from castpoi.training import castpoi_trainer
-from castpoi.training.config import ObjectiveName, TrainingConfig
+from castpoi.training import castpoi
+from castpoi.training.config import CastPoiTraining, ObjectiveName, SequenceTraining
 from castpoi.training.device import device_named, mixed_precision, orderly, seed_epoch
 from castpoi.training.objective import Objective
-from castpoi.training.sequence_config import SequenceTrainingConfig
-from castpoi.training.sequence_trainer import objective_of
+from castpoi.training.sequence import objective_of
 from tests.training.small import tiny_model, tiny_model_config
 
 CPU = torch.device("cpu")
@@ -56,15 +55,15 @@ def test_castpoi_learns_nearly_the_same_from_half_numbers(
 ) -> None:
     config = tiny_model_config(**parts)
     model = tiny_model(town, config, noise=0.3)
-    plan = TrainingConfig(objective=objective, batch=16)
-    check_halves(model, castpoi_trainer.objective_of(town, config, plan, seed=1))
+    plan = CastPoiTraining(objective=objective, batch=16)
+    check_halves(model, castpoi.objective_of(town, config, plan, seed=1))
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_baseline_learns_nearly_the_same_from_half_numbers(town: City, name: str) -> None:
     kind = model_class(name)
     shape = kind.config_class.from_dict({"width": 8, "window": 8})
-    plan = SequenceTrainingConfig(batch=64)
+    plan = SequenceTraining(batch=64)
     objective = objective_of(kind, town, shape, plan, seed=1)
     model = new_model(name, config=shape, places=town.places.height, seed=1).eval()
     check_halves(model, objective)

@@ -51,7 +51,7 @@ def test_if_the_reader_reads_every_place_loss_and_gradient_are_those_of_the_full
     fast = fast_objective(
         town,
         config,
-        windows_a_step=10_000,
+        windows_per_step=10_000,
         hard_candidates=others,
         drawn_candidates=1,
     )
@@ -74,7 +74,7 @@ def test_if_the_reader_reads_every_place_loss_and_gradient_are_those_of_the_full
 def test_few_candidates_estimate_the_loss_of_all(town: City) -> None:
     config = tiny_model_config(window=200)
     model = tiny_model(town, config, noise=0.3).eval()
-    settings: dict[str, Any] = {"windows_a_step": 10_000}
+    settings: dict[str, Any] = {"windows_per_step": 10_000}
     exact = fast_objective(
         town, config, hard_candidates=town.places.height - 1, drawn_candidates=1, **settings
     )
@@ -88,21 +88,21 @@ def test_few_candidates_estimate_the_loss_of_all(town: City) -> None:
 
 
 def test_every_window_is_learned_from_once_an_epoch_in_an_order_of_its_own(town: City) -> None:
-    objective = fast_objective(town, tiny_model_config(window=4), windows_a_step=5)
+    objective = fast_objective(town, tiny_model_config(window=4), windows_per_step=5)
     epochs = [
         np.concatenate([batch.windows for batch in objective.batches(epoch)]) for epoch in (0, 1)
     ]
     for order in epochs:
         assert sorted(order.tolist()) == list(range(len(objective.windows)))
     assert epochs[0].tolist() != epochs[1].tolist()
-    again = fast_objective(town, tiny_model_config(window=4), windows_a_step=5)
+    again = fast_objective(town, tiny_model_config(window=4), windows_per_step=5)
     assert [batch.windows.tolist() for batch in again.batches(0)] == [
         batch.windows.tolist() for batch in objective.batches(0)
     ]
 
 
 def test_shares_of_a_batch_are_the_batch(town: City) -> None:
-    objective = fast_objective(town, tiny_model_config(window=4), windows_a_step=7)
+    objective = fast_objective(town, tiny_model_config(window=4), windows_per_step=7)
     batch = objective.batches(0)[0]
     shares = [objective.share(batch, rank, 3) for rank in range(3)]
     together = np.concatenate([share.windows for share in shares])
@@ -111,7 +111,7 @@ def test_shares_of_a_batch_are_the_batch(town: City) -> None:
 
 
 def test_each_process_draws_its_own_and_one_alone_draws_as_the_first_of_many(town: City) -> None:
-    objective = fast_objective(town, tiny_model_config(window=4), windows_a_step=2)
+    objective = fast_objective(town, tiny_model_config(window=4), windows_per_step=2)
     batches = objective.batches(0)
     assert len(batches) > 3
     shares = [objective.share(batch, rank, 5) for batch in batches for rank in range(5)]
@@ -128,7 +128,7 @@ def test_processes_learn_from_their_shares_what_one_learns_from_the_batch(town: 
     config = tiny_model_config(window=10)
     others = town.places.height - 1
     objective = fast_objective(
-        town, config, windows_a_step=7, hard_candidates=others, drawn_candidates=1
+        town, config, windows_per_step=7, hard_candidates=others, drawn_candidates=1
     )
     batch = objective.batches(0)[0]
     whole, team = (tiny_model(town, config, noise=0.3) for _ in range(2))
@@ -150,7 +150,7 @@ def test_a_target_that_its_history_does_not_know_weighs_more(town: City) -> None
     model = tiny_model(town, config).eval()
     losses = []
     for weight in (1.0, 2.0, 3.0):
-        objective = fast_objective(town, config, windows_a_step=10_000, explore_weight=weight)
+        objective = fast_objective(town, config, windows_per_step=10_000, explore_weight=weight)
         losses.append(objective.loss(model, objective.batches(0)[0]).item())
     assert losses[1] - losses[0] == pytest.approx(losses[2] - losses[1], rel=1e-3)
     assert losses[1] > losses[0]
@@ -159,7 +159,7 @@ def test_a_target_that_its_history_does_not_know_weighs_more(town: City) -> None
 def test_the_forecast_learns_what_the_reader_says(town: City) -> None:
     config = tiny_model_config(window=200)
     model = tiny_model(town, config, noise=0.3).eval()
-    objective = fast_objective(town, config, windows_a_step=10_000, hard_candidates=4)
+    objective = fast_objective(town, config, windows_per_step=10_000, hard_candidates=4)
     (batch,) = objective.batches(0)
     assert model.forecast is not None
     optimizer = torch.optim.Adam(model.forecast.parameters(), lr=0.02)

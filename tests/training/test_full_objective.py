@@ -133,7 +133,7 @@ def test_both_objectives_have_one_loss_and_gradient_where_there_is_no_reader(tow
     fast = FastObjective(
         town,
         model=config,
-        config=FastConfig(windows_a_step=10_000, explore_weight=1.5),
+        config=FastConfig(windows_per_step=10_000, explore_weight=1.5),
         constants=LossConstants(margin_weight=0.5),
         seed=0,
     )

@@ -1,11 +1,14 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from castpoi.checkins.city import City
@@ -13,17 +16,24 @@ from castpoi.core.errors import TrainingDiverged
 from castpoi.core.progress import Task
 from castpoi.evaluation.metrics import Metrics
 from castpoi.model.castpoi import CastPoi
-from castpoi.training.checkpoint import Workshop
-from castpoi.training.config import TrainingConfig
+from castpoi.training.checkpoint import Checkpoints, EpochRecord
+from castpoi.training.config import CastPoiTraining, TrainingConfig
 from castpoi.training.distributed import Team
-from castpoi.training.loop import Surroundings, TrainingLoop, Validate
+from castpoi.training.loop import (
+    Selection,
+    TrainingContext,
+    TrainingLoop,
+    Validate,
+    WeightAverage,
+    _set_weights,
+    learning_rate,
+)
 from castpoi.training.objective import Objective
-from castpoi.training.schedule import learning_rate
 from castpoi.training.world import World
 from tests.messages import refused
 from tests.training.small import full_objective, tiny_model, tiny_model_config
 
-CONFIG = TrainingConfig(
+CONFIG = CastPoiTraining(
     objective="full",
     epochs=4,
     learning_rate=0.01,
@@ -92,7 +102,7 @@ def falling_after(best: int) -> Validate:
 def loop_of(
     town: City,
     *,
-    around: Surroundings | None = None,
+    context: TrainingContext | None = None,
     validate: Validate | None = None,
     **changes: Any,
 ) -> TrainingLoop:
@@ -104,13 +114,13 @@ def loop_of(
         validate or (lambda model: {}),
         config=config,
         seed=3,
-        around=around or Surroundings(),
+        context=context or TrainingContext(),
     )
 
 
 def run_epochs(loop: TrainingLoop, count: int) -> None:
     """The first epochs of a training that is then left alone."""
-    with loop.around.progress.task("a few epochs") as task:
+    with loop.context.progress.task("a few epochs") as task:
         for epoch in range(count):
             loop._run_epoch(epoch, task)
 
@@ -161,24 +171,26 @@ def test_a_resumed_training_ends_with_the_same_weights(
 ) -> None:
     whole = loop_of(town, weight_averaging=averaging, validate=falling_after(3))
     best = whole.run()
-    workshop = Workshop(folder=tmp_path, identity={})
-    around = Surroundings(workshop=workshop, frame={"threads": 1})
-    killed = loop_of(town, around=around, weight_averaging=averaging, validate=falling_after(3))
+    checkpoints = Checkpoints(folder=tmp_path, identity={})
+    context = TrainingContext(checkpoints=checkpoints, threads=1)
+    killed = loop_of(town, context=context, weight_averaging=averaging, validate=falling_after(3))
     run_epochs(killed, epochs_before)
     rest = falling_after(3 - epochs_before)
-    resumed = loop_of(town, around=around, weight_averaging=averaging, validate=rest)
-    again = resumed.run(workshop.load())
+    resumed = loop_of(town, context=context, weight_averaging=averaging, validate=rest)
+    again = resumed.run(checkpoints.load())
     assert are_equal(weights(whole), weights(resumed))
     assert (again.epoch, again.loss, again.metrics) == (best.epoch, best.loss, best.metrics)
     assert [each.loss for each in resumed.records] == [each.loss for each in whole.records]
 
 
 def test_a_training_resumed_after_its_end_is_at_its_end(town: City, tmp_path: Path) -> None:
-    workshop = Workshop(folder=tmp_path, identity={})
-    whole = loop_of(town, around=Surroundings(workshop=workshop), validate=falling_after(2))
+    checkpoints = Checkpoints(folder=tmp_path, identity={})
+    whole = loop_of(
+        town, context=TrainingContext(checkpoints=checkpoints), validate=falling_after(2)
+    )
     whole.run()
     again = loop_of(town, validate=falling_after(-9))
-    assert again.run(workshop.load()).epoch == 2
+    assert again.run(checkpoints.load()).epoch == 2
     assert are_equal(weights(whole), weights(again))
 
 
@@ -199,8 +211,8 @@ def test_the_running_mean_is_what_is_validated_and_kept(town: City) -> None:
 
 def test_each_epoch_is_logged_and_the_bar_tells_loss_metric_and_rate(town: City) -> None:
     heard = Heard()
-    around = Surroundings(log=heard, progress=heard)
-    loop_of(town, around=around, validate=falling_after(1), epochs=2).run()
+    context = TrainingContext(log=heard, progress=heard)
+    loop_of(town, context=context, validate=falling_after(1), epochs=2).run()
     assert [event["event"] for event in heard.events] == ["epoch finished"] * 2
     last = heard.events[-1]
     assert last["epoch"] == 2
@@ -241,8 +253,8 @@ def test_a_step_has_the_rate_of_its_schedule_and_a_gradient_no_longer_than_the_c
 
 
 def test_a_diverged_loss_stops_with_the_last_good_checkpoint(town: City, tmp_path: Path) -> None:
-    workshop = Workshop(folder=tmp_path, identity={})
-    loop = loop_of(town, around=Surroundings(workshop=workshop))
+    checkpoints = Checkpoints(folder=tmp_path, identity={})
+    loop = loop_of(town, context=TrainingContext(checkpoints=checkpoints))
     steps = len(loop.objective.batches(0))
     loop.objective = Broken(loop.objective, good_steps=2 * steps + 1)
     words = (
@@ -251,7 +263,7 @@ def test_a_diverged_loss_stops_with_the_last_good_checkpoint(town: City, tmp_pat
     )
     with pytest.raises(TrainingDiverged, match=words):
         loop.run()
-    kept = workshop.load()
+    kept = checkpoints.load()
     assert kept is not None
     assert len(kept.records) == 2
     assert all(tensor.isfinite().all() for tensor in kept.tensors.values())
@@ -272,3 +284,133 @@ def test_each_of_a_team_learns_from_its_share_and_one_alone_from_all(town: City)
     ]
     assert shares == [batch[::2].tolist(), batch[1::2].tolist()]
     assert Team().share(objective, batch) is batch
+
+
+def epoch(number: int, metrics: Metrics) -> EpochRecord:
+    return EpochRecord(
+        at_utc="2012-04-03T18:00:09+00:00",
+        epoch=number,
+        loss=1.0,
+        learning_rate=1e-3,
+        metrics=metrics,
+        seconds=1.0,
+        targets_per_second=1.0,
+    )
+
+
+def after(values: list[float], **changes: float) -> Selection:
+    selection = Selection(TrainingConfig(select_by="MRR", **changes))  # type: ignore[arg-type]
+    selection.add_all(epoch(number, {"MRR": value}) for number, value in enumerate(values, 1))
+    return selection
+
+
+def test_the_best_epoch_is_kept_and_the_sooner_of_two_equals() -> None:
+    selection = after([0.1, 0.3, 0.2, 0.3])
+    assert selection.best is not None
+    assert selection.best.epoch == 2
+
+
+def test_training_ends_after_so_many_epochs_without_a_better_one() -> None:
+    falling = [0.5, 0.4, 0.3, 0.2]
+    assert not after(falling[:3], patience=3, warmup_epochs=0).is_over
+    assert after(falling, patience=3, warmup_epochs=0).is_over
+
+
+def test_patience_is_counted_after_the_warm_up() -> None:
+    falling = [0.9, 0.5, 0.4, 0.3, 0.2]
+    assert not after(falling[:4], patience=2, warmup_epochs=3).is_over
+    assert after(falling, patience=2, warmup_epochs=3).is_over
+
+
+def test_a_better_epoch_renews_patience() -> None:
+    assert after([0.5, 0.4, 0.6, 0.3], patience=2, warmup_epochs=0).epochs_since == 1
+
+
+def test_only_the_chosen_metric_decides() -> None:
+    selection = Selection(TrainingConfig(select_by="HR@10"))
+    assert selection.add(epoch(1, {"HR@10": 0.5, "MRR": 0.1}))
+    assert not selection.add(epoch(2, {"HR@10": 0.4, "MRR": 0.9}))
+
+
+def test_without_validation_the_last_epoch_is_kept() -> None:
+    selection = Selection(TrainingConfig(patience=1, warmup_epochs=0))
+    assert all(selection.add(epoch(number, {})) for number in (1, 2, 3))
+    assert not selection.is_over
+
+
+def rates_of(*, epochs: int, warmup: float, count: int) -> list[float]:
+    """The rates of the first epochs, from 0.9 down to 0.1."""
+    config = TrainingConfig(
+        epochs=epochs, warmup_epochs=warmup, learning_rate=0.9, final_rate=1 / 9, schedule="epoch"
+    )
+    return [learning_rate(config, epoch=epoch, step=0, steps=4) for epoch in range(count)]
+
+
+def test_three_warm_up_epochs_rise_by_thirds_and_the_cosine_falls_by_hand() -> None:
+    falling = [0.9, 0.1 + 0.4 * (1 + 0.5**0.5), 0.5, 0.1 + 0.4 * (1 - 0.5**0.5), 0.1]
+    assert rates_of(epochs=7, warmup=3, count=8) == pytest.approx([0.3, 0.6, 0.9, *falling])
+
+
+def test_the_paper_changes_the_rate_with_every_epoch_only() -> None:
+    paper = CastPoiTraining.preset("paper")
+    first = [learning_rate(paper, epoch=0, step=step, steps=770) for step in (0, 1, 769)]
+    assert first == pytest.approx([1e-3 / 3] * 3)
+    assert learning_rate(paper, epoch=2, step=0, steps=770) == pytest.approx(1e-3)
+    assert learning_rate(paper, epoch=3, step=0, steps=770) == pytest.approx(1e-3)
+    # epoch 49 is 46/47 of the way down
+    assert learning_rate(paper, epoch=49, step=9, steps=770) == pytest.approx(2.12e-6, rel=0.01)
+
+
+def test_steps_may_warm_up_for_half_an_epoch() -> None:
+    config = TrainingConfig(epochs=2, warmup_epochs=0.5, schedule="step", learning_rate=0.1)
+    rates = [learning_rate(config, epoch=0, step=step, steps=4) for step in range(3)]
+    assert rates == pytest.approx([0.05, 0.1, 0.1])
+    late = learning_rate(config, epoch=1, step=1, steps=4)  # half of the six steps that fall
+    assert late == pytest.approx((0.1 + 1e-4) / 2)
+
+
+def test_a_run_that_ends_within_its_warm_up_only_rises() -> None:
+    assert rates_of(epochs=2, warmup=3, count=2) == pytest.approx([0.3, 0.6])
+
+
+@settings(max_examples=25)
+@given(st.integers(1, 60), st.integers(0, 60))
+def test_the_rate_stays_between_its_bounds_and_falls_after_the_warm_up(
+    epochs: int, warmup: int
+) -> None:
+    rates = rates_of(epochs=epochs, warmup=warmup, count=epochs)
+    assert all(0 < rate <= 0.9 * (1 + 1e-12) for rate in rates)
+    assert all(later <= sooner for sooner, later in pairwise(rates[warmup:]))
+
+
+def one_weight(value: float) -> nn.Linear:
+    model = nn.Linear(1, 1, bias=False)
+    _set_weights(model, {"weight": torch.tensor([[value]])})
+    return model
+
+
+def test_the_mean_soon_forgets_the_start() -> None:
+    model = one_weight(0.0)
+    average = WeightAverage(model, decay=0.999)
+    _set_weights(model, {"weight": torch.tensor([[11.0]])})
+    average.add(model, 1)  # keeps 2 / 11 of itself
+    assert average.mean["weight"].item() == pytest.approx(9.0)
+    average.add(model, 2)  # keeps 3 / 12 of itself
+    assert average.mean["weight"].item() == pytest.approx(0.25 * 9 + 0.75 * 11)
+
+
+def test_the_mean_keeps_its_decay_in_the_long_run() -> None:
+    model = one_weight(0.0)
+    average = WeightAverage(model, decay=0.5)
+    _set_weights(model, {"weight": torch.tensor([[8.0]])})
+    average.add(model, 10_000)
+    assert average.mean["weight"].item() == pytest.approx(4.0)
+
+
+def test_the_model_has_the_mean_only_while_the_block_runs() -> None:
+    model = one_weight(3.0)
+    average = WeightAverage(model, decay=0.9)
+    average.mean["weight"].fill_(7.0)
+    with average.applied(model):
+        assert model.weight.item() == 7.0
+    assert model.weight.item() == 3.0

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from castpoi.training.config import TrainingConfig
+from castpoi.training.config import CastPoiTraining
 from castpoi.training.fused_loss import (
     Lesson,
     LossConstants,
@@ -18,11 +18,12 @@ from castpoi.training.loss import (
     smoothed_cross_entropy,
 )
 
-PAPER = TrainingConfig.preset("paper")
+PAPER = CastPoiTraining.preset("paper")
+CONSTANTS = LossConstants(margin_weight=PAPER.margin_weight)
 
 
 def slow_loss(
-    scores: list[list[float]], targets: list[int], is_new: list[bool], config: TrainingConfig
+    scores: list[list[float]], targets: list[int], is_new: list[bool], config: CastPoiTraining
 ) -> float:
     """The loss in plain Python, one target after the other."""
     total = 0.0
@@ -30,12 +31,12 @@ def slow_loss(
         partition = sum(math.exp(score) for score in row)
         loss = 0.0
         for place, score in enumerate(row):
-            mass = config.label_smoothing / (len(row) - 1)
-            mass += (1 - config.label_smoothing) * (place == target)
+            mass = CONSTANTS.label_smoothing / (len(row) - 1)
+            mass += (1 - CONSTANTS.label_smoothing) * (place == target)
             loss -= mass * (score - math.log(partition))
         rivals = sorted((s for place, s in enumerate(row) if place != target), reverse=True)
-        rivals = rivals[: config.hard_negatives]
-        short = [max(0.0, config.margin - (row[target] - rival)) for rival in rivals]
+        rivals = rivals[: CONSTANTS.hard_negatives]
+        short = [max(0.0, CONSTANTS.margin - (row[target] - rival)) for rival in rivals]
         loss += config.margin_weight * sum(short) / len(short)
         total += loss * (config.explore_weight if new else 1.0)
     return total / len(scores)
@@ -46,10 +47,8 @@ def some_scores(targets: int = 6, places: int = 14, seed: int = 0) -> Tensor:
 
 
 @pytest.mark.parametrize("places", [2, 5, 14])
-@pytest.mark.parametrize(
-    "config", [PAPER, replace(PAPER, margin_weight=0.0, label_smoothing=0.3, explore_weight=4.0)]
-)
-def test_the_loss_is_that_of_a_slow_loop(places: int, config: TrainingConfig) -> None:
+@pytest.mark.parametrize("config", [PAPER, replace(PAPER, margin_weight=0.0, explore_weight=4.0)])
+def test_the_loss_is_that_of_a_slow_loop(places: int, config: CastPoiTraining) -> None:
     scores = some_scores(places=places)
     target = torch.tensor([0, 1, 0, 1, 1, places - 1])
     is_new = torch.tensor([True, False, False, True, False, True])

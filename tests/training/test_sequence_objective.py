@@ -8,14 +8,14 @@ from torch import Tensor
 from castpoi.baselines.sasrec import SasRec, SasRecConfig
 from castpoi.checkins.city import City
 from castpoi.training import sequence_objective
-from castpoi.training.sequence_config import SequenceTrainingConfig
+from castpoi.training.config import SequenceTraining
 from castpoi.training.sequence_objective import PrefixObjective, WindowObjective
 
 WINDOW = 8
 
 
 def objectives(town: City, **changes: Any) -> tuple[WindowObjective, PrefixObjective]:
-    config = SequenceTrainingConfig(**{"batch": 10**9, **changes})
+    config = SequenceTraining(**{"batch": 10**9, **changes})
     return (
         WindowObjective(town, window=WINDOW, config=config, seed=1),
         PrefixObjective(town, window=WINDOW, config=config, seed=1),

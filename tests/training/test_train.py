@@ -15,8 +15,15 @@ from castpoi.core.progress import Progress
 from castpoi.core.staging import alone_in
 from castpoi.methods.registry import METHODS, Method
 from castpoi.methods.run import RunLog, load_run
-from castpoi.training.train import fit, known_parts, seconds_before, train, workshop_of
-from castpoi.training.trainer import Log, TrainingOptions
+from castpoi.training.log import Log
+from castpoi.training.train import (
+    TrainingOptions,
+    checkpoint_dir_of,
+    fit,
+    known_parts,
+    seconds_before,
+    train,
+)
 from tests.contract import odd_city
 from tests.messages import refused
 
@@ -121,7 +128,7 @@ def test_two_trainings_of_one_run_are_not_mixed_up(
     city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(METHODS, "_by_name", {**METHODS._by_name, "dice": DICE})
-    first = workshop_of(tmp_path / "run")
+    first = checkpoint_dir_of(tmp_path / "run")
     first.mkdir()
     write_json(first / "manifest.json", {"kind": "training"})
     with (
@@ -144,7 +151,7 @@ def test_a_workshop_never_takes_the_place_of_something_else(
     city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(METHODS, "_by_name", {**METHODS._by_name, "dice": DICE})
-    mine = workshop_of(tmp_path / "run")
+    mine = checkpoint_dir_of(tmp_path / "run")
     mine.mkdir()
     (mine / "diary.txt").write_text("mine")
     with refused(BadInput):
@@ -160,12 +167,12 @@ def test_checkpoints_that_a_kill_left_beside_their_finished_run_are_removed(
     with monkeypatch.context() as killed:
         killed.setattr("castpoi.training.train.remove", lambda _: None)
         train(city, run, method="dice")
-    assert workshop_of(run).is_dir()
+    assert checkpoint_dir_of(run).is_dir()
     unfinished = tmp_path / "other.training"
-    shutil.copytree(workshop_of(run), unfinished)
+    shutil.copytree(checkpoint_dir_of(run), unfinished)
     with refused(BadInput):
         train(city, run, method="dice")
-    assert not workshop_of(run).exists()
+    assert not checkpoint_dir_of(run).exists()
     shutil.copytree(run, tmp_path / "other")
     (unfinished / "log.jsonl").write_text("")
     with refused(BadInput):
@@ -199,7 +206,7 @@ def test_the_wall_time_of_a_resumed_training_counts_the_epochs_before(
         broken.setattr(RunLog, "save", stop)
         with pytest.raises(KeyboardInterrupt):
             train(city, run, method="core", options=briefly)
-    checkpoint = workshop_of(run) / "checkpoint.json"
+    checkpoint = checkpoint_dir_of(run) / "checkpoint.json"
     state = read_json(checkpoint)
     for epoch in state["epochs"]:
         epoch["seconds"] = 3000.0

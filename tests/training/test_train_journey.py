@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from castpoi.checkins.city import City
 from castpoi.methods.run import load_run
 from castpoi.model.ranker import CastPoiRanker
-from castpoi.training.settings import configs_of
-from castpoi.training.train import workshop_of
+from castpoi.training.castpoi import configs
+from castpoi.training.train import checkpoint_dir_of
 from tests.conftest import CommandLine
 from tests.training.small import TINY, TINY_WORDS
 
@@ -63,7 +63,7 @@ def test_ours_walks_the_whole_road_with_a_preset_of_its_own(
     assert trained.json["method"] == "castpoi-next"
     ranker = load_run(run).ranker
     assert isinstance(ranker, CastPoiRanker)
-    assert ranker.model.config == configs_of("next", TINY)[0]
+    assert ranker.model.config == configs("castpoi-next", "next", TINY)[0]
     ended = castpoi("evaluate", run, "--out", tmp_path / "result", "--json")
     assert ended.code == 0, ended.err
     assert 0 < ended.json["metrics"]["MRR"] < 1
@@ -124,7 +124,7 @@ def test_curves_are_drawn_where_they_are_asked_for(
 
 
 @pytest.mark.parametrize(
-    ("objective", "step"), [("full", "batch=12"), ("fast", "windows_a_step=1")]
+    ("objective", "step"), [("full", "batch=12"), ("fast", "windows_per_step=1")]
 )
 def test_a_training_killed_in_mid_epoch_ends_with_the_same_bytes(
     castpoi: CommandLine, town_folder: Path, tmp_path: Path, objective: str, step: str
@@ -134,7 +134,7 @@ def test_a_training_killed_in_mid_epoch_ends_with_the_same_bytes(
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert castpoi("train", town_folder, *words, "--out", whole).code == 0
     process = started("train", town_folder, *words, "--out", killed)
-    state = workshop_of(killed) / "checkpoint.json"
+    state = checkpoint_dir_of(killed) / "checkpoint.json"
     deadline = time.monotonic() + 60
     while not state.is_file() and time.monotonic() < deadline and process.poll() is None:
         time.sleep(0.005)
@@ -146,7 +146,7 @@ def test_a_training_killed_in_mid_epoch_ends_with_the_same_bytes(
     again = castpoi("train", town_folder, *words, "--out", killed)
     assert again.code == 0, again.err
     assert "training resumed" in (killed / "log.jsonl").read_text()
-    assert not workshop_of(killed).exists()
+    assert not checkpoint_dir_of(killed).exists()
     model = "model.safetensors"
     assert (killed / model).read_bytes() == (whole / model).read_bytes()
 
@@ -156,7 +156,7 @@ def test_one_seed_gives_the_same_bytes_on_two_threads(
 ) -> None:
     """Each in a process of its own; `test_device.py` has sums that differ if left alone."""
     words = ["train", town_folder, "--model", "castpoi", "--threads", "2", *TINY_WORDS]
-    words += ["--epochs", "2", "--set", "windows_a_step=6", "--out"]
+    words += ["--epochs", "2", "--set", "windows_per_step=6", "--out"]
     assert castpoi(*words, tmp_path / "one").code == 0
     other = started(*words, tmp_path / "other")
     said = other.communicate(timeout=120)
@@ -171,7 +171,7 @@ SHARED: dict[str, list[str]] = {
     "full": ["batch=33"],
     # every place is read, since each process draws candidates of its own
     "fast": [
-        "windows_a_step=3",
+        "windows_per_step=3",
         "hard_candidates=1000",
         "drawn_candidates=1",
         "reader_forecast=false",

@@ -50,7 +50,7 @@ def fast(city: City, config: ModelConfig) -> Objective[Any]:
         city,
         model=config,
         config=FastConfig(
-            windows_a_step=ALL, hard_candidates=4, drawn_candidates=4, explore_weight=1.5
+            windows_per_step=ALL, hard_candidates=4, drawn_candidates=4, explore_weight=1.5
         ),
         constants=LossConstants(margin_weight=0.5),
         seed=0,

@@ -22,8 +22,7 @@ from castpoi.evaluation.result import Result
 from castpoi.methods.registry import METHODS, Method
 from castpoi.methods.run import Run
 from castpoi.serving.settings import ServiceSettings
-from castpoi.training.train import fit, train
-from castpoi.training.trainer import TrainingOptions
+from castpoi.training.train import TrainingOptions, fit, train
 
 # What lets all methods learn in three minutes: those with dear passes get fewer (those of CaST-POI
 # without biases are dearest, those of the other two twice as dear as other baselines'), steps

@@ -11,7 +11,7 @@ from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.plan import Planned
 from castpoi.experiments.record import Record
 from castpoi.experiments.runner import Failure, Pace, cores, run_plan
-from castpoi.training.trainer import say_nothing
+from castpoi.training.train import ignore
 
 Command = Callable[..., None]
 
@@ -72,7 +72,7 @@ def run_shown(
             record=record,
             pace=pace,
             progress=progress,
-            say=say_nothing if console.quiet else console.note,
+            say=ignore if console.quiet else console.note,
             name=name,
         )
 

@@ -10,8 +10,8 @@ from castpoi.cli.options import FOLDER, method_list, out_option, seed_option, sp
 from castpoi.core.config import pairs_of
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import Run
+from castpoi.training.train import TrainingOptions
 from castpoi.training.train import train as train_run
-from castpoi.training.trainer import TrainingOptions
 from castpoi.training.world import World
 
 
@@ -102,7 +102,7 @@ def train(
         settings=pairs_of([*settings, *changes]),
         device=device,
         resume=resume,
-        say=console.note,
+        warn=console.note,
     )
     with console.progress() as progress:
         run = train_run(

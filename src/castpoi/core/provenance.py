@@ -3,7 +3,7 @@
 import platform
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -29,6 +29,10 @@ class Stopwatch:
     def seconds(self) -> float:
         """Wall time since the start."""
         return perf_counter() - self._start
+
+    def plus(self, seconds: float) -> "Stopwatch":
+        """A stopwatch that started this much earlier."""
+        return replace(self, _start=self._start - seconds)
 
     def provenance(self) -> dict[str, Any]:
         """Versions, commit, start, end, wall time and memory of the work that ends now."""

@@ -33,7 +33,7 @@ from castpoi.experiments.wholeness import (
     make_room,
     read_proof,
 )
-from castpoi.training.train import workshop_of
+from castpoi.training.train import checkpoint_dir_of
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class SuiteFolder:
     def remove_run(self, experiment: Experiment) -> None:
         """Remove the run of an experiment and whatever its training has left."""
         run = self.run(experiment)
-        for folder, kind in ((run, "run"), (workshop_of(run), "training")):
+        for folder, kind in ((run, "run"), (checkpoint_dir_of(run), "training")):
             if is_folder_of(folder, kind) or is_remainder(folder):
                 shutil.rmtree(folder)
         sweep(run)
@@ -152,7 +152,7 @@ class SuiteFolder:
 
     def _has_begun(self, experiment: Experiment) -> bool:
         run = self.run(experiment)
-        is_training = is_folder_of(workshop_of(run), "training") and not run.exists()
+        is_training = is_folder_of(checkpoint_dir_of(run), "training") and not run.exists()
         return self.has_run(experiment) or is_training
 
     def _run_key(self, experiment: Experiment) -> Path:

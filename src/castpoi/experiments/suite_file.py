@@ -155,7 +155,7 @@ def _check_settings(
     method.check_free(settings, where=f"{content.at('set')}: ")
     if not settings or preset is None or not method.is_ours:
         return
-    from castpoi.training.configs import configs_for  # it needs torch, and a plan without is quick
+    from castpoi.training.train import configs_for  # it needs torch, and a plan without is quick
 
     try:
         configs_for(method, preset, settings)

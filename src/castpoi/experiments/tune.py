@@ -16,7 +16,7 @@ from castpoi.experiments.trials import Tried, trial_name, trials_of
 from castpoi.experiments.tune_record import Setup
 from castpoi.methods.outline import ABLATION, Row
 from castpoi.methods.registry import METHODS, Method
-from castpoi.training.configs import configs_for
+from castpoi.training.train import configs_for
 
 _SELECT_BY: Final = "select_by"
 

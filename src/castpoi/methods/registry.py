@@ -138,7 +138,7 @@ def _sequence(name: str, line: str) -> Method:
         name=name,
         line=line,
         ranker="castpoi.baselines.sequence_ranker:SequenceRanker",
-        trainer="castpoi.training.sequence_trainer:train_sequence",
+        trainer="castpoi.training.sequence:train_sequence",
         presets=("paper", "tuned"),
     )
 
@@ -148,14 +148,14 @@ METHODS = Methods(
         name="castpoi-next",
         line="ours: CaST-POI with own habits and nearness instead of the reader",
         ranker="castpoi.model.ranker:CastPoiRanker",
-        trainer="castpoi.training.castpoi_trainer:train_castpoi",
+        trainer="castpoi.training.castpoi:train_castpoi",
         presets=("next",),
     ),
     Method(
         name="castpoi",
         line="the paper's: every candidate reads the history for itself",
         ranker="castpoi.model.ranker:CastPoiRanker",
-        trainer="castpoi.training.castpoi_trainer:train_castpoi",
+        trainer="castpoi.training.castpoi:train_castpoi",
         presets=("fast", "paper"),
     ),
     Method(
@@ -187,7 +187,7 @@ METHODS = Methods(
         name="target-attention",
         line="CaST-POI's reader without distance, age and gate (after DIN)",
         ranker="castpoi.model.ranker:CastPoiRanker",
-        trainer="castpoi.training.castpoi_trainer:train_castpoi",
+        trainer="castpoi.training.castpoi:train_castpoi",
         presets=("fast", "paper"),
         settings={"spatial_bias": "false", "temporal_bias": "false", "revisit_gate": "false"},
     ),

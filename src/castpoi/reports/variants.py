@@ -6,7 +6,7 @@ from typing import Any, Final
 from castpoi.methods.registry import METHODS
 from castpoi.model import config as model
 from castpoi.training import config as training
-from castpoi.training.sequence_config import SequenceTrainingConfig
+from castpoi.training.config import SequenceTraining
 
 _OF_NO_WEIGHT: Final = ("threads",)  # settings on which no number is meant to depend
 _OF_BASELINES: Final = ("paper", "tuned")
@@ -61,8 +61,7 @@ def _presets(method: str) -> dict[str, dict[str, Any]]:
     known = METHODS.named(method)
     if known.presets == _OF_BASELINES:
         return {
-            name: SequenceTrainingConfig.preset(name, method=method).to_dict()
-            for name in _OF_BASELINES
+            name: SequenceTraining.preset(name, method=method).to_dict() for name in _OF_BASELINES
         }
     if not set(known.presets) & set(model.PRESETS):
         return {}

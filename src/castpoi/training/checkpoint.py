@@ -1,17 +1,17 @@
-"""Checkpoints: a training that is killed at any moment goes on as if nothing had happened.
+"""Checkpoints: a training that is killed at any moment resumes as if nothing had happened.
 
-    RUN.training/manifest.json           says that the folder is ours
-    RUN.training/checkpoint.json         which training it is, its epochs, its tensors' file
+    RUN.training/manifest.json           marks the folder as ours
+    RUN.training/checkpoint.json         which training it is, its epochs, the name of its tensors
     RUN.training/epoch-N.safetensors     weights, running mean, best weights, optimizer
-    RUN.training/log.jsonl               what happened so far
+    RUN.training/log.jsonl               the events so far
 
 The tensors are written first, under a name of their own; then checkpoint.json is replaced in one
-move. So at any moment it speaks of tensors that are whole. Reading runs no code from the folder.
+move, so it always names complete tensors. Loading runs no code from the folder.
 """
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from torch import Tensor
 from castpoi.core.errors import BrokenFolder
 from castpoi.core.files import read_json, write_json
 from castpoi.core.staging import sync
-from castpoi.training.selection import EpochRecord
+from castpoi.evaluation.metrics import Metrics
 
 STATE: Final = "checkpoint.json"
 
@@ -30,47 +30,61 @@ _TENSORS: Final = "epoch-{epoch}.safetensors"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checkpoint:
-    """Where a training stands after an epoch."""
+class EpochRecord:
+    """The numbers of one epoch."""
 
-    records: list[EpochRecord]
-    """All epochs so far."""
-    tensors: Mapping[str, Tensor]
-    """Weights and optimizer, by name."""
-    frame: Mapping[str, int] = field(default_factory=dict)
-    """What the machine decided at the start and must stay: threads."""
+    at_utc: str
+    epoch: int  # the first is 1
+    loss: float  # mean over its targets
+    learning_rate: float  # of its last step
+    metrics: Metrics  # on validation; empty if the city has none
+    seconds: float  # validation included
+    targets_per_second: float  # without validation
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record for JSON."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Workshop:
-    """The folder in which the checkpoints of one training rest."""
+class Checkpoint:
+    """State of a training after an epoch."""
+
+    records: list[EpochRecord]
+    tensors: Mapping[str, Tensor]  # weights and optimizer
+    threads: int  # a resumed training must use as many, since they change the order of sums
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoints:
+    """The folder with the checkpoints of one training."""
 
     folder: Path
     identity: Mapping[str, Any]
-    """What makes two trainings the same: version, city, seed, configs."""
+    """All that a training depends on: version, city, seed, configs."""
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Write a checkpoint, and forget the one before."""
+        """Write a checkpoint and remove the previous one."""
         name = _TENSORS.format(epoch=len(checkpoint.records))
         content = save({name: each.contiguous() for name, each in checkpoint.tensors.items()})
         (self.folder / name).write_bytes(content)
         sync(self.folder / name)
         state = {
             "identity": self.identity,
-            "frame": dict(checkpoint.frame),
+            "threads": checkpoint.threads,
             "epochs": [record.to_dict() for record in checkpoint.records],
             "tensors": name,
             "sha256": hashlib.sha256(content).hexdigest(),
         }
         write_json(self.folder / STATE, state)
-        sync(self.folder)  # before the tensors of the last checkpoint go
-        self._remove_tensors(but=name)
+        sync(self.folder)  # before the previous tensors are removed
+        self._remove_tensors(keep=name)
 
     def load(self) -> Checkpoint | None:
         """The last checkpoint, or None if there is none.
 
         Raises:
-            BrokenFolder: it is of another training, or damaged; the text says why.
+            BrokenFolder: it belongs to another training, or is damaged.
         """
         path = self.folder / STATE
         if not path.is_file():
@@ -86,24 +100,24 @@ class Workshop:
             return Checkpoint(
                 records=[EpochRecord(**record) for record in state["epochs"]],
                 tensors=load(content),
-                frame=state["frame"],
+                threads=state["threads"],
             )
         except (OSError, KeyError, TypeError, SafetensorError) as problem:
             raise BrokenFolder(f"it is damaged: {problem}") from problem
 
     def clear(self) -> None:
-        """Forget all checkpoints."""
+        """Remove all checkpoints."""
         (self.folder / STATE).unlink(missing_ok=True)
-        self._remove_tensors(but=None)
+        self._remove_tensors(keep=None)
 
-    def _remove_tensors(self, *, but: str | None) -> None:
+    def _remove_tensors(self, *, keep: str | None) -> None:
         for path in self.folder.glob(_TENSORS.format(epoch="*")):
-            if path.name != but:
+            if path.name != keep:
                 path.unlink()
 
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any], within: str = "") -> str:
-    """In what two nested mappings differ, in words like `seed 1, not 2`; empty if in nothing."""
+    """Differences of two nested mappings in words, like `seed 1, not 2`; empty if equal."""
     found = []
     for name in sorted({*one, *other}):
         mine, theirs = one.get(name), other.get(name)

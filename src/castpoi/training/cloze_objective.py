@@ -11,7 +11,7 @@ Where this is not RecBole's cloze:
               it never learns the newest train visit of a user
     epochs    RecBole takes a window at every visit, which shows each visit some 50 times; here an
               epoch takes every `window_step`-th, and the next epoch the windows after those
-    steps     RecBole takes 2,048 windows a step, with some 2,048 or 16,000 targets by turns; here
+    steps     RecBole takes 2,048 windows per step, with some 2,048 or 16,000 targets by turns; here
               a step has `batch` targets in the mean, as for all other models
     masks     RecBole learns from the last ten masks of a window, never from its first visit
 
@@ -31,7 +31,7 @@ from castpoi.baselines.bert4rec import Bert4Rec, Bert4RecConfig
 from castpoi.baselines.sequence import padded_rows
 from castpoi.baselines.sequence_config import SequenceConfig
 from castpoi.checkins.city import City
-from castpoi.training.sequence_config import SequenceTrainingConfig
+from castpoi.training.config import SequenceTraining
 from castpoi.training.sequence_loss import next_place_loss
 
 _WINDOWS_AT_ONCE: Final = 128
@@ -51,25 +51,25 @@ class ClozeObjective:
     """Masked visits of windows against all places."""
 
     def __init__(
-        self, city: City, *, shape: SequenceConfig, config: SequenceTrainingConfig, seed: int
+        self, city: City, *, model: SequenceConfig, config: SequenceTraining, seed: int
     ) -> None:
-        assert isinstance(shape, Bert4RecConfig)
-        self.shape = shape
+        assert isinstance(model, Bert4RecConfig)
+        self.model = model
         self.seed = seed
         histories = city.train
         self.place = histories.place
         self.begin = histories.starts  # [N]
         self.ends = histories.rows_with_history
-        self.step = max(1, min(shape.window_step, len(self.ends)))
-        masks = np.maximum(1, shape.mask_share * self._lengths(self.ends))
-        mean = shape.last_only_share + (1 - shape.last_only_share) * masks.mean()
-        self.windows_a_step = max(1, round(config.batch / mean))
+        self.step = max(1, min(model.window_step, len(self.ends)))
+        masks = np.maximum(1, model.mask_share * self._lengths(self.ends))
+        mean = model.last_only_share + (1 - model.last_only_share) * masks.mean()
+        self.windows_per_step = max(1, round(config.batch / mean))
 
     def batches(self, epoch: int) -> Sequence[ClozeBatch]:
         """The windows of an epoch once, in an order that seed and epoch fix."""
         ends = self.ends[epoch % self.step :: self.step]
         order = np.random.default_rng((self.seed, epoch)).permutation(ends)
-        size = self.windows_a_step
+        size = self.windows_per_step
         return [
             ClozeBatch(order[start : start + size], (self.seed, epoch, start))
             for start in range(0, len(order), size)
@@ -89,9 +89,9 @@ class ClozeObjective:
         lengths = self._lengths(batch.ends)
         slots = np.arange(lengths.max(initial=0))
         is_last: NDArray[np.bool_] = slots == lengths[:, None] - 1  # [B, T]
-        if rng.random() < self.shape.last_only_share:
+        if rng.random() < self.model.last_only_share:
             return is_last
-        is_drawn = rng.random(is_last.shape) < self.shape.mask_share
+        is_drawn = rng.random(is_last.shape) < self.model.mask_share
         is_drawn &= slots < lengths[:, None]
         is_last &= ~is_drawn.any(axis=1, keepdims=True)
         return is_drawn | is_last
@@ -114,7 +114,7 @@ class ClozeObjective:
 
     def _lengths(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
         """Visits in the window that ends with each of these visits. [B]"""
-        lengths: NDArray[np.int64] = np.minimum(ends + 1 - self.begin[ends], self.shape.window)
+        lengths: NDArray[np.int64] = np.minimum(ends + 1 - self.begin[ends], self.model.window)
         return lengths
 
     def _rows(self, ends: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:

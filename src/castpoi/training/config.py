@@ -1,118 +1,98 @@
-"""How a CaST-POI model is trained: objective, steps, schedule, loss, selection.
+"""How a model is trained: steps, learning rate, loss and selection of the best epoch; the presets.
 
-Three presets. `paper` is the published recipe to the letter. `fast`, that of `castpoi` unless told
-otherwise, computes the same loss far more cheaply and is chosen by validation MRR, which is
-steadier than HR@10. `next` trains the model of the same name as `fast` does, but keeps the vectors
-of places shorter: habits tell more of a known place than a vector can, and do not learn anybody by
-heart.
+CaST-POI: `paper` is the published recipe exactly. `fast`, the default of `castpoi`, computes the
+same loss at a fraction of the cost and selects the epoch by validation MRR, which is steadier than
+HR@10. `next` trains `castpoi-next` like `fast`, but with stronger decay of place vectors: the
+visit-pattern features of known places generalise better than vectors do.
+
+Learned baselines: `paper` is RecBole 1.2.1 as it comes: Adam at a constant rate, no decay, up to
+300 epochs, patience 10. `tuned` has the means of CaST-POI's fast preset, so that a comparison is
+fair, and for each model the values that a search on validation found.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Final, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, Self
 
-from castpoi.core.errors import BadInput
-from castpoi.core.setting_check import (
-    ABOVE_ZERO,
-    NOT_NEGATIVE,
-    SHARE,
-    Range,
-    check_setting,
-    preset_named,
-)
+from castpoi.core.config import Config, Count, NotNegative, Positive, Range, Share, preset_named
 
 ObjectiveName = Literal["fast", "full"]
-ScheduleUnit = Literal["epoch", "step"]
-SelectBy = Literal["HR@10", "MRR"]
+Fraction = Annotated[float, Range(0.0, 1.0, "a number from 0 to 1")]
+
+TUNED: Final = "tuned"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingConfig:
-    """One way to train; refuses what makes no sense."""
+class TrainingConfig(Config):
+    """The settings of every training."""
+
+    epochs: Count = 4
+    """Largest number of passes over the train split."""
+    batch: Count = 128
+    """Targets per step; the fast objective counts windows instead."""
+    learning_rate: Positive = 1e-3
+    """Highest learning rate of AdamW, reached at the end of the warm-up."""
+    final_rate: Fraction = 1e-3
+    """Learning rate at the end of the cosine, as a fraction of the highest; 1 for a constant."""
+    warmup_epochs: NotNegative = 1.0
+    """Epochs of linear rise, or 0. Patience is counted after them."""
+    schedule: Literal["epoch", "step"] = "step"
+    """Whether the learning rate changes with every epoch (paper) or with every step."""
+    weight_decay: NotNegative = 1e-4
+    """Decay of all weights except the place vectors."""
+    place_weight_decay: NotNegative = 0.3
+    """Decay of the place vectors, which overfit a small city."""
+    clip: Positive | None = 5.0
+    """Largest norm of the gradient; longer ones are scaled down to it."""
+    select_by: Literal["HR@10", "MRR"] = "MRR"
+    """Validation metric that selects the best epoch."""
+    patience: Count = 10
+    """Epochs without improvement after which training ends, counted after the warm-up."""
+    weight_averaging: Share = 0.999
+    """Decay of the running mean of weights, which is validated and kept; 0 for no mean."""
+    threads: Count | None = None
+    """Cores to use; none for all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CastPoiTraining(TrainingConfig):
+    """The settings of a training of CaST-POI."""
 
     objective: ObjectiveName = "fast"
     """`full`: the paper's, every prefix against every place; `fast`: the same loss, cheaper."""
-    epochs: int = 4
-    """Most passes over the train part."""
-    batch: int = 128
-    """Prefixes a step of the full objective."""
-    windows_a_step: int = 2
-    """Windows a step of the fast objective; each has up to `window` targets."""
-    hard_candidates: int = 16
-    """Fast objective: candidates of a target that are the hardest by the other terms."""
-    drawn_candidates: int = 20
-    """Fast objective: candidates of a target drawn from all others, for which they stand."""
-
-    learning_rate: float = 1e-3
-    """Highest step size of AdamW, reached at the end of the warm-up."""
-    final_learning_rate: float = 1e-6
-    """Where the cosine after the warm-up ends."""
-    warmup_epochs: float = 1.0
-    """Epochs of linear rise; 0 for none. Patience is counted after them."""
-    schedule: ScheduleUnit = "step"
-    """Whether the learning rate changes with every epoch (paper) or with every step."""
-    weight_decay: float = 1e-4
-    """Decay of AdamW, for all weights but the place table."""
-    place_weight_decay: float = 0.3
-    """Decay of AdamW for the vectors of places, which a small city learns by heart."""
-    clip: float = 5.0
-    """Longest gradient; longer ones are shortened to it."""
-
-    label_smoothing: float = 0.02
-    """Share of the target's mass that is spread over all other places."""
-    margin: float = 1.0
-    """How far the target shall stand above its hardest rivals."""
-    margin_weight: float = 0.25
-    """Weight of the margin beside the cross-entropy; 0 for none."""
-    hard_negatives: int = 10
-    """Rivals in the margin: the highest-scoring places other than the target."""
-    explore_weight: float = 1.0
-    """Weight of a target at a place that its history does not know."""
-
-    select_by: SelectBy = "MRR"
-    """Validation metric by which the best epoch is kept."""
-    patience: int = 10
-    """Epochs without a better one after which training ends, counted after the warm-up."""
-    weight_averaging: float = 0.999
-    """Decay of the running mean of weights that is validated and kept; 0: the weights as such."""
-    threads: int | None = None
-    """Cores to use; none: all that torch sees."""
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            allowed = _ALLOWED.get(field.name, ABOVE_ZERO)
-            check_setting(field.name, getattr(self, field.name), field.type, allowed)
-        if self.final_learning_rate > self.learning_rate:
-            raise BadInput(
-                f"final_learning_rate={self.final_learning_rate} is above "
-                f"learning_rate={self.learning_rate}; the rate can only fall after the warm-up"
-            )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The config in JSON's words."""
-        return asdict(self)
+    windows_per_step: Count = 2
+    """Windows per step of the fast objective; each has up to `window` targets."""
+    hard_candidates: Count = 16
+    """Fast objective: candidates of a target with the highest scores by the other terms."""
+    drawn_candidates: Count = 20
+    """Fast objective: candidates of a target sampled from all others, to represent these."""
+    margin_weight: NotNegative = 0.25
+    """Weight of the margin loss relative to the cross-entropy."""
+    explore_weight: Positive = 1.0
+    """Weight of a target at a place that its history has not visited."""
 
     @classmethod
-    def preset(cls, name: str) -> "TrainingConfig":
-        """One of the presets, `paper`, `fast` or `next`."""
+    def preset(cls, name: str) -> "CastPoiTraining":
+        """The preset `paper`, `fast` or `next`."""
         return preset_named(PRESETS, name)
 
 
-_ALLOWED: Final[Mapping[str, Range]] = {
-    "warmup_epochs": NOT_NEGATIVE,
-    "final_learning_rate": NOT_NEGATIVE,
-    "weight_decay": NOT_NEGATIVE,
-    "place_weight_decay": NOT_NEGATIVE,
-    "label_smoothing": SHARE,
-    "margin": NOT_NEGATIVE,
-    "margin_weight": NOT_NEGATIVE,
-    "weight_averaging": SHARE,
-}
-"""The settings that may be 0; all other numbers must be above it."""
+@dataclass(frozen=True, kw_only=True)
+class SequenceTraining(TrainingConfig):
+    """The settings of a training of a learned baseline."""
+
+    stride: Count = 25
+    """Visits of a long history that learn in one window; 1: each sees all it may, as in RecBole."""
+
+    @classmethod
+    def preset(cls, name: str, *, method: str = "") -> Self:
+        """The preset `paper` or `tuned`; for a method, with the values found for it."""
+        found = _FOUND.get(method, {}) if name == TUNED else {}
+        return cls(**{**preset_named(_BASELINE_PRESETS, name), **found})
 
 
-PRESETS: Final[Mapping[str, TrainingConfig]] = {
-    "paper": TrainingConfig(
+PRESETS: Final[Mapping[str, CastPoiTraining]] = {
+    "paper": CastPoiTraining(
         objective="full",
         epochs=50,
         warmup_epochs=3.0,
@@ -123,7 +103,33 @@ PRESETS: Final[Mapping[str, TrainingConfig]] = {
         weight_averaging=0.0,
         select_by="HR@10",
     ),
-    "fast": TrainingConfig(),
-    "next": TrainingConfig(place_weight_decay=1.0),
+    "fast": CastPoiTraining(),
+    "next": CastPoiTraining(place_weight_decay=1.0),
 }
-"""The presets; the model has some of the same names."""
+"""The presets of CaST-POI; the model config has presets of the same names."""
+
+_BASELINE_PRESETS: Final[Mapping[str, dict[str, Any]]] = {
+    "paper": {
+        "epochs": 300,
+        "batch": 2048,
+        "final_rate": 1.0,
+        "warmup_epochs": 0.0,
+        "weight_decay": 0.0,
+        "place_weight_decay": 0.0,
+        "clip": None,
+        "weight_averaging": 0.0,
+    },
+    TUNED: {"epochs": 12, "batch": 512, "patience": 5},
+}
+
+_FOUND: Final[Mapping[str, dict[str, Any]]] = {
+    "bert4rec": {"epochs": 25, "learning_rate": 3e-3, "place_weight_decay": 0.1},
+    "caser": {"learning_rate": 1.2e-2, "place_weight_decay": 0.03},
+    "core": {"learning_rate": 4e-3},
+    "esasrec": {"learning_rate": 8e-3},
+    "narm": {"learning_rate": 4e-3, "place_weight_decay": 0.1},
+    "sasrec": {"place_weight_decay": 1.0},
+    "srgnn": {"learning_rate": 4e-3, "place_weight_decay": 0.1},
+    "stamp": {"learning_rate": 4e-3, "place_weight_decay": 0.1},
+}
+"""Values found by the search of docs/baselines.md; the dropout found is in the model's presets."""

@@ -46,7 +46,7 @@ _FORECASTING: Final = (
 class FastConfig:
     """How the fast objective spends its time."""
 
-    windows_a_step: int = 2
+    windows_per_step: int = 2
     """Windows in a batch; each has up to `window` targets."""
     hard_candidates: int = 16
     """Hardest places by the other terms among a target's candidates."""
@@ -99,7 +99,7 @@ class FastObjective:
     def batches(self, epoch: int) -> Sequence[FastBatch]:
         """All windows once, in an order that seed and epoch fix."""
         order = np.random.default_rng((self.seed, epoch)).permutation(len(self.windows))
-        size = self.config.windows_a_step
+        size = self.config.windows_per_step
         return [
             FastBatch(order[start : start + size], (self.seed, epoch, start))
             for start in range(0, len(order), size)

@@ -22,7 +22,7 @@ from castpoi.checkins.city import City
 from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import CastPoi, Encoded, Refinement
 from castpoi.model.config import REVISIT_WINDOW, ModelConfig
-from castpoi.training.config import TrainingConfig
+from castpoi.training.config import CastPoiTraining
 from castpoi.training.loss import mean_loss
 
 CANDIDATES_AT_ONCE: Final = 32
@@ -40,7 +40,7 @@ class FullObjective:
         city: City,
         *,
         model: ModelConfig,
-        config: TrainingConfig,
+        config: CastPoiTraining,
         seed: int,
         candidates_at_once: int = CANDIDATES_AT_ONCE,
     ) -> None:

@@ -1,13 +1,13 @@
-"""The training loop: steps, epochs, the best epoch, and a checkpoint after each.
+"""The training loop: steps, epochs, selection of the best epoch, and a checkpoint after each epoch.
 
-An epoch draws nothing from the one before it but the weights and the optimizer: torch is seeded
-anew from (seed, epoch). So a checkpoint needs no state of any random generator, and a resumed
-training is the uninterrupted one to the last bit.
+An epoch depends on the one before it only through the weights and the optimizer: torch is seeded
+again from (seed, epoch). So a checkpoint needs no state of a random generator, and a resumed
+training ends with the same bits as an uninterrupted one.
 """
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -19,45 +19,42 @@ from castpoi.core.errors import TrainingDiverged
 from castpoi.core.progress import SILENCE, Progress, Task, describe
 from castpoi.core.provenance import now_utc
 from castpoi.evaluation.metrics import Metrics
-from castpoi.training.averaging import WeightAverage, set_weights
-from castpoi.training.checkpoint import Checkpoint, Workshop
+from castpoi.training.checkpoint import Checkpoint, Checkpoints, EpochRecord
+from castpoi.training.config import TrainingConfig
 from castpoi.training.device import mixed_precision, seed_epoch
 from castpoi.training.distributed import Team
+from castpoi.training.log import Log, NoLog
 from castpoi.training.memory import give_back
 from castpoi.training.objective import Objective
-from castpoi.training.plan import Plan
-from castpoi.training.schedule import learning_rate
-from castpoi.training.selection import EpochRecord, Selection
-from castpoi.training.trainer import Log, NoLog
 
 Validate = Callable[[Any], Metrics]
-"""Metrics of a model on the validation part; empty where there is none."""
+"""Metrics of a model on the validation split; empty if there is none."""
 
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")
-_PLACE_VECTORS = ("place.weight", "shared.vectors")  # which have a decay of their own
+_PLACE_VECTORS = ("place.weight", "shared.vectors")  # decayed by `place_weight_decay`
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surroundings:
-    """All around a training that its result does not depend on."""
+class TrainingContext:
+    """Everything around a training that does not change its result."""
 
     log: Log = field(default_factory=NoLog)
     progress: Progress = SILENCE
     team: Team = field(default_factory=Team)
-    workshop: Workshop | None = None
-    frame: dict[str, int] = field(default_factory=dict)
-    """Kept in every checkpoint; see `Checkpoint.frame`."""
+    checkpoints: Checkpoints | None = None
+    threads: int = 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Progress:
-    """What an epoch has summed up so far."""
+@dataclass
+class _Total:
+    """Loss and targets of an epoch so far."""
 
     loss: float = 0.0
     targets: int = 0
 
-    def plus(self, loss: float, targets: int) -> "_Progress":
-        return _Progress(loss=self.loss + loss * targets, targets=self.targets + targets)
+    def add(self, loss: float, targets: int) -> None:
+        self.loss += loss * targets
+        self.targets += targets
 
     @property
     def mean_loss(self) -> float:
@@ -73,16 +70,16 @@ class TrainingLoop:
         objective: Objective[Any],
         validate: Validate,
         *,
-        config: Plan,
+        config: TrainingConfig,
         seed: int,
-        around: Surroundings,
+        context: TrainingContext,
     ) -> None:
         self.model = model
         self.objective = objective
         self.validate = validate
         self.config = config
         self.seed = seed
-        self.around = around
+        self.context = context
         self.optimizer = _optimizer(model, config)
         decay = config.weight_averaging
         self.average = WeightAverage(model, decay=decay) if decay else None
@@ -94,71 +91,70 @@ class TrainingLoop:
     def run(self, checkpoint: Checkpoint | None = None) -> EpochRecord:
         """Train to the end, leave the best weights in the model and return their epoch."""
         if checkpoint is not None:
-            self._continue_from(checkpoint)
-        with self.around.progress.task("training", total=self.config.epochs) as task:
+            self._resume(checkpoint)
+        with self.context.progress.task("training", total=self.config.epochs) as task:
             task.advance(len(self.records))
             while len(self.records) < self.config.epochs and not self.selection.is_over:
                 self._run_epoch(len(self.records), task)
-        set_weights(self.model, self.best)
+        _set_weights(self.model, self.best)
         self.model.eval()
         assert self.selection.best is not None
         return self.selection.best
 
     def _run_epoch(self, epoch: int, task: Task) -> None:
-        """Learn once from all batches, validate, and keep what came of it."""
+        """Train on all batches once, validate, and save a checkpoint."""
         began = perf_counter()
-        seed_epoch(self.seed, epoch, self.around.team.world.rank)
-        learned, rate = self._learn(epoch, task)
-        seconds_learning = perf_counter() - began
+        seed_epoch(self.seed, epoch, self.context.team.world.rank)
+        total, rate = self._train_epoch(epoch, task)
+        train_seconds = perf_counter() - began
         self.model.eval()
-        with torch.no_grad(), self._weights_to_keep():
+        with torch.no_grad(), self._averaged_weights():
             metrics = self.validate(self.model)
-            kept = {name: each.detach().clone() for name, each in self.model.named_parameters()}
+            weights = _copy_of_weights(self.model)
         record = EpochRecord(
             at_utc=now_utc(),
             epoch=epoch + 1,
-            loss=learned.mean_loss,
+            loss=total.mean_loss,
             learning_rate=rate,
             metrics=metrics,
             seconds=round(perf_counter() - began, 3),
-            targets_per_second=round(learned.targets / seconds_learning, 1),
+            targets_per_second=round(total.targets / train_seconds, 1),
         )
         self.records.append(record)
-        if self.selection.note(record):
-            self.best = kept
+        if self.selection.add(record):
+            self.best = weights
         self._save()
         give_back()
-        self.around.log.event("epoch finished", **record.to_dict())
+        self.context.log.event("epoch finished", **record.to_dict())
 
-    def _learn(self, epoch: int, task: Task) -> tuple[_Progress, float]:
-        """One step a batch; what was learned, and the last learning rate."""
+    def _train_epoch(self, epoch: int, task: Task) -> tuple[_Total, float]:
+        """One step per batch; the total, and the last learning rate."""
         self.model.train()
-        learned, rate, began = _Progress(), 0.0, perf_counter()
+        total, rate, began = _Total(), 0.0, perf_counter()
         batches = self.objective.batches(epoch)
         for step, batch in enumerate(batches):
             rate = learning_rate(self.config, epoch=epoch, step=step, steps=len(batches))
-            loss, targets = self._step(batch, rate, epoch)
-            learned = learned.plus(loss, targets)
+            total.add(*self._step(batch, rate, epoch))
             task.advance(1 / len(batches))
-            describe(task, self._sentence(epoch, learned, perf_counter() - began))
-        return learned, rate
+            describe(task, self._status(epoch, total, perf_counter() - began))
+        return total, rate
 
     def _step(self, batch: Any, rate: float, epoch: int) -> tuple[float, int]:
-        """Learn from one batch; its mean loss and number of targets."""
-        team = self.around.team
+        """One optimizer step; the mean loss of the batch and its number of targets."""
+        team = self.context.team
         share = team.share(self.objective, batch)
         targets = self.objective.targets(share)
         self.optimizer.zero_grad(set_to_none=True)
         value = 0.0
-        if targets:  # a small batch may leave nothing for some of the team
+        if targets:  # in a small batch some processes may have none
             with mixed_precision(team.device):
                 loss = self.objective.loss(self.model, share)
             loss.backward()
             value = float(loss.detach())
         value, targets = team.average_gradients(self.model, value, targets)
-        longest = math.inf if self.config.clip is None else self.config.clip
-        length = nn.utils.clip_grad_norm_(self.model.parameters(), longest)
-        if not math.isfinite(value) or not math.isfinite(float(length)):
+        clip = math.inf if self.config.clip is None else self.config.clip
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), clip)
+        if not math.isfinite(value) or not math.isfinite(float(norm)):
             raise TrainingDiverged(self._diverged(epoch, value))
         for group in self.optimizer.param_groups:
             group["lr"] = rate
@@ -169,71 +165,70 @@ class TrainingLoop:
         return value, targets
 
     def _diverged(self, epoch: int, loss: float) -> str:
-        workshop = self.around.workshop
+        checkpoints = self.context.checkpoints
         what = f"the loss is {loss}" if not math.isfinite(loss) else "the gradient is not finite"
-        if workshop is None or not self.records:
+        if checkpoints is None or not self.records:
             kept = "no epoch was finished before"
         else:
-            kept = f"the weights after epoch {len(self.records)} are kept in {workshop.folder}"
+            kept = f"the weights after epoch {len(self.records)} are kept in {checkpoints.folder}"
         return (
             f"training diverged in epoch {epoch + 1}: {what}; train again with a lower "
             f"learning_rate (it is {self.config.learning_rate}) or a lower clip; {kept}"
         )
 
-    def _sentence(self, epoch: int, learned: _Progress, seconds: float) -> str:
-        """Loss, best metric and rate, for the bar."""
-        words = [f"epoch {epoch + 1}", f"loss {learned.mean_loss:.3f}"]
+    def _status(self, epoch: int, total: _Total, seconds: float) -> str:
+        """Loss, best metric and speed, for the progress bar."""
+        words = [f"epoch {epoch + 1}", f"loss {total.mean_loss:.3f}"]
         best = self.selection.best
         value = None if best is None else best.metrics.get(self.config.select_by)
         if value is not None:
             words.append(f"best {self.config.select_by} {100 * value:.2f}")
-        words.append(f"{learned.targets / max(seconds, 1e-9):,.0f} targets/s")
+        words.append(f"{total.targets / max(seconds, 1e-9):,.0f} targets/s")
         return " · ".join(words)
 
-    def _weights_to_keep(self) -> AbstractContextManager[None]:
-        """The running mean in place of the weights, if there is one, while a block runs."""
+    def _averaged_weights(self) -> AbstractContextManager[None]:
+        """While a block runs, the model has its running mean, if there is one."""
         return nullcontext() if self.average is None else self.average.applied(self.model)
 
     def _save(self) -> None:
-        around = self.around
-        if around.workshop is not None and around.team.world.is_first:
+        context = self.context
+        if context.checkpoints is not None and context.team.world.is_first:
             tensors = {name: each.detach().cpu() for name, each in self._tensors()}
-            around.workshop.save(
-                Checkpoint(records=self.records, tensors=tensors, frame=around.frame)
+            context.checkpoints.save(
+                Checkpoint(records=self.records, tensors=tensors, threads=context.threads)
             )
 
     def _tensors(self) -> Iterator[tuple[str, Tensor]]:
-        """All that the next epoch continues from, by name."""
+        """The tensors from which the next epoch continues."""
         for name, weight in self.model.named_parameters():
             yield f"model.{name}", weight
             yield f"best.{name}", self.best[name]
             if self.average is not None:
                 yield f"average.{name}", self.average.mean[name]
             for moment in _MOMENTS:
-                if weight in self.optimizer.state:  # a weight that was never used has none
+                if weight in self.optimizer.state:  # a weight without a gradient so far has none
                     yield f"{moment}.{name}", self.optimizer.state[weight][moment]
 
-    def _continue_from(self, checkpoint: Checkpoint) -> None:
-        """Take up weights, optimizer and selection where they were left."""
-        device = self.around.team.device
-        parts: dict[str, dict[str, Tensor]] = {}
+    def _resume(self, checkpoint: Checkpoint) -> None:
+        """Set weights, optimizer and selection to those of a checkpoint."""
+        groups: dict[str, dict[str, Tensor]] = {}
         for name, each in checkpoint.tensors.items():
-            part, _, rest = name.partition(".")
-            parts.setdefault(part, {})[rest] = each.to(device)
-        set_weights(self.model, parts["model"])
-        self.best = parts["best"]
+            group, _, rest = name.partition(".")
+            groups.setdefault(group, {})[rest] = each.to(self.context.team.device)
+        _set_weights(self.model, groups["model"])
+        self.best = groups["best"]
         if self.average is not None:
-            self.average.restore(parts["average"])
+            self.average.mean = groups["average"]
         for name, weight in self.model.named_parameters():
-            if name in parts["step"]:
-                self.optimizer.state[weight] = {each: parts[each][name] for each in _MOMENTS}
-        self.steps_done = max((int(each) for each in parts["step"].values()), default=0)
+            if name in groups["step"]:
+                self.optimizer.state[weight] = {each: groups[each][name] for each in _MOMENTS}
+        self.steps_done = max((int(each) for each in groups["step"].values()), default=0)
         self.records = list(checkpoint.records)
-        self.selection.replay(self.records)
+        self.selection.add_all(self.records)
 
 
-def _optimizer(model: nn.Module, config: Plan) -> torch.optim.AdamW:
-    """AdamW, with a decay of its own for the vectors of places."""
+def _optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
+    """AdamW, with a separate decay for place vectors."""
     places = [weight for name, weight in model.named_parameters() if name in _PLACE_VECTORS]
     others = [weight for name, weight in model.named_parameters() if name not in _PLACE_VECTORS]
     return torch.optim.AdamW(
@@ -244,3 +239,94 @@ def _optimizer(model: nn.Module, config: Plan) -> torch.optim.AdamW:
         lr=config.learning_rate,
         fused=True,
     )
+
+
+class Selection:
+    """The best epoch so far, and for how long."""
+
+    def __init__(self, config: TrainingConfig) -> None:
+        self.config = config
+        self.best: EpochRecord | None = None
+        self.epochs_since = 0
+
+    def add(self, record: EpochRecord) -> bool:
+        """Add an epoch; whether it is the best so far."""
+        if self._is_better(record):
+            self.best, self.epochs_since = record, 0
+            return True
+        if record.epoch > self.config.warmup_epochs:
+            self.epochs_since += 1
+        return False
+
+    def add_all(self, records: Iterable[EpochRecord]) -> None:
+        """Add the epochs of a training that is resumed."""
+        for record in records:
+            self.add(record)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether patience has ended."""
+        return self.epochs_since >= self.config.patience
+
+    def _is_better(self, record: EpochRecord) -> bool:
+        value = record.metrics.get(self.config.select_by)
+        if self.best is None or value is None:  # without validation the last epoch is kept
+            return True
+        best = self.best.metrics[self.config.select_by]
+        return best is None or value > best
+
+
+class WeightAverage:
+    """A running mean of the weights, steadier than the weights after any single step.
+
+    After step n the mean keeps a share min(decay, (n + 1) / (n + 10)) of itself, so that the random
+    initial weights are soon forgotten.
+    """
+
+    def __init__(self, model: nn.Module, *, decay: float) -> None:
+        self.decay = decay
+        self.mean = _copy_of_weights(model)
+
+    @torch.no_grad()
+    def add(self, model: nn.Module, step: int) -> None:
+        """Add the weights after a step; the first is 1."""
+        kept = min(self.decay, (step + 1) / (step + 10))
+        for name, weight in model.named_parameters():
+            self.mean[name].lerp_(weight, 1 - kept)
+
+    @contextmanager
+    def applied(self, model: nn.Module) -> Iterator[None]:
+        """While the block runs, the model has the mean as its weights."""
+        own = _copy_of_weights(model)
+        _set_weights(model, self.mean)
+        try:
+            yield
+        finally:
+            _set_weights(model, own)
+
+
+def _copy_of_weights(model: nn.Module) -> dict[str, Tensor]:
+    return {name: weight.detach().clone() for name, weight in model.named_parameters()}
+
+
+@torch.no_grad()
+def _set_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    for name, weight in model.named_parameters():
+        weight.copy_(weights[name])
+
+
+def learning_rate(config: TrainingConfig, *, epoch: int, step: int, steps: int) -> float:
+    """The learning rate of a step: a linear warm-up, then half a cosine down.
+
+    It changes with every epoch (the paper) or with every step, for short trainings. The last unit
+    of the warm-up and the first after it have the highest rate. The cosine would reach the final
+    rate one unit after the last.
+    """
+    per_epoch = steps if config.schedule == "step" else 1
+    unit = epoch * per_epoch + (step if config.schedule == "step" else 0)
+    warmup = round(config.warmup_epochs * per_epoch)
+    highest, final = config.learning_rate, config.final_rate * config.learning_rate
+    if unit < warmup:
+        return highest * (unit + 1) / warmup
+    way = (unit - warmup) / max(1, config.epochs * per_epoch - warmup)
+    return final + (highest - final) * (1 + math.cos(math.pi * way)) / 2

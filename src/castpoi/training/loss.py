@@ -14,15 +14,17 @@ Shapes: B targets, P places, k hardest others.
 import torch
 from torch import Tensor
 
-from castpoi.training.config import TrainingConfig
+from castpoi.training.config import CastPoiTraining
+from castpoi.training.fused_loss import LossConstants
 
 
-def mean_loss(scores: Tensor, target: Tensor, is_new: Tensor, config: TrainingConfig) -> Tensor:
+def mean_loss(scores: Tensor, target: Tensor, is_new: Tensor, config: CastPoiTraining) -> Tensor:
     """Weighted mean of the loss over targets. [B, P], [B], [B] -> scalar"""
-    each = smoothed_cross_entropy(scores, target, smoothing=config.label_smoothing)
+    constants = LossConstants(margin_weight=config.margin_weight)
+    each = smoothed_cross_entropy(scores, target, smoothing=constants.label_smoothing)
     if config.margin_weight:
         short = margin_shortfall(
-            scores, target, margin=config.margin, hardest=config.hard_negatives
+            scores, target, margin=constants.margin, hardest=constants.hard_negatives
         )
         each = each + config.margin_weight * short
     weight = torch.where(is_new, config.explore_weight, 1.0).to(each)

@@ -60,7 +60,7 @@ def check_memory(needed: int, free: int) -> None:
     if needed > _SHARE * free:
         raise BadInput(
             f"training would take about {needed / _GIB:.1f} GiB of memory, and {free / _GIB:.1f} "
-            f"GiB are free, of which it may take {_SHARE:.0%}; lower width, windows_a_step or "
+            f"GiB are free, of which it may take {_SHARE:.0%}; lower width, windows_per_step or "
             "batch, prepare the city with fewer places (--min-place-checkins), or use a larger "
             "machine"
         )

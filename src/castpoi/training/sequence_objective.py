@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from castpoi.baselines.sequence import SequenceModel, padded_rows
 from castpoi.checkins.city import City
-from castpoi.training.sequence_config import SequenceTrainingConfig
+from castpoi.training.config import SequenceTraining
 from castpoi.training.sequence_loss import next_place_loss
 from castpoi.training.sequence_windows import cut_sequences
 
@@ -31,9 +31,7 @@ it is read."""
 class WindowObjective:
     """Every visit of a window foretells the one after it."""
 
-    def __init__(
-        self, city: City, *, window: int, config: SequenceTrainingConfig, seed: int
-    ) -> None:
+    def __init__(self, city: City, *, window: int, config: SequenceTraining, seed: int) -> None:
         self.config = config
         self.seed = seed
         histories = city.train
@@ -74,9 +72,7 @@ class WindowObjective:
 class PrefixObjective:
     """Every prefix of a trajectory foretells the visit after it, from its last visits alone."""
 
-    def __init__(
-        self, city: City, *, window: int, config: SequenceTrainingConfig, seed: int
-    ) -> None:
+    def __init__(self, city: City, *, window: int, config: SequenceTraining, seed: int) -> None:
         self.window = window
         self.config = config
         self.seed = seed

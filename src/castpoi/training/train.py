@@ -1,35 +1,134 @@
-"""Training: from a city and the name of a method to a run.
+"""Training: from a city and the name of a method to a ranker (`fit`) or a saved run (`train`).
 
-A learned method keeps its checkpoints in RUN.training, beside the run to be, until the run is
-whole; the same command continues from there (see `checkpoint.py`). Where several processes train
-together, the first one writes and the others only lend a hand.
+A learned method keeps its checkpoints in RUN.training, next to the future run, until the run is
+complete; the same command resumes from there (see `checkpoint.py`). Where several processes train
+together, only the first one writes.
 """
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from castpoi.baselines.known import parts_before
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.core.checksums import write_manifest
 from castpoi.core.errors import BadInput
 from castpoi.core.files import check_vacant, is_folder_of, new_folder, write_json, writing
-from castpoi.core.progress import Progress, Silence
+from castpoi.core.progress import SILENCE, Progress
 from castpoi.core.provenance import Stopwatch, commit
 from castpoi.core.staging import LOCK, alone_in, remove, sweep
 from castpoi.methods.ranker import SavableRanker
 from castpoi.methods.registry import METHODS, Method
 from castpoi.methods.run import LOG, Run, RunLog, load_run, places_of, write_run
-from castpoi.training.tensorboard import TensorBoardLog
-from castpoi.training.trainer import Log, NoLog, Trainer, TrainingOptions
+from castpoi.training.config import TrainingConfig
+from castpoi.training.log import Log, NoLog, TensorBoardLog
 from castpoi.training.world import World
 
-_KEPT_ANYWAY = {LOG, LOCK, "manifest.json"}  # what a workshop holds before its first checkpoint
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_REMOVABLE: Final = {LOG, LOCK, "manifest.json"}  # in a checkpoint folder without a checkpoint
+
+
+def ignore(sentence: str) -> None:
+    """Ignore a warning."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """How to train a learned method."""
+
+    method: str = "castpoi"
+    """Name of the method; set by `fit`."""
+    preset: str | None = None
+    """One of the method's presets; None for its default, which `fit` fills in."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Changes to the preset, by name, as text."""
+    device: str = "cpu"
+    """cpu, cuda or mps."""
+    checkpoint_dir: Path | None = None
+    """Folder for checkpoints; None for no checkpoints."""
+    resume: bool = True
+    """Continue from a checkpoint of the same training, if there is one."""
+    warn: Callable[[str], None] = ignore
+    """Receives warnings for the user."""
+
+    @property
+    def given(self) -> list[str]:
+        """The options that were set, in words of the command line."""
+        named = [("--preset", self.preset is not None), ("--device", self.device != "cpu")]
+        return [name for name, is_set in named if is_set] + list(self.settings)
+
+
+class Trainer(Protocol):
+    """The function that trains a learned method; named in `Method.trainer`."""
+
+    def __call__(
+        self,
+        city: City,
+        *,
+        part: str,
+        seed: int,
+        log: Log,
+        progress: Progress,
+        options: TrainingOptions,
+    ) -> SavableRanker[Any]:
+        """Learn from the train split to predict `part`; one seed gives one ranker."""
+
+
+def configs_for(
+    method: Method, preset: str, settings: Mapping[str, str]
+) -> tuple["DataclassInstance", TrainingConfig]:
+    """The configs of the model and of the training of a learned method.
+
+    Raises:
+        BadInput: a setting is unknown, cannot be read or contradicts another; or the method belongs
+            to another package, which alone can check its settings.
+    """
+    if not method.is_ours:
+        raise BadInput(
+            f"{method.name} is of another package, and only that knows its settings; castpoi "
+            "cannot try them, but 'castpoi reproduce' takes a suite with a row for each value"
+        )
+    trainer = import_module((method.trainer or "").partition(":")[0])
+    return trainer.configs(method.name, preset, {**settings, **method.settings})
+
+
+def fit(
+    method: Method,
+    city: City,
+    *,
+    part: str = record.TEST,
+    seed: int = 0,
+    log: Log | None = None,
+    progress: Progress | None = None,
+    options: TrainingOptions | None = None,
+) -> SavableRanker[Any]:
+    """Train a method in memory, from the splits before `part`."""
+    log, options = log or NoLog(), options or TrainingOptions()
+    if not method.needs_training:
+        ranker = method.count(city, part=part)
+        log.event("city counted", places=ranker.places)
+        return ranker
+    trainer: Trainer = method.trainer_function()
+    return trainer(
+        city,
+        part=part,
+        seed=seed,
+        log=log,
+        progress=progress or SILENCE,
+        options=replace(
+            options,
+            method=method.name,
+            preset=options.preset or method.default_preset,
+            settings={**options.settings, **method.settings},
+        ),
+    )
 
 
 def train(
@@ -44,117 +143,53 @@ def train(
     options: TrainingOptions | None = None,
     tensorboard: Path | None = None,
 ) -> Run:
-    """Fit a method on a city and write a run, which appears whole or not at all."""
-    chosen = METHODS.named(method)
+    """Train a method on a city and save the run; its folder appears complete or not at all."""
+    chosen, options = METHODS.named(method), options or TrainingOptions()
     knows = known_parts(chosen, part)
-    options = options or TrainingOptions()
     _check_options(chosen, options)
     world = World.from_environment()
     if world.is_first:
         _remove_finished(out)
         check_vacant(out, kind="run", overwrite=overwrite)
-    work = Stopwatch()
-    city = City.load(city_folder)
-    origin = _Origin(chosen, seed, part, knows, city, city_folder, options)
-    with _workshop(out, world) if chosen.needs_training else nullcontext() as workshop:
-        log = RunLog(workshop / LOG if workshop and world.is_first else None)
-        ranker = origin.fitted(
-            log, _curves(log, tensorboard, world), progress, replace(options, workshop=workshop)
-        )
-        before = seconds_before(log.lines)
-        log.event("run finished", seconds=round(before + work.seconds, 3))
-        with _place_for(out, world) as place:
-            with new_folder(place, kind="run", overwrite=overwrite) as staging:
-                log.save(staging / LOG)
-                origin.write(staging, ranker, work, before)
-            return replace(load_run(place), folder=out)
-
-
-@dataclass(frozen=True)
-class _Origin:
-    """What a run is made from, and how to make it."""
-
-    method: Method
-    seed: int
-    part: str
-    knows: tuple[str, ...]
-    city: City
-    city_folder: Path
-    options: TrainingOptions
-
-    def fitted(
-        self, log: RunLog, curves: Log, progress: Progress | None, options: TrainingOptions
-    ) -> SavableRanker[Any]:
-        """The ranker of the run; its log begins with where it comes from."""
+    work, city = Stopwatch(), City.load(city_folder)
+    with _checkpoint_dir(out, world) if chosen.needs_training else nullcontext() as folder:
+        log = RunLog(folder / LOG if folder and world.is_first else None)
         log.event(
             "run started",
-            method=self.method.name,
-            seed=self.seed,
+            method=method,
+            seed=seed,
             commit=commit(),
-            fingerprint=self.city.fingerprint,
+            fingerprint=city.fingerprint,
         )
-        return fit(
-            self.method,
-            self.city,
-            part=self.part,
-            seed=self.seed,
-            log=curves,
-            progress=progress,
-            options=options,
-        )
-
-    def write(
-        self, folder: Path, ranker: SavableRanker[Any], work: Stopwatch, before: float
-    ) -> None:
-        """Write all files of the run but its log; `before` it went on, it took so many seconds."""
-        manifest = write_run(
-            folder,
-            ranker,
-            method=self.method.name,
-            preset=self.options.preset or self.method.default_preset,
-            settings=changed_settings(self.method, self.options),
-            seed=self.seed,
-            part=self.part,
-            knows=self.knows,
-            city=self.city_folder,
-            fingerprint=self.city.fingerprint,
-            places=places_of(self.city, self.knows),
-            work=work,
-        )
-        manifest["wall_seconds"] = round(before + manifest["wall_seconds"], 3)
-        write_manifest(folder, manifest)
-
-
-def fit(
-    method: Method,
-    city: City,
-    *,
-    part: str = record.TEST,
-    seed: int = 0,
-    log: Log | None = None,
-    progress: Progress | None = None,
-    options: TrainingOptions | None = None,
-) -> SavableRanker[Any]:
-    """A ranker made from what may be known before `part` is foretold."""
-    log, options = log or NoLog(), options or TrainingOptions()
-    if method.needs_training:
-        trainer: Trainer = method.trainer_function()
-        return trainer(
+        ranker = fit(
+            chosen,
             city,
             part=part,
             seed=seed,
-            log=log,
-            progress=progress or Silence(),
-            options=replace(
-                options,
-                method=method.name,
-                preset=options.preset or method.default_preset,
-                settings={**options.settings, **method.settings},
-            ),
+            log=_with_curves(log, tensorboard if world.is_first else None),
+            progress=progress,
+            options=replace(options, checkpoint_dir=folder),
         )
-    ranker = method.count(city, part=part)
-    log.event("city counted", places=ranker.places)
-    return ranker
+        work = work.plus(seconds_before(log.lines))
+        log.event("run finished", seconds=round(work.seconds, 3))
+        with _run_folder(out, world) as target:
+            with new_folder(target, kind="run", overwrite=overwrite) as staging:
+                log.save(staging / LOG)
+                write_run(
+                    staging,
+                    ranker,
+                    method=method,
+                    preset=options.preset or chosen.default_preset,
+                    settings=changed_settings(chosen, options),
+                    seed=seed,
+                    part=part,
+                    knows=knows,
+                    city=city_folder,
+                    fingerprint=city.fingerprint,
+                    places=places_of(city, knows),
+                    work=work,
+                )
+            return replace(load_run(target), folder=out)
 
 
 def changed_settings(method: Method, options: TrainingOptions) -> dict[str, str]:
@@ -162,8 +197,6 @@ def changed_settings(method: Method, options: TrainingOptions) -> dict[str, str]
     preset = options.preset or method.default_preset
     if preset is None or not method.is_ours:
         return dict(options.settings)
-    from castpoi.training.configs import configs_for  # imports torch
-
     before = [vars(each) for each in configs_for(method, preset, {})]
     after = [vars(each) for each in configs_for(method, preset, options.settings)]
     return {
@@ -175,15 +208,15 @@ def changed_settings(method: Method, options: TrainingOptions) -> dict[str, str]
 
 
 def known_parts(method: Method, part: str) -> tuple[str, ...]:
-    """The parts a ranker has seen: a learned one is fitted to train and only chosen by the rest."""
+    """The splits a ranker has seen: a learned one is fitted to train, the rest only selects it."""
     counted = parts_before(part)
     return (record.TRAIN,) if method.needs_training else counted
 
 
 def seconds_before(log: Iterable[str]) -> float:
-    """How long the epochs took that a training was resumed after, by the log of its run.
+    """Seconds of the epochs before a training was resumed, from the log of its run.
 
-    An epoch that was cut off, and the start of a process that was, are not told and do not count.
+    Epochs that were cut off, and the start of earlier processes, are not in the log.
     """
     seconds = 0.0
     for event in map(json.loads, log):
@@ -194,16 +227,16 @@ def seconds_before(log: Iterable[str]) -> float:
     return 0.0
 
 
-def workshop_of(out: Path) -> Path:
-    """Where the checkpoints of a run rest until it is whole."""
+def checkpoint_dir_of(out: Path) -> Path:
+    """The folder of the checkpoints of a run until the run is complete."""
     return out.with_name(f"{out.name}.training")
 
 
 def _check_options(method: Method, options: TrainingOptions) -> None:
-    if options.asked_for and not method.needs_training:
+    if options.given and not method.needs_training:
         raise BadInput(
             f"{method.name} is counted, not learned, so it has nothing to set; "
-            f"leave out {', '.join(options.asked_for)}"
+            f"leave out {', '.join(options.given)}"
         )
     if method.presets and options.preset not in (None, *method.presets):
         raise BadInput(
@@ -212,19 +245,16 @@ def _check_options(method: Method, options: TrainingOptions) -> None:
     method.check_free(options.settings)
 
 
-def _curves(log: RunLog, tensorboard: Path | None, world: World) -> Log:
-    """Who hears of the training: the log of the run, and TensorBoard where it is asked for."""
-    if tensorboard is None or not world.is_first:
-        return log
-    return TensorBoardLog(log, tensorboard)
+def _with_curves(log: RunLog, tensorboard: Path | None) -> Log:
+    return log if tensorboard is None else TensorBoardLog(log, tensorboard)
 
 
 def _remove_finished(out: Path) -> None:
-    """Remove the checkpoints of a run that is whole: its command was killed before it did so.
+    """Remove the checkpoints of a run that is complete: its command was killed before it did so.
 
     The run and its checkpoints have the same log. Checkpoints of another training stay.
     """
-    folder = workshop_of(out)
+    folder = checkpoint_dir_of(out)
     sweep(folder)
     try:
         is_finished = (folder / LOG).read_bytes() == (out / LOG).read_bytes()
@@ -236,9 +266,9 @@ def _remove_finished(out: Path) -> None:
 
 
 @contextmanager
-def _workshop(out: Path, world: World) -> Iterator[Path]:
-    """The checkpoint folder of a run; removed if the run is whole or there is no checkpoint."""
-    folder = workshop_of(out)
+def _checkpoint_dir(out: Path, world: World) -> Iterator[Path]:
+    """The checkpoint folder of a run; removed if the run is complete or there is no checkpoint."""
+    folder = checkpoint_dir_of(out)
     if not world.is_first:
         yield folder
         return
@@ -250,15 +280,15 @@ def _workshop(out: Path, world: World) -> Iterator[Path]:
         try:
             yield folder
         except BaseException:
-            if {each.name for each in folder.iterdir()} <= _KEPT_ANYWAY:
+            if {each.name for each in folder.iterdir()} <= _REMOVABLE:
                 remove(folder)
             raise
         remove(folder)
 
 
 @contextmanager
-def _place_for(out: Path, world: World) -> Iterator[Path]:
-    """Where this process writes the run: only the first leaves it there."""
+def _run_folder(out: Path, world: World) -> Iterator[Path]:
+    """Where this process writes the run: all but the first write a temporary one."""
     if world.is_first:
         yield out
         return

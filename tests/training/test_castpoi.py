@@ -13,15 +13,16 @@ from castpoi.methods.ranker import abilities_of
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import RunLog, load_run
 from castpoi.model.ranker import CastPoiRanker
-from castpoi.training.config import TrainingConfig
+from castpoi.training import castpoi
+from castpoi.training.castpoi import ShortlistRanker
+from castpoi.training.config import CastPoiTraining
 from castpoi.training.loop import _optimizer
-from castpoi.training.train import fit, train, workshop_of
-from castpoi.training.trainer import TrainingOptions
+from castpoi.training.train import TrainingOptions, checkpoint_dir_of, fit, train
 from tests.cities import CAFE, OFFICE, PARK, STATION, small_city
 from tests.contract import odd_city
 from tests.manifests import accept_changes
 from tests.messages import refused
-from tests.training.small import TINY, tiny_model, tiny_model_config
+from tests.training.small import TINY, full_objective, tiny_model, tiny_model_config
 from tests.training.test_loop import Heard
 
 CASTPOI = METHODS.named("castpoi")
@@ -93,26 +94,26 @@ def test_an_interrupted_training_goes_on(
         broken.setattr(RunLog, "event", cut_off)
         with pytest.raises(PulledPlug):
             train(town_folder, tmp_path / "run", method="castpoi", seed=1, options=options())
-    assert (workshop_of(tmp_path / "run") / "checkpoint.json").is_file()
-    asked = TrainingOptions(settings=options().settings, say=heard.append)
+    assert (checkpoint_dir_of(tmp_path / "run") / "checkpoint.json").is_file()
+    asked = TrainingOptions(settings=options().settings, warn=heard.append)
     run = train(town_folder, tmp_path / "run", method="castpoi", seed=1, options=asked)
     assert heard == []
     log = (tmp_path / "run" / "log.jsonl").read_text()
     assert '"event": "training resumed", "epochs": 1' in log
     assert log.count("epoch finished") == 2
-    assert not workshop_of(tmp_path / "run").exists()
+    assert not checkpoint_dir_of(tmp_path / "run").exists()
     np.testing.assert_array_equal(scores(run.ranker, town), scores(fitted(town), town))
 
 
-def test_another_training_in_the_workshop_is_started_over_and_said(
+def test_another_training_in_the_folder_is_started_over_and_said(
     town: City, tmp_path: Path
 ) -> None:
-    def into(workshop: Path, heard: list[str], *, resume: bool = True, **settings: str) -> None:
+    def into(folder: Path, heard: list[str], *, resume: bool = True, **settings: str) -> None:
         asked = TrainingOptions(
             settings=options(**settings).settings,
-            workshop=workshop,
+            checkpoint_dir=folder,
             resume=resume,
-            say=heard.append,
+            warn=heard.append,
         )
         fit(CASTPOI, town, seed=1, options=asked)
 
@@ -147,7 +148,7 @@ def test_what_places_share_is_learned_and_ranks_a_place_nobody_has_visited(town:
 
 def test_shared_vectors_decay_as_the_vectors_of_places_do(town: City) -> None:
     model = tiny_model(town, tiny_model_config(shared_vectors=True))
-    plan = TrainingConfig(place_weight_decay=0.5, weight_decay=0.1)
+    plan = CastPoiTraining(place_weight_decay=0.5, weight_decay=0.1)
     by_decay = {
         group["weight_decay"]: {id(weight) for weight in group["params"]}
         for group in _optimizer(model, plan).param_groups
@@ -240,3 +241,53 @@ def test_training_leaves_the_callers_random_numbers_alone(town: City) -> None:
     torch.manual_seed(9)
     fitted(town, epochs="1")
     assert torch.equal(torch.rand(1), expected)
+
+
+def test_a_shortlist_of_all_places_is_the_exact_ranker(town: City) -> None:
+    config = tiny_model_config()
+    model, builder = tiny_model(town, config, noise=0.3), full_objective(town, config).builder
+    cheap, exact = ShortlistRanker(model, builder), CastPoiRanker(model, builder)
+    histories = town.trajectories.histories_before(town.targets("validation"))
+    np.testing.assert_allclose(
+        cheap.score(cheap.encode(histories)), exact.score(exact.encode(histories)), atol=1e-5
+    )
+
+
+def test_places_off_the_shortlist_stand_below_it_in_their_own_order(
+    town: City, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever constant the reader adds to all that it reads, the ranks must not change."""
+    config = tiny_model_config()
+    model, builder = tiny_model(town, config, noise=0.3), full_objective(town, config).builder
+    assert model.refinement is not None
+    with torch.no_grad():
+        model.refinement.head.last.bias.sub_(100.0)
+    monkeypatch.setattr(castpoi, "SHORTLIST", 3)
+    ranker = ShortlistRanker(model, builder)
+    encoded = ranker.encode(town.trajectories.histories_before(town.targets("validation")))
+    found = ranker.score(encoded)
+    foretold, exact = ranker.scorer.foretold(encoded).numpy(), ranker.scorer.score(encoded).numpy()
+    order = np.argsort(-foretold, axis=1)
+    best, others = order[:, :3], order[:, 3:]
+    np.testing.assert_allclose(
+        np.take_along_axis(found, best, axis=1), np.take_along_axis(exact, best, axis=1), atol=1e-5
+    )
+    below = np.take_along_axis(found, others, axis=1)  # in the order of the scores foretold
+    assert (np.diff(below, axis=1) <= 0).all()
+    assert (below[:, 0] < np.take_along_axis(found, best, axis=1).min(axis=1)).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        ({"objective": "full"}, CastPoiRanker),
+        ({}, ShortlistRanker),
+        ({"candidate_conditioning": "false"}, CastPoiRanker),
+    ],
+)
+def test_only_the_fast_objective_with_a_reader_selects_its_epoch_by_a_shortlist(
+    settings: dict[str, str], kind: type
+) -> None:
+    model, training = castpoi.configs("castpoi", "fast", settings)
+    plan = castpoi.castpoi_plan(odd_city(), "castpoi", model, training, seed=0)
+    assert type(plan.ranker(plan.new_model())) is kind

@@ -1,14 +1,28 @@
-"""Training curves for TensorBoard, an extra: what `log.jsonl` says of every epoch, as scalars."""
+"""The log of a training, and its curves in TensorBoard."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from castpoi.core.errors import BadInput
-from castpoi.training.trainer import Log
+
+
+class Log(Protocol):
+    """Receives the events of a training."""
+
+    def event(self, event: str, **fields: object) -> None:
+        """Record an event."""
+
+
+class NoLog:
+    """A log that records nothing."""
+
+    def event(self, event: str, **fields: object) -> None:
+        """Ignore an event."""
 
 
 class TensorBoardLog:
-    """A log that also draws the curves of a training."""
+    """A log that also draws the numbers of every epoch as curves (extra `tensorboard`)."""
 
     def __init__(self, log: Log, folder: Path) -> None:
         try:
@@ -22,7 +36,7 @@ class TensorBoardLog:
         self.writer = SummaryWriter(str(folder))
 
     def event(self, event: str, **fields: object) -> None:
-        """Note what has just happened; the numbers of an epoch become points of curves."""
+        """Record an event; the numbers of an epoch become points of curves."""
         self.log.event(event, **fields)
         epoch = fields.get("epoch")
         if not isinstance(epoch, int):
@@ -33,7 +47,7 @@ class TensorBoardLog:
 
 
 def _numbers(fields: Mapping[str, object], before: str = "") -> Iterator[tuple[str, float]]:
-    """All numbers of an event, those of a group named `group/name`."""
+    """The numbers of an event; those of a group are named `group/name`."""
     for name, value in fields.items():
         if isinstance(value, Mapping):
             yield from _numbers(value, f"{before}{name}/")
