@@ -24,7 +24,7 @@ _ROOTS: Final = frozenset({f"{_PACKAGE}.training.train", f"{_PACKAGE}.evaluation
 """Where the runs and the results of all methods are made."""
 _NUMBERLESS: Final = frozenset(
     f"{_PACKAGE}.{name}"
-    for name in ("errors", "files", "methods", "progress", "provenance", "run", "training.configs")
+    for name in ("errors", "files", "methods", "progress", "provenance", "run", "training.train")
 )
 """Modules that tell, store or list, and never change a rank."""
 
