@@ -14,7 +14,7 @@ from tests.messages import refused
 from tests.sources import NEW_YORK, parts_in, table, table_rows, told_in, visits_in
 
 ROWS = table_rows(visits_in(NEW_YORK))
-KEEP_ALL = Recipe(drop_duplicates=False)
+KEEP_ALL = Recipe(keep_duplicates=True)
 
 
 def row(user: str, place: str, time: str) -> list[str]:
@@ -52,7 +52,7 @@ def test_users_and_places_are_numbered_by_their_ids_in_byte_order(tmp_path: Path
 
 def test_numbers_of_users_and_places_have_no_gaps_after_cleaning(tmp_path: Path) -> None:
     once = row("aaa", "aaa", "04-03 10:00:00")
-    recipe = Recipe(core="once", least_place_checkins=2, least_user_checkins=2)
+    recipe = Recipe(core="once", min_place_checkins=2, min_user_checkins=2)
     city = city_of(tmp_path, [once, *ROWS], recipe=recipe)
     assert "aaa" not in city.users[record.USER_ID]
     assert "aaa" not in city.places[record.PLACE_ID]
@@ -148,7 +148,7 @@ def test_bad_rows_stop_the_road_unless_they_may_be_dropped(tmp_path: Path) -> No
     rows = [*ROWS, ["7", "bar", "0", "0", ROWS[0][4]]]
     with refused(BadRows):
         city_of(tmp_path, rows)
-    prepared = city_of(tmp_path, rows, drop_bad_rows=True)
+    prepared = city_of(tmp_path, rows, on_bad_rows="drop")
     assert prepared.manifest["dropped_rows"] == {"null island": 1}
     assert prepared.checkins.height == 15
     assert "bar" not in prepared.places[record.PLACE_ID]

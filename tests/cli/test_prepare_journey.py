@@ -70,11 +70,11 @@ BAD_OPTIONS: Final = {
     ),
     "a limit of zero": (
         ("--min-user-checkins", "0"),
-        "--min-user-checkins is 0; it must be 1 or more",
+        "min_user_checkins=0 is not valid; it must be a whole number of at least 1",
     ),
     "a gap of nothing": (
         ("--session-gap-hours", "0"),
-        "--session-gap-hours is 0; it must be above",
+        "session_gap_hours=0.0 is not valid; it must be a number above 0",
     ),
 }
 
@@ -93,7 +93,7 @@ def test_a_bad_option_gets_one_sentence(
     [
         (("--clock-shift", "soon"), "'soon' is not a number of hours such as +8"),
         (("--format", "excel"), "'excel' is not one of 'auto', 'table', 'tsmc2014'"),
-        (("--delimiter", "::"), "--delimiter '::' must be one character, or 'tab'"),
+        (("--delimiter", "::"), "'::' must be one character, or 'tab'"),
         (("--recipe", "nyc", "--core", "once"), "--recipe nyc fixes every cleaning step"),
         (("--on-bad-rows", "mend"), "'mend' is not one of 'fail', 'drop'"),
         (("--no-such-option",), "No such option"),

@@ -138,7 +138,7 @@ def test_a_table_of_toml_has_tables_and_lists_inside() -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        {"title": " "}, {"titel": "x"}, {"rows": 3}, {"rows": {"a": 3}}, {"seeds": 4},
+        {"title": ""}, {"titel": "x"}, {"rows": 3}, {"rows": {"a": 3}}, {"seeds": 4},
         {"seeds": ["b"]}, {"seeds": [4, 4]}, {"rows": {"a": {"label": "A", "settings": {"b": []}}}},
         {"rows": {"a": {"label": "A", "against": 3}}}, {"rows": {"a": {}}},
     ],

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from castpoi.checkins import record
 from castpoi.checkins.record import HOUR_US, MINUTE_US
 from castpoi.checkins.split import time_cuts
+from castpoi.core.config import Config, Count, Positive
 from castpoi.core.errors import BadInput, TooFewCheckins
 
 CoreRounds = Literal["once", "twice", "iterate"]
@@ -26,22 +27,25 @@ Step = Callable[[pl.DataFrame], Mask]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
+class Recipe(Config):
     """The cleaning steps of one preparation; each of them is optional."""
 
     name: str = "custom"
-    drop_duplicates: bool = True
-    """Keep one of several rows with the same user, place and instant."""
-    repeat_minutes: float | None = None
+    keep_duplicates: bool = False
+    """Keep rows with the same user, place and instant."""
+    repeat_minutes: Positive | None = None
     """Drop a check-in that repeats the user's last one at the place within this time."""
     core: CoreRounds | None = None
-    """Rounds of filtering places, then users, by their number of check-ins."""
-    least_place_checkins: int = 10
-    least_user_checkins: int = 10
-    isolated_hours: float | None = None
+    """Keep places, then users, with enough check-ins; this many rounds."""
+    min_place_checkins: Count = 10
+    """With core: fewest check-ins of a place."""
+    min_user_checkins: Count = 10
+    """With core: fewest check-ins of a user."""
+    drop_isolated_hours: Positive | None = None
     """Drop check-ins that are further than this from both neighbours."""
-    session_gap_hours: float = 24.0
-    least_session: int = 1
+    session_gap_hours: Positive = 24.0
+    """A longer gap between two check-ins of a user begins a new session."""
+    min_session: Count = 1
     """Drop sessions with fewer check-ins."""
     published_sessions: bool = False
     """Use the trajectories of the source as sessions."""
@@ -49,24 +53,6 @@ class Recipe:
     """Drop validation and test rows whose user or place is not in the published train part."""
     time_split: bool = False
     """The same for an 80/10/10 split in time."""
-
-    def __post_init__(self) -> None:
-        counts = {
-            "--min-place-checkins": self.least_place_checkins,
-            "--min-user-checkins": self.least_user_checkins,
-            "--min-session": self.least_session,
-        }
-        for option, count in counts.items():
-            if count < 1:
-                raise BadInput(f"{option} is {count}; it must be 1 or more")
-        lengths = {
-            "--repeat-minutes": self.repeat_minutes,
-            "--drop-isolated-hours": self.isolated_hours,
-            "--session-gap-hours": self.session_gap_hours,
-        }
-        for option, length in lengths.items():
-            if length is not None and not length > 0:  # nan fails too
-                raise BadInput(f"{option} is {length:g}; it must be above 0")
 
     @property
     def needs_published(self) -> bool:
@@ -76,23 +62,23 @@ class Recipe:
 
 NYC: Final = Recipe(
     name="nyc",
-    drop_duplicates=False,
+    keep_duplicates=True,
     published_sessions=True,
-    least_session=2,
+    min_session=2,
     published_split=True,
 )
 TKY: Final = Recipe(
     name="tky",
-    drop_duplicates=False,
+    keep_duplicates=True,
     core="once",
-    isolated_hours=24.0,
-    least_session=2,
+    drop_isolated_hours=24.0,
+    min_session=2,
     time_split=True,
 )
 CA: Final = replace(TKY, name="ca", core="twice")
 RECIPES: Final = {recipe.name: recipe for recipe in (NYC, TKY, CA)}
 
-PUBLISHED: Final = Recipe(name="published", drop_duplicates=False, published_split=True)
+PUBLISHED: Final = Recipe(name="published", keep_duplicates=True, published_split=True)
 """For files to which every step but the last has been applied before they were published."""
 
 
@@ -147,21 +133,21 @@ def _require_published(checkins: pl.DataFrame, recipe: Recipe) -> None:
 
 def _steps(recipe: Recipe) -> Iterator[tuple[str, Step]]:
     """(name, step) of a recipe, in order."""
-    if recipe.drop_duplicates:
+    if not recipe.keep_duplicates:
         yield "exact duplicates", keep_first_of_duplicates
     if (minutes := recipe.repeat_minutes) is not None:
         yield f"repeats within {minutes:g} min", lambda c: keep_without_repeats(c, minutes)
     if (rounds := recipe.core) is not None:
-        least = recipe.least_place_checkins, recipe.least_user_checkins
+        least = recipe.min_place_checkins, recipe.min_user_checkins
         name = f"core {rounds}, places >= {least[0]}, users >= {least[1]}"
         yield name, lambda c: keep_core(c, rounds, *least)
-    if (hours := recipe.isolated_hours) is not None:
+    if (hours := recipe.drop_isolated_hours) is not None:
         yield f"isolated by {hours:g} h", lambda c: keep_not_isolated(c, hours)
-    if recipe.least_session > 1:
+    if recipe.min_session > 1:
         kind = "published" if recipe.published_sessions else f"{recipe.session_gap_hours:g} h"
         yield (
-            f"{kind} sessions shorter than {recipe.least_session}",
-            lambda c: keep_long_sessions(_sessions(c, recipe), recipe.least_session),
+            f"{kind} sessions shorter than {recipe.min_session}",
+            lambda c: keep_long_sessions(_sessions(c, recipe), recipe.min_session),
         )
     if recipe.published_split:
         yield (

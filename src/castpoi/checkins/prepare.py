@@ -1,7 +1,6 @@
 """Preparing a city: read, check, place, localise, clean and split check-ins."""
 
 import hashlib
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -30,6 +29,7 @@ from castpoi.checkins.reading.source import Source, open_sources
 from castpoi.checkins.record import HOUR_US, MINUTE_US
 from castpoi.checkins.rhythm import Rhythm, rhythm_of
 from castpoi.checkins.split import SplitKind, split_checkins, split_table
+from castpoi.core.config import Config, Positive
 from castpoi.core.errors import BadInput, WrongClock
 from castpoi.core.files import check_vacant
 from castpoi.core.progress import SILENCE, Progress
@@ -48,38 +48,42 @@ _LOOKED_UP: Final = "zone of the coordinates"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Preparation:
+class Preparation(Config):
     """Everything that decides which city is made from its sources."""
 
-    format_name: str = "auto"
-    columns: Mapping[str, str] = field(default_factory=dict)
-    """Word -> column, for columns without a usual name."""
+    format: str = "auto"
+    """Layout of the source; auto recognises all of them."""
+    columns: dict[str, str] = field(default_factory=dict)
+    """Columns without a usual name, by word: user, place, lat, lon, time, zone, offset, category,
+    name, part, session."""
     delimiter: str | None = None
+    """Character between the columns of a table.  [default: by its suffix]"""
     encoding: str | None = None
+    """Encoding of a text file.  [default: UTF-8, or that of its layout]"""
     naive_times: NaiveTimes | None = None
-    """Meaning of a time without offset; None: decided by the layout or the column's name."""
-    drop_bad_rows: bool = False
-    max_place_spread_km: float = 25.0
-    """Coordinates of one place that are further apart than this are wrong."""
+    """Meaning of times without a zone.  [default: refuse them unless the layout has a rule]"""
     zone: str | None = None
-    """One IANA zone for all places; None: looked up by coordinates."""
+    """One IANA time zone for all places.  [default: by coordinates]"""
     local_time: Literal["place", "offset"] = "place"
     """Local time follows the zone of the place, or the offset column of the source."""
     clock_shift_hours: float = 0.0
-    """Added to every time of the source."""
+    """Hours to add to every time of the source, such as +8."""
     accept_rhythm: bool = False
+    """Accept a clock whose hours look wrong."""
+    on_bad_rows: Literal["fail", "drop"] = "fail"
+    """Stop at the first bad row, or drop bad rows and write them next to the city."""
+    max_place_spread_km: Positive = 25.0
+    """Coordinates of one place that are further apart than this are wrong."""
     recipe: Recipe = field(default_factory=Recipe)
     split: SplitKind = "leave-one-out"
+    """The paper's split per user, or 80/10/10 in time."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if abs(self.clock_shift_hours) > _MOST_SHIFT_HOURS:
             raise BadInput(
                 f"--clock-shift is {self.clock_shift_hours:+g} hours; no clock is wrong by more "
                 f"than {_MOST_SHIFT_HOURS} hours"
-            )
-        if not self.max_place_spread_km > 0:  # nan fails too
-            raise BadInput(
-                f"--max-place-spread-km is {self.max_place_spread_km:g}; it must be above 0"
             )
         if self.zone:
             check_zone(self.zone, where="--zone")
@@ -126,7 +130,7 @@ def make_city(
     """A city from files, and its bad rows as they are in the files (None if there are none)."""
     sources = open_sources(
         paths,
-        format_name=preparation.format_name,
+        format_name=preparation.format,
         delimiter=preparation.delimiter,
         encoding=preparation.encoding,
     )
@@ -156,7 +160,9 @@ def _with_places(raw: RawCheckins, preparation: Preparation) -> tuple[RawCheckin
     points = points_of(raw.rows)
     marks = misplaced(points, preparation.max_place_spread_km)
     raw = replace(raw, rows=mark_rows(raw.rows, marks))
-    check_rows(raw, drop=preparation.drop_bad_rows, limit_km=preparation.max_place_spread_km)
+    check_rows(
+        raw, drop=preparation.on_bad_rows == "drop", limit_km=preparation.max_place_spread_km
+    )
     places = one_point_each(points, without=marks).sort(record.PLACE)
     return raw, _place_table(raw, places, preparation.zone)
 

@@ -26,6 +26,13 @@ FOLDER: Final = click.Path(path_type=Path)
 """Type of an argument or option that is a path."""
 
 
+def parsed(metavar: str, parse: Callable[[str], object]) -> click.types.FuncParamType:
+    """The type of an option that a function parses."""
+    kind = click.types.FuncParamType(parse)
+    kind.name = metavar
+    return kind
+
+
 def seed_option(help_text: str) -> Decorator:
     """`--seed`, with the same default for every verb."""
     return click.option(
@@ -88,23 +95,26 @@ def options_of(
     kind: type[Any],
     parameter: str,
     *,
-    only: Iterable[str] | None = None,
+    only: Iterable[str] = (),
+    leave_out: Iterable[str] = (),
     names: Mapping[str, str] | None = None,
-    types: Mapping[str, click.ParamType[Any]] | None = None,
+    types: Mapping[str, Any] | None = None,
 ) -> Decorator:
     """Give a command an option for each field of a dataclass, and the dataclass as `parameter`.
 
-    A field gives the option its name, type and default; its docstring is the help text. `only`
-    selects fields, `names` and `types` are those of options that differ from their field.
+    A field gives the option its name, type and default; its docstring is the help text. `only` and
+    `leave_out` select fields; `names` and `types` are those of options that differ from the field.
     """
-    chosen = [field for field in fields(kind) if only is None or field.name in set(only)]
+    taken = set(only) or {field.name for field in fields(kind)} - set(leave_out)
+    chosen = [field for field in fields(kind) if field.name in taken]
     named, typed, help_texts = names or {}, types or {}, field_docstrings(kind)
 
     def decorate(command: Command) -> Command:
         @wraps(command)
         def wrapped(*arguments: Any, **rest: Any) -> None:
             values = {field.name: rest.pop(field.name) for field in chosen}
-            command(*arguments, **rest, **{parameter: kind(**values)})
+            given = {name: value for name, value in values.items() if value is not None}
+            command(*arguments, **rest, **{parameter: kind(**given)})
 
         for field in reversed(chosen):
             name = named.get(field.name, field.name.replace("_", "-"))
@@ -120,8 +130,8 @@ def options_of(
 
 
 def _default_of(field: Field[Any]) -> dict[str, Any]:
-    value = field.default if field.default_factory is MISSING else field.default_factory()
-    return {"default": value, "show_default": value not in (None, False, ()) or None}
+    has_default = field.default is not MISSING and field.default not in (None, False, ())
+    return {"default": field.default, "show_default": True} if has_default else {}
 
 
 def _type_of(field: Field[Any]) -> dict[str, Any]:

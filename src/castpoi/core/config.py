@@ -122,7 +122,7 @@ def _read(value: Any, kind: Any, name: str) -> Any:
     if origin is dict:
         return {key: read_value(each, inner[1], f"{name}.{key}") for key, each in value.items()}
     if isinstance(kind, type) and is_dataclass(kind):
-        return read_table(kind, value, at=f"{name}.")
+        return value if isinstance(value, kind) else read_table(kind, value, at=f"{name}.")
     return _SCALARS[kind](value)
 
 
@@ -156,7 +156,7 @@ def _number(value: Any) -> float:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) and value.strip() else _refuse()
+    return value if isinstance(value, str) and value else _refuse()
 
 
 def _none(value: Any) -> None:

@@ -153,13 +153,13 @@ def test_known_columns_of_a_published_layout_cannot_be_renamed(tmp_path: Path) -
 def test_a_published_layout_has_a_fixed_number_of_columns(tmp_path: Path) -> None:
     source = tmp_path / "v.txt"
     source.write_text("7:bar:40.7\n")
-    refuse(source, format_name="snap", delimiter=":")
+    refuse(source, format="snap", delimiter=":")
 
 
 def test_a_parquet_file_has_no_published_layout(tmp_path: Path) -> None:
     source = tmp_path / "v.parquet"
     pl.read_csv(table(ROWS).encode()).write_parquet(source)
-    refuse(source, format_name="snap")
+    refuse(source, format="snap")
 
 
 def test_a_panic_of_the_parquet_reader_is_a_file_that_is_not_whole(
@@ -187,5 +187,5 @@ def test_bad_rows_of_a_parquet_file_are_counted_from_1(tmp_path: Path) -> None:
 def test_a_table_may_have_any_name_if_its_format_is_given(tmp_path: Path, delimiter: str) -> None:
     source = tmp_path / "visits.inter"
     source.write_text(table(ROWS, by=delimiter))
-    city, _ = make_city([source], Preparation(format_name="table"))
+    city, _ = make_city([source], Preparation(format="table"))
     assert told_in(city) == told(VISITS)
