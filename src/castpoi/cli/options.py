@@ -26,7 +26,7 @@ FOLDER: Final = click.Path(path_type=Path)
 """Type of an argument or option that is a path."""
 
 
-def parsed(metavar: str, parse: Callable[[str], object]) -> click.types.FuncParamType:
+def parsed(metavar: str, parse: Callable[[str], object]) -> click.ParamType[Any]:
     """The type of an option that a function parses."""
     kind = click.types.FuncParamType(parse)
     kind.name = metavar
