@@ -50,7 +50,7 @@ def publish_small_data() -> None:
     """Replace the public Gowalla by a small file on a server of this machine."""
     from tests.checkins.small_sources import GOWALLA, small
 
-    from castpoi.checkins.fetch_sources import SOURCES
+    from castpoi.checkins.datasets import SOURCES
 
     SOURCES["gowalla"] = small("gowalla", GOWALLA)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from castpoi.checkins.datasets import SOURCES, Source
+from castpoi.checkins.download import Patience
 from castpoi.checkins.fetch import Fetched
-from castpoi.checkins.fetch_download import Patience
-from castpoi.checkins.fetch_sources import SOURCES, Source
 from castpoi.core.progress import Task
 from tests.checkins.file_server import FileServer
 from tests.checkins.small_sources import GOWALLA, TSMC2014, small

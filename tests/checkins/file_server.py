@@ -14,9 +14,7 @@ class Answer:
     """How the server answers one request."""
 
     status: int = 200
-    etag: str | None = '"first"'
     knows_ranges: bool = True
-    heeds_if_range: bool = True
     cut_after: int | None = None
     """Close the connection after so many bytes."""
     silent_after: int | None = None
@@ -77,8 +75,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _begin(self, answer: Answer, length: int) -> int:
         wanted = self.headers["Range"]
-        is_same = not answer.heeds_if_range or self.headers["If-Range"] == answer.etag
-        if wanted is None or not answer.knows_ranges or not is_same:
+        if wanted is None or not answer.knows_ranges:
             return 0
         return int(wanted.removeprefix("bytes=").removesuffix("-"))
 
@@ -90,8 +87,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Transfer-Encoding", "chunked")
         else:
             self.send_header("Content-Length", str(answer.announces or length))
-        if answer.etag is not None:
-            self.send_header("ETag", answer.etag)
         if extent is not None:
             self.send_header("Content-Range", extent)
         for name, value in answer.headers:

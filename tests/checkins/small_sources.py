@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from castpoi.checkins.fetch_sources import SOURCES, Checksum, Source
+from castpoi.checkins.datasets import SOURCES, Source
 
 ROWS = 2000
 
@@ -53,6 +53,6 @@ def small(dataset: str, content: bytes, *urls: str, checksum: str | None = "sha2
         SOURCES[dataset],
         urls=urls or SOURCES[dataset].urls,
         size=None,
-        checksum=Checksum(method=checksum, digest=digest) if checksum else None,
+        checksum=(checksum, digest) if checksum else None,
         least_rows=ROWS,
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from castpoi.checkins.fetch_sources import SOURCES
+from castpoi.checkins.datasets import SOURCES
 from tests.checkins.file_server import FileServer, serving
 from tests.checkins.small_sources import GOWALLA, NYC_TEXT, ROWS, TSMC2014, small
 from tests.conftest import CommandLine

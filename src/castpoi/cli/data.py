@@ -9,9 +9,9 @@ import click
 
 from castpoi.checkins.audit import audit as audit_city
 from castpoi.checkins.city import City
+from castpoi.checkins.datasets import SOURCES
 from castpoi.checkins.fetch import Fetched
 from castpoi.checkins.fetch import fetch as fetch_dataset
-from castpoi.checkins.fetch_sources import SOURCES
 from castpoi.checkins.synthetic import SynthesisConfig, check_free, write_checkins
 from castpoi.checkins.synthetic import synthesize as synthesize_checkins
 from castpoi.cli.console import Console, speaks

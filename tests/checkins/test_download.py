@@ -1,7 +1,7 @@
-"""Downloads that break off, and how they are continued or begun anew."""
+"""Downloads that break off and are resumed; addresses that are wrong, busy, gone or untrusted."""
 
-import gzip
 import socket
+import ssl
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,17 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from castpoi.checkins.download import Patience, download
 from castpoi.checkins.fetch import fetch
-from castpoi.checkins.fetch_download import Patience, download
-from castpoi.core.errors import DownloadFailed
+from castpoi.core.errors import BadInput, DownloadFailed
 from castpoi.core.progress import Silence
 from tests.checkins.fetching import GZ, HALF, Heard, Publish, Waits, is_whole, leftovers
 from tests.checkins.file_server import Answer, FileServer, serving
-from tests.checkins.small_sources import (
-    GOWALLA,
-    gowalla_text,
-    small,
-)
+from tests.checkins.small_sources import GOWALLA, small
 from tests.messages import refused
 
 
@@ -126,49 +122,6 @@ def test_a_server_that_ignores_ranges_begins_anew(
     assert server.ranges == [None, f"bytes={HALF}-"]
 
 
-@pytest.mark.parametrize("heeds_if_range", [True, False])
-def test_a_file_that_changed_meanwhile_begins_anew(
-    heeds_if_range: bool, publish: Publish, server: FileServer, waits: Waits, tmp_path: Path
-) -> None:
-    other = gzip.compress(gowalla_text(seed=1), mtime=0)
-    publish(small("gowalla", GOWALLA, server.url(GZ), checksum=None))
-    server.files[GZ] = other
-    once = replace(waits.patience, attempts=1)
-    server.answers = [Answer(cut_after=HALF, etag='"old"')]
-    with refused(DownloadFailed):
-        fetch("gowalla", tmp_path, patience=once)
-    server.files[GZ] = GOWALLA
-    server.always = Answer(etag='"new"', heeds_if_range=heeds_if_range)
-    if not heeds_if_range:
-        with refused(DownloadFailed):
-            fetch("gowalla", tmp_path, patience=once)
-    fetched = fetch("gowalla", tmp_path, patience=waits.patience)
-    assert is_whole(fetched, tmp_path)
-    assert not fetched.resumed
-
-
-@pytest.mark.parametrize("etag", [None, 'W/"weak"'])
-def test_without_a_firm_mark_of_the_version_nothing_is_resumed(
-    etag: str | None, publish: Publish, server: FileServer, waits: Waits, tmp_path: Path
-) -> None:
-    publish.gowalla()
-    server.answers = [Answer(cut_after=HALF, etag=etag), Answer(etag=etag)]
-    assert is_whole(fetch("gowalla", tmp_path, patience=waits.patience), tmp_path)
-    assert server.ranges == [None, None]
-
-
-def test_a_part_of_another_address_is_not_continued(
-    publish: Publish, server: FileServer, waits: Waits, tmp_path: Path
-) -> None:
-    publish.gowalla()
-    server.files["elsewhere.gz"] = GOWALLA
-    server.answers = [Answer(cut_after=HALF)]
-    with refused(DownloadFailed):
-        fetch("gowalla", tmp_path, patience=replace(waits.patience, attempts=1))
-    fetch("gowalla", tmp_path, mirror=server.url("elsewhere.gz"))
-    assert server.ranges == [None, None]
-
-
 def test_a_part_longer_than_the_file_begins_anew(
     publish: Publish, server: FileServer, waits: Waits, tmp_path: Path
 ) -> None:
@@ -179,17 +132,6 @@ def test_a_part_longer_than_the_file_begins_anew(
     assert server.ranges == [None, f"bytes={HALF}-", None]
 
 
-@pytest.mark.parametrize("memory", ["", "[]", '{"url": 3, "etag": 4, "total": "x"}'])
-def test_a_part_with_a_broken_memory_begins_anew(
-    memory: str, publish: Publish, server: FileServer, tmp_path: Path
-) -> None:
-    publish.gowalla()
-    (tmp_path / f"{GZ}.part").write_bytes(b"anything")
-    (tmp_path / f"{GZ}.part.json").write_text(memory)
-    assert is_whole(fetch("gowalla", tmp_path), tmp_path)
-    assert server.ranges == [None]
-
-
 @settings(max_examples=12, deadline=None)
 @given(cuts=st.lists(st.integers(0, len(GOWALLA) - 1), max_size=5))
 def test_wherever_and_however_often_it_is_cut_the_file_arrives_as_it_is(cuts: list[int]) -> None:
@@ -197,7 +139,7 @@ def test_wherever_and_however_often_it_is_cut_the_file_arrives_as_it_is(cuts: li
         server.files[GZ] = GOWALLA
         server.answers = [Answer(cut_after=cut) for cut in cuts]
         part = Path(folder) / f"{GZ}.part"
-        received = download(
+        download(
             server.url(GZ),
             part,
             size=len(GOWALLA),
@@ -205,45 +147,143 @@ def test_wherever_and_however_often_it_is_cut_the_file_arrives_as_it_is(cuts: li
             progress=Silence(),
         )
         assert part.read_bytes() == GOWALLA
-        assert received.bytes == len(GOWALLA)
 
 
-OLD, NEW = bytes(1000), bytes([1]) * 1000
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        Answer(etag='"new"', heeds_if_range=False),
-        Answer(extent="bytes 499-998/1000"),
-        Answer(extent="bytes 500-999/1001"),
-        Answer(headers=(("Last-Modified", "Mon, 01 Jan 2024 00:00:00 GMT"),)),
-    ],
-    ids=["another version", "another beginning", "another length", "another day"],
-)
-def test_the_rest_of_another_file_is_never_glued_to_the_part(
-    answer: Answer, server: FileServer, waits: Waits, tmp_path: Path
+@pytest.mark.parametrize("extent", ["bytes 499-999/1000", "nonsense"])
+def test_another_part_than_requested_is_not_appended(
+    extent: str, server: FileServer, waits: Waits, tmp_path: Path
 ) -> None:
-    server.files["file"] = OLD
-    server.answers = [Answer(cut_after=500)]
+    old, new = bytes(1000), bytes([1]) * 1000
+    server.files["file"] = new
+    server.answers = [Answer(extent=extent)]
     part = tmp_path / "file.part"
-    once = replace(waits.patience, attempts=1)
-    with refused(DownloadFailed):
-        download(server.url("file"), part, size=None, patience=once, progress=Silence())
-    server.files["file"] = NEW
-    server.answers = [answer]
+    part.write_bytes(old[:500])
     download(server.url("file"), part, size=None, patience=waits.patience, progress=Silence())
-    assert part.read_bytes() == NEW
-    assert server.ranges == [None, "bytes=500-", None]
+    assert part.read_bytes() == new
+    assert server.ranges == ["bytes=500-", None]
 
 
-def test_a_part_that_is_already_whole_asks_nobody(
-    publish: Publish, server: FileServer, waits: Waits, tmp_path: Path
+def test_a_part_that_is_complete_already_needs_no_server(
+    publish: Publish, server: FileServer, tmp_path: Path
 ) -> None:
-    publish.gowalla()
-    part = tmp_path / f"{GZ}.part"
-    download(server.url(GZ), part, size=None, patience=waits.patience, progress=Silence())
+    publish(replace(small("gowalla", GOWALLA, server.url(GZ)), size=len(GOWALLA)))
+    (tmp_path / f"{GZ}.part").write_bytes(GOWALLA)
     fetched = fetch("gowalla", tmp_path)
     assert is_whole(fetched, tmp_path)
     assert fetched.resumed
-    assert len(server.asked) == 1
+    assert server.asked == []
+
+
+def test_a_busy_server_is_asked_again_after_the_time_it_asks_for(
+    publish: Publish, server: FileServer, waits: Waits, tmp_path: Path
+) -> None:
+    publish.gowalla()
+    server.answers = [
+        Answer(status=503, headers=(("Retry-After", "7"),)),
+        Answer(status=429, headers=(("Retry-After", "86400"),)),
+    ]
+    assert is_whole(fetch("gowalla", tmp_path, patience=waits.patience), tmp_path)
+    assert waits == [7, 60]
+
+
+def test_nobody_listening_is_tried_again(waits: Waits, tmp_path: Path) -> None:
+    with refused(DownloadFailed):
+        fetch("gowalla", tmp_path, mirror="http://127.0.0.1:1/x", patience=waits.patience)
+
+
+@pytest.mark.parametrize(
+    ("number", "pauses"), [(socket.EAI_NONAME, []), (socket.EAI_AGAIN, [1, 2])]
+)
+def test_only_a_name_server_that_may_come_back_is_tried_again(
+    number: int,
+    pauses: list[float],
+    monkeypatch: pytest.MonkeyPatch,
+    waits: Waits,
+    tmp_path: Path,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise socket.gaierror(number, "try later")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    with refused(DownloadFailed):
+        fetch("gowalla", tmp_path, mirror="http://castpoi.invalid/x", patience=waits.patience)
+    assert waits == pauses
+
+
+def test_a_certificate_that_cannot_be_trusted_is_not_tried_again(
+    monkeypatch: pytest.MonkeyPatch, server: FileServer, waits: Waits, tmp_path: Path
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        problem = ssl.SSLCertVerificationError()
+        problem.verify_message = "self-signed certificate"
+        raise problem
+
+    monkeypatch.setattr(ssl.SSLContext, "wrap_socket", refuse)
+    mirror = server.url(GZ).replace("http:", "https:")
+    with refused(DownloadFailed):
+        fetch("gowalla", tmp_path, mirror=mirror, patience=waits.patience)
+    assert waits == []
+
+
+def test_an_absurdly_long_answer_is_refused(
+    publish: Publish, server: FileServer, tmp_path: Path
+) -> None:
+    publish.gowalla()
+    server.always = Answer(announces=3 << 30)
+    with refused(DownloadFailed):
+        fetch("gowalla", tmp_path)
+
+
+def test_an_answer_that_is_no_file_is_refused(
+    publish: Publish, server: FileServer, tmp_path: Path
+) -> None:
+    publish.gowalla()
+    server.always = Answer(status=204)
+    with refused(DownloadFailed):
+        fetch("gowalla", tmp_path)
+
+
+def test_a_redirection_is_followed_over_http_and_keeps_the_range(
+    publish: Publish, server: FileServer, waits: Waits, tmp_path: Path
+) -> None:
+    further = Answer(status=302, headers=(("Location", "/further"),))
+    moved = Answer(status=302, headers=(("Location", f"/{GZ}"),))
+    publish(small("gowalla", GOWALLA, server.url("old")))
+    server.files |= {"old": b"moved", "further": b"moved again"}
+    server.answers = [further, moved, Answer(cut_after=HALF), further, moved, Answer()]
+    assert is_whole(fetch("gowalla", tmp_path, patience=waits.patience), tmp_path)
+    assert server.ranges[-1] == f"bytes={HALF}-"
+
+
+@pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://127.0.0.1/x", f"/{GZ}"])
+def test_a_redirection_elsewhere_or_in_circles_is_refused(
+    target: str, publish: Publish, server: FileServer, tmp_path: Path
+) -> None:
+    publish.gowalla()
+    server.always = Answer(status=302, headers=(("Location", target),))
+    with refused(DownloadFailed):
+        fetch("gowalla", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "mirror",
+    [
+        "file:///etc/passwd",
+        "ftp://example.org/x.gz",
+        "loc-gowalla.gz",
+        "http:///x.gz",
+        "http://example.org:port/x",
+        "http://me:secret@example.org/x",
+    ],
+)
+def test_an_address_that_is_not_plain_http_is_refused(mirror: str, tmp_path: Path) -> None:
+    with refused(BadInput) as caught:
+        fetch("gowalla", tmp_path / "new", mirror=mirror)
+    assert "secret" not in str(caught.value)
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_address_with_a_space_is_refused_at_once(waits: Waits, tmp_path: Path) -> None:
+    with refused(DownloadFailed):
+        fetch("gowalla", tmp_path, mirror="http://127.0.0.1/a b", patience=waits.patience)
+    assert waits == []

@@ -1,8 +1,7 @@
-"""Where the public data sets are, and what is publicly known of their files.
+"""Addresses of the public data sets, and the published facts about their files.
 
-Only what somebody states in public stands here, with who states it. Where no checksum is
-published the field is None: the file is then checked by its own integrity (the CRC of the zip or
-gzip) and by its number of rows.
+Every fact has its public source in a comment. Without a published checksum a file is checked by
+the CRC in its zip or gzip and by its number of rows.
 """
 
 from dataclasses import dataclass
@@ -12,37 +11,27 @@ from castpoi.core.errors import BadInput
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checksum:
-    """A published digest of a whole file."""
-
-    method: str
-    """Name of the digest as `hashlib` knows it: sha256 or md5."""
-    digest: str
-    """Lower-case hexadecimal digits."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Source:
-    """One public data set: its addresses, its published file and how to tell that it is whole."""
+    """One public data set: its addresses and its published file."""
 
     dataset: str
     """The word on the command line."""
     urls: tuple[str, ...]
     """Addresses of the same file, tried in turn."""
     published: str
-    """Name of the file as it is published, a zip or a gzip."""
+    """Name of the published file, a zip or a gzip."""
     members: tuple[str, ...] = ()
-    """For a zip, the names under which the check-ins may stand in it; empty for a gzip."""
+    """For a zip, the possible names of the check-ins in it; empty for a gzip."""
     size: int | None = None
-    """Published size of the file in bytes, where known."""
-    checksum: Checksum | None = None
-    """Published digest of the file, where known."""
+    """Published size of the file in bytes, if known."""
+    checksum: tuple[str, str] | None = None
+    """Published digest of the file, if known: (name of the method in `hashlib`, digits)."""
     least_rows: int
-    """The check-ins that the publisher counts; the file holds at least so many rows."""
+    """Number of check-ins according to the publisher; the file has at least this many rows."""
     page: str
-    """The page where the publisher describes the data set."""
+    """Description of the data set by its publisher."""
     citation: str
-    """What to cite, and on what terms."""
+    """What to cite, and the terms of use."""
 
     @property
     def file(self) -> str:
@@ -68,13 +57,10 @@ def _tsmc2014(dataset: str, member: str, least_rows: int) -> Source:
         dataset=dataset,
         urls=tuple(f"http://{host}/~zhang_da/pub/dataset_tsmc2014.zip" for host in hosts),
         published="dataset_tsmc2014.zip",
-        # the texts stand in a folder of the zip (loaders in public use open them there)
+        # in a folder of the zip, where public loaders open them
         members=(f"dataset_tsmc2014/{member}", member),
         # stated by scikit-mobility, skmob/data/datasets/foursquare_nyc/foursquare_nyc.json
-        checksum=Checksum(
-            method="sha256",
-            digest="cbe3fdab373d24b09b5fc53509c8958c77ff72b6c1a68589ce337d4f9a80235b",
-        ),
+        checksum=("sha256", "cbe3fdab373d24b09b5fc53509c8958c77ff72b6c1a68589ce337d4f9a80235b"),
         least_rows=least_rows,
         page="https://sites.google.com/site/yangdingqi/home/foursquare-dataset",
         citation=_YANG,
@@ -82,7 +68,11 @@ def _tsmc2014(dataset: str, member: str, least_rows: int) -> Source:
 
 
 def _snap(
-    dataset: str, *, least_rows: int, size: int | None = None, checksum: Checksum | None = None
+    dataset: str,
+    *,
+    least_rows: int,
+    size: int | None = None,
+    checksum: tuple[str, str] | None = None,
 ) -> Source:
     published = f"loc-{dataset}_totalCheckins.txt.gz"
     return Source(
@@ -105,11 +95,11 @@ SOURCES: Final[dict[str, Source]] = {
         _tsmc2014("tky", "dataset_TSMC2014_TKY.txt", 573_703),
         _snap(
             "gowalla",
-            # the page of SNAP; loaders in public use count 6,442,892 rows in the file
+            # the page of SNAP; public loaders count 6,442,892 rows in the file
             least_rows=6_442_890,
             # size and md5: sisinflab/DataRec, datarec/datasets/gowalla/gowalla_checkins.py
             size=105_470_044,
-            checksum=Checksum(method="md5", digest="8ebd5ed2dd376d8982987c49429cb9f9"),
+            checksum=("md5", "8ebd5ed2dd376d8982987c49429cb9f9"),
         ),
         # the page of SNAP; the file holds more rows, some of them without a place.
         # No size and no checksum of it is published as far as we know.
