@@ -3,11 +3,15 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from castpoi.cli.main import main
+
+if TYPE_CHECKING:
+    from castpoi.reports.evidence import Evidence
+    from castpoi.reports.significance import Verdicts
 
 pytest_plugins = ["tests.messages"]
 
@@ -55,3 +59,19 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"the real check-ins are not at {SHARED_DATA}")
     return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def committed() -> "Evidence":
+    """The results in this repository."""
+    from castpoi.reports.evidence import read_evidence
+
+    return read_evidence(Path(__file__).resolve().parents[1] / "results")
+
+
+@pytest.fixture(scope="session")
+def committed_verdicts(committed: "Evidence") -> "Verdicts":
+    """Their tests, with one draw of the bootstrap."""
+    from castpoi.reports.significance import judge_all
+
+    return judge_all(committed, draws=1)

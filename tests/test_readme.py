@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from tools.result_tables import PAGES, ROOT, with_tables
 
-from castpoi.reports.evidence import mean_of, read_evidence
-from castpoi.reports.metric_table import metric_table
-from castpoi.reports.table import DAGGER
-from castpoi.reports.table_files import comma_separated
-from castpoi.reports.verdicts import judge_all
+from castpoi.reports.evidence import Evidence
+from castpoi.reports.metrics import metric_table
+from castpoi.reports.significance import Verdicts
+from castpoi.reports.table import DAGGER, comma_separated
 
 
 def results_by_method() -> dict[str, list[dict[str, Any]]]:
@@ -24,10 +23,9 @@ def results_by_method() -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def test_the_tables_of_all_pages_are_written_from_the_results() -> None:
-    evidence = read_evidence(ROOT / "results")
+def test_the_tables_of_all_pages_are_written_from_the_results(committed: Evidence) -> None:
     for page in PAGES:
-        written = with_tables(page, evidence)
+        written = with_tables(page, committed)
         assert written == (ROOT / page).read_text(encoding="utf-8"), f"{page}: give 'make tables'"
 
 
@@ -51,25 +49,24 @@ def test_the_table_of_all_methods_is_the_mean_of_the_results() -> None:
             assert cells[metric].split()[0] == f"{mean:.2f}", (method, metric)
 
 
-def test_the_first_words_of_the_readme_are_true() -> None:
+def test_the_first_words_of_the_readme_are_true(committed: Evidence) -> None:
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     found = re.search(r"top ten ([\d.]+) % of the time; the best .* reaches ([\d.]+) %", text)
     assert found is not None
-    evidence = read_evidence(ROOT / "results")
-    nyc = next(city for city in evidence.cities if city.name == "nyc")
-    strongest = evidence.strongest_rival(nyc, "HR@10")
+    nyc = next(city for city in committed.cities if city.name == "nyc")
+    strongest = committed.strongest(nyc, "HR@10")
     assert strongest is not None
-    ours, theirs = (
-        100 * mean_of(nyc.contenders[name], "HR@10") for name in ("castpoi-next", strongest.name)
-    )
+    ours, theirs = (100 * nyc.mean(name, "HR@10") for name in ("castpoi-next", strongest.name))
     assert (found[1], found[2]) == (f"{ours:.1f}", f"{theirs:.1f}")
 
 
-def test_a_page_without_a_place_for_its_table_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_without_a_place_for_its_table_is_refused(
+    monkeypatch: pytest.MonkeyPatch, committed: Evidence
+) -> None:
     monkeypatch.setitem(PAGES, "CHANGELOG.md", PAGES["README.md"])
     words = "CHANGELOG.md has 0 places for the table 'headline', not one"
     with pytest.raises(SystemExit, match=words):
-        with_tables("CHANGELOG.md", read_evidence(ROOT / "results"))
+        with_tables("CHANGELOG.md", committed)
 
 
 def test_the_committed_report_is_made_from_the_committed_results() -> None:
@@ -81,11 +78,11 @@ def test_the_committed_report_is_made_from_the_committed_results() -> None:
     assert told == {folder for folder in folders if not suites & set(folder.parents)}
 
 
-def test_the_committed_tables_are_those_of_the_committed_results() -> None:
-    evidence = read_evidence(ROOT / "results")
-    verdicts = judge_all(evidence, draws=1)
-    for outline in evidence.tables:
-        made = comma_separated(metric_table(outline, evidence, verdicts))
+def test_the_committed_tables_are_those_of_the_committed_results(
+    committed: Evidence, committed_verdicts: Verdicts
+) -> None:
+    for outline in committed.tables:
+        made = comma_separated(metric_table(outline, committed, committed_verdicts))
         path = ROOT / "results" / "report" / "tables" / f"{outline.name}.csv"
         told = path.read_text(encoding="utf-8") if path.is_file() else ""
         # daggers need all draws of the bootstrap; all else does not

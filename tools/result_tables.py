@@ -19,10 +19,10 @@ from castpoi.evaluation.significance import PairedTest, Verdict, judge, paired_t
 from castpoi.experiments.suite_file import read_suite
 from castpoi.methods.outline import ABLATION, Row, TableOutline
 from castpoi.methods.registry import METHODS
-from castpoi.reports.evidence import CityEvidence, Evidence, change_between, read_evidence
-from castpoi.reports.metric_table import p_words
-from castpoi.reports.outline import PAPERS_METHOD, PAPERS_VARIANTS, STRONGER
-from castpoi.reports.paper_values import paper_city, paper_value
+from castpoi.reports.evidence import CityEvidence, Evidence, read_evidence
+from castpoi.reports.notes import p_value
+from castpoi.reports.outlines import PAPERS_METHOD, PAPERS_VARIANTS, STRONGER
+from castpoi.reports.reference import paper_city, paper_value
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 _FIRST: Final = "nyc"
@@ -188,7 +188,7 @@ def differences_table(evidence: Evidence) -> str:
     city = next(each for each in evidence.cities if each.name == _ONE_SEED_CITY)
     (suite,) = read_suite("differences").tables
     labels = {row.name: row.label for row in suite.rows}
-    results = {finding.folder.name.rpartition("-")[0]: finding.result for finding in city.findings}
+    results = {each.folder.name.rpartition("-")[0]: each.result for each in city.results}
     heads = ["undone", "MRR", "worth in MRR (95 % interval)", "HR@10", "worth in HR@10"]
     lines = []
     for family in (each for each in suite.families if each.row in results):
@@ -219,8 +219,8 @@ def settings_table(evidence: Evidence) -> str:
     heads = ["changed", "seeds", "so", "as it is", "difference", "p (MRR), Wilcoxon and bootstrap"]
     lines = []
     for row in changed:
-        own = {finding.seed: finding.result for finding in city.of(row.name)}
-        plain = {finding.seed: finding.result for finding in city.of(row.method)}
+        own = {each.seed: each.result for each in city.of(row.name)}
+        plain = {each.seed: each.result for each in city.of(row.method)}
         seeds = sorted(own.keys() & plain.keys())
         sides = [[one[seed] for seed in seeds] for one in (own, plain)]
         so, as_it_is = ([_mean(results, each) for each in _HEADLINE] for results in sides)
@@ -237,7 +237,7 @@ def settings_table(evidence: Evidence) -> str:
                 _slashed(so),
                 _slashed(as_it_is),
                 _signed(gains),
-                f"{p_words(test.wilcoxon.p)}, {p_words(test.bootstrap.p)}",
+                f"{p_value(test.wilcoxon.p)}, {p_value(test.bootstrap.p)}",
             ]
         )
     return _piped([heads, ["---"] * len(heads), *lines])
@@ -273,7 +273,7 @@ def california_parts_table(evidence: Evidence) -> str:
     heads = ["without", "seeds", f"`{_CALIFORNIA}`", "the paper's CA"]
     lines = []
     for name in (each for each in PAPERS_VARIANTS if each in city.contenders):
-        ours = [change_between(city, PAPERS_METHOD, name, each) for each in _BESIDE_CALIFORNIA]
+        ours = [city.change(PAPERS_METHOD, name, each) for each in _BESIDE_CALIFORNIA]
         without = _of_papers_california(table, name)
         theirs = [one - other for one, other in zip(without, full, strict=True)]
         part = name.removeprefix("no-").replace("-", " ")
@@ -289,7 +289,7 @@ def _of_papers_california(table: TableOutline, row: str) -> list[float]:
 
 
 def _seeds(city: CityEvidence, row: str) -> str:
-    seeds = [str(finding.seed) for finding in city.of(row) if finding.row.is_learned]
+    seeds = [str(each.seed) for each in city.of(row) if each.row.is_learned]
     return ", ".join(seeds) or "–"
 
 
@@ -351,8 +351,8 @@ def _triple(city: CityEvidence, name: str, *, is_best: bool) -> str:
     new = fmean(_values(city, name, "HR@10", of_new=True))
     words = f"{mrr} / {hits} / {new:.1f}"
     words = f"**{words}**" if is_best else words
-    findings = city.of(name)
-    return f"{words} ({len(findings)})" if findings[0].row.is_learned else words
+    found = city.of(name)
+    return f"{words} ({len(found)})" if found[0].row.is_learned else words
 
 
 def _of_paper(main: TableOutline, city: CityEvidence, row: Row, metric: str) -> str:
@@ -362,7 +362,7 @@ def _of_paper(main: TableOutline, city: CityEvidence, row: Row, metric: str) -> 
 
 def _values(city: CityEvidence, row: str, metric: str, *, of_new: bool = False) -> list[float]:
     """A metric in percent, one value a seed."""
-    return [100 * _metric(finding.result, metric, of_new=of_new) for finding in city.of(row)]
+    return [100 * _metric(each.result, metric, of_new=of_new) for each in city.of(row)]
 
 
 def _metric(result: Result, metric: str, *, of_new: bool) -> float:

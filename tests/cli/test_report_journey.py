@@ -3,8 +3,8 @@
 import shutil
 from pathlib import Path
 
+from castpoi.reports.biases import biases_of
 from castpoi.reports.evidence import read_evidence
-from castpoi.reports.learned_biases import biases_of
 from tests.conftest import CommandLine
 from tests.contract import odd_city
 from tests.reports.result_folders import result_of, write_suite
@@ -62,7 +62,7 @@ def test_what_the_reader_learned_is_kept_when_the_weights_are_gone(
     assert castpoi("train", tmp_path / "village", *words, "--out", run).code == 0
     assert castpoi("evaluate", run, "--out", result).code == 0
     shutil.rmtree(run)
-    (finding,) = read_evidence(tmp_path / "results").findings
-    biases = biases_of(finding)
+    (own,) = read_evidence(tmp_path / "results").results
+    biases = biases_of(own)
     assert list(biases) == ["spatial", "temporal"]
     assert len(biases["spatial"].values) == len(biases["spatial"].buckets) == 6

@@ -22,6 +22,8 @@ def result_of(
     seed: int = 0,
     fingerprint: str = FINGERPRINT,
     part: str = "test",
+    preset: str | None = None,
+    settings: Mapping[str, str] | None = None,
     **more: Any,
 ) -> Result:
     """A result with these ranks; every second target is a revisit, half a kilometre on."""
@@ -46,7 +48,7 @@ def result_of(
         "method": method,
         "seed": seed,
         "fingerprint": fingerprint,
-        "row": {"method": method, "preset": None, "settings": {}},
+        "row": {"method": method, "preset": preset, "settings": dict(settings or {})},
         "part": part,
         "known_time": False,
         "targets": count,

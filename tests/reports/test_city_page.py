@@ -1,37 +1,22 @@
-"""The page of a city: whole, safe, discreet and alone."""
+"""The page of a city: complete, safe, private and without network."""
 
 from dataclasses import replace
-from html.parser import HTMLParser
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
+from matplotlib.collections import PathCollection
+from numpy.typing import NDArray
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.checkins.describe import describe_city
-from castpoi.reports.city_page import city_page
+from castpoi.geo.distance import haversine_km
+from castpoi.reports.city_figures import MOST_DOTS, place_map
+from castpoi.reports.city_page import MOST_PLACES, busiest_places, city_page
 from tests.cities import CAFE, THEIR_PARTS, TWO_PEOPLE, small_city
-
-
-class Balance(HTMLParser):
-    """Checks that every tag is closed in turn, and gathers the text."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.text: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if "style" not in self.open:
-            self.text.append(data)
+from tests.reports.pages import Balance
 
 
 def text_of(page: str) -> str:
@@ -39,41 +24,84 @@ def text_of(page: str) -> str:
     reader.feed(page)
     reader.close()
     assert reader.open == []
-    return " ".join(reader.text)
+    return " ".join(" ".join(reader.text).split())
 
 
 def page_of(city: City, name: str = "smallville") -> str:
     return city_page(city, describe_city(city), name=name)
 
 
-@pytest.fixture
+def city_at(lat: NDArray[np.float64], lon: NDArray[np.float64], visits: NDArray[np.int64]) -> City:
+    """A city of one user with this number of visits at each place."""
+    size, total = len(lat), int(visits.sum())
+    places = pl.DataFrame(
+        {
+            record.PLACE: range(size),
+            record.PLACE_ID: [f"{place:07d}" for place in range(size)],
+            record.LAT: lat,
+            record.LON: lon,
+            record.ZONE: ["Etc/UTC"] * size,
+            record.CATEGORY: [None] * size,
+            record.NAME: [f"Place {place}" for place in range(size)],
+        },
+        schema=record.PLACE_SCHEMA,
+    )
+    checkins = pl.DataFrame(
+        {
+            record.CHECKIN: range(total),
+            record.USER: [0] * total,
+            record.PLACE: np.repeat(np.arange(size), visits),
+            record.AT_UTC: pl.Series(range(total)).cast(record.INSTANT),
+            record.OFFSET: [0] * total,
+        },
+        schema_overrides=dict(record.CHECKIN_SCHEMA),
+    )
+    empty = small_city([], [])
+    return replace(empty, checkins=checkins, places=places)
+
+
+def dots(city: City) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Positions of the ordinary dots on the map of a city, and of the busiest. [dots, 2] each"""
+    (axes,) = place_map(city).figure.axes
+    by_colour: dict[bool, list[Any]] = {False: [], True: []}
+    for each in axes.collections:
+        assert isinstance(each, PathCollection)
+        by_colour[each.get_alpha() is None].append(np.asarray(each.get_offsets()))
+    return np.concatenate(by_colour[False]), np.concatenate(by_colour[True])
+
+
+@pytest.fixture(scope="module")
 def city() -> City:
     return small_city(TWO_PEOPLE, THEIR_PARTS)
 
 
-def test_the_page_tells_the_numbers_and_findings_of_the_city(city: City) -> None:
-    text = text_of(page_of(city))
+@pytest.fixture(scope="module")
+def page(city: City) -> str:
+    return page_of(city)
+
+
+def test_the_page_has_the_numbers_and_findings_of_the_city(city: City, page: str) -> None:
+    text = text_of(page)
     for words in (
         "smallville",
         "6 check-ins",
         "from 6 May 2024 to 8 May 2024",
-        "50% go back",
+        "50% of the test visits return",
         "Monday is the busiest day of the week",
-        "The day peaks at 08:00",
+        "Busiest from 08:00",
         "Half of all moves are within 400 m",
         "Half of all gaps are within 1.2 h",
-        "Food leads",
-        "2 visits to foretell",
-        "America/New_York (100.0%).",
+        "Food is the most visited category",
+        "2 test visits to predict",
+        "America/New_York (100.0%)",
+        "Café Food 2",
         city.fingerprint,
     ):
         assert words in text
 
 
-@pytest.mark.parametrize(
-    "hostile", ["<script>alert(1)</script>", "</title></svg><img src=x>", '">&']
-)
-def test_a_hostile_name_is_text_and_nothing_else(city: City, hostile: str) -> None:
+def test_a_hostile_name_is_text_and_nothing_else(city: City) -> None:
+    hostile = '<script>alert(1)</script></title></svg><img src=x>">&'
     places = city.places.with_columns(
         pl.lit(hostile).alias(record.NAME), pl.lit(hostile).alias(record.CATEGORY)
     )
@@ -92,21 +120,19 @@ def test_no_user_is_named(city: City) -> None:
     assert not any(user_id in page for user_id in secret)
 
 
-def test_the_page_asks_the_network_for_nothing(city: City) -> None:
-    page = page_of(city).lower()
-    for door in ("http://", "https://", "src=", "href=", "url(", "@import", "<script", "<link"):
-        assert door not in page
+def test_the_page_loads_nothing_and_suits_phones_and_dark_rooms(page: str) -> None:
+    lower = page.lower()
+    for door in ("http://", "https://", "src=", "@import", "<script", "<link", "data:"):
+        assert door not in lower
+    assert lower.count("url(") == lower.count("url(#")
+    assert lower.count('href="') == lower.count('href="#')
     assert "default-src 'none'" in page
-
-
-def test_the_page_suits_phones_and_dark_rooms(city: City) -> None:
-    page = page_of(city)
     assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
     assert "prefers-color-scheme: dark" in page
 
 
-def test_the_same_city_gives_the_same_page(city: City) -> None:
-    assert page_of(city) == page_of(small_city(TWO_PEOPLE, THEIR_PARTS))
+def test_the_same_city_gives_the_same_page(page: str) -> None:
+    assert page == page_of(small_city(TWO_PEOPLE, THEIR_PARTS))
 
 
 def test_steps_show_their_counts_and_a_dash_for_what_they_lack(city: City) -> None:
@@ -115,37 +141,92 @@ def test_steps_show_their_counts_and_a_dash_for_what_they_lack(city: City) -> No
         {"checkins_after": "many"},
         "no step at all",
     ]
-    page = page_of(replace(city, manifest={**city.manifest, "steps": steps}))
-    rows = page.split("<tbody>")[1].split("</tbody>")[0]
-    assert rows == (
-        "<tr><td>read</td><td>1,234</td><td>1,200</td><td>9</td><td>–</td></tr>"
-        "<tr><td>–</td><td>–</td><td>–</td><td>–</td><td>–</td></tr>"
-    )
+    text = text_of(page_of(replace(city, manifest={**city.manifest, "steps": steps})))
+    assert "read 34 1,200 9 – – – – – –" in text
 
 
-@pytest.mark.parametrize("steps", [None, [], "none", {"read": 1}])
-def test_a_manifest_without_steps_is_no_hindrance(city: City, steps: Any) -> None:
+@pytest.mark.parametrize("steps", [None, "none", {"read": 1}])
+def test_a_manifest_without_steps_has_a_page(city: City, steps: Any) -> None:
     page = page_of(replace(city, manifest={**city.manifest, "steps": steps}))
-    assert "The manifest names no steps." in text_of(page)
+    assert "The manifest lists no steps." in text_of(page)
 
 
 def test_a_city_without_categories_shows_none(city: City) -> None:
     places = city.places.with_columns(pl.lit(None, pl.String).alias(record.CATEGORY))
-    assert "leads" not in text_of(page_of(replace(city, places=places)))
+    assert "most visited category" not in text_of(page_of(replace(city, places=places)))
 
 
-def test_many_zones_are_summed_up(city: City) -> None:
+def test_time_zones_are_listed_by_check_ins(city: City) -> None:
     zones = [f"Zone/{letter}" for letter in "ABCDE"]
     text = text_of(page_of(replace(city, places=city.places.with_columns(zone=pl.Series(zones)))))
     assert "Zone/A (33.3%), Zone/C (33.3%), Zone/B (16.7%)" in text
 
 
-def test_a_city_of_one_checkin_has_a_page_without_moves() -> None:
+def test_cities_with_hardly_any_check_ins_have_a_page() -> None:
     text = text_of(page_of(small_city([(1, CAFE, "2024-05-06 12:00")], ["train"])))
-    assert "No user checks in twice" in text
-    assert "This split has no test part." in text
-    assert "1 check-in " in text
-
-
-def test_an_empty_city_has_a_page_that_says_so() -> None:
+    assert "No user has two check-ins" in text
+    assert "The city has no test split." in text
+    assert "1 check-in of 1 user" in text
     assert "This city has no check-ins." in text_of(page_of(small_city([], [])))
+
+
+def test_private_homes_are_neither_drawn_nor_listed() -> None:
+    city = city_at(np.array([40.7, 40.8, 40.9]), np.array([-74.0] * 3), np.array([3, 9, 1]))
+    category = pl.Series(record.CATEGORY, ["Bar", "Home (private)", None])
+    city = replace(city, places=city.places.with_columns(category))
+    assert [place.name for place in busiest_places(city)] == ["Place 0", "Place 2"]
+    assert sorted(dots(city)[0][:, 1]) == [40.7, 40.9]
+    assert "Not drawn: 1 place (private homes)." in place_map(city).caption
+
+
+def test_the_busiest_places_are_listed_and_orange() -> None:
+    lat = 40.0 + np.arange(30) / 100
+    city = city_at(lat, np.full(30, -74.0), np.arange(1, 31))
+    listed = busiest_places(city)
+    assert len(listed) == MOST_PLACES
+    assert (listed[0].name, listed[0].checkins) == ("Place 29", 30)
+    assert dots(city)[1].tolist() == [[pytest.approx(0.0), pytest.approx(40.29)]]
+
+
+@pytest.mark.parametrize("lat", [0.0, 40.7, -62.0])
+def test_the_map_and_its_bar_are_to_scale_both_ways(lat: float) -> None:
+    lats, lons = np.array([lat, lat, lat + 0.1]), np.array([10.0, 10.2, 10.0])
+    (axes,) = place_map(city_at(lats, lons, np.array([3, 2, 1]))).figure.axes
+    corners = axes.transData.transform([[-0.1, lat], [0.1, lat], [-0.1, lat + 0.1]])
+    east, north = corners[1, 0] - corners[0, 0], corners[2, 1] - corners[0, 1]
+    expected_km = haversine_km(lats[0], lons[0], lats[1:], lons[1:])
+    assert east / north == pytest.approx(expected_km[0] / expected_km[1], rel=0.01)
+    (bar,), (words,) = axes.lines, axes.texts
+    ends = axes.transAxes.transform(np.column_stack([bar.get_xdata(), bar.get_ydata()]))
+    bar_km = float(words.get_text().removesuffix(" km"))
+    assert (ends[1, 0] - ends[0, 0]) / bar_km == pytest.approx(east / expected_km[0], rel=0.01)
+
+
+def test_a_city_across_the_date_line_stays_whole() -> None:
+    city = city_at(np.array([-17.0, -17.1]), np.array([179.95, -179.95]), np.array([1, 1]))
+    assert np.ptp(dots(city)[0][:, 0]) == pytest.approx(0.1)
+    assert "180.00°" in place_map(city).inline()
+
+
+def test_a_few_places_far_outside_do_not_shrink_the_city() -> None:
+    rng = np.random.default_rng(5)
+    lat = np.append(40 + rng.uniform(0, 0.2, 500), 10.0)
+    lon = np.append(-74 + rng.uniform(0, 0.2, 500), 100.0)
+    chart = place_map(city_at(lat, lon, np.ones(501, dtype=np.int64)))
+    assert np.ptp(chart.figure.axes[0].get_ylim()) < 0.3
+    assert "Not drawn: 1 place (far outside)." in chart.caption
+
+
+def test_neighbours_of_many_places_share_a_dot() -> None:
+    rng = np.random.default_rng(7)
+    lat, lon = 40 + rng.uniform(0, 1, 20_000), -74 + rng.uniform(0, 1, 20_000)
+    city = city_at(lat, lon, rng.integers(0, 4, 20_000))
+    ordinary, _ = dots(city)
+    assert 1000 < len(ordinary) < 2 * MOST_DOTS
+    assert len(place_map(city).inline().encode()) < 1_500_000
+
+
+def test_a_single_place_is_in_the_middle() -> None:
+    (axes,) = place_map(city_at(np.array([40.0]), np.array([-74.0]), np.array([1]))).figure.axes
+    assert sum(axes.get_xlim()) == pytest.approx(0.0)
+    assert sum(axes.get_ylim()) / 2 == pytest.approx(40.0)

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from castpoi.core.errors import BadInput, BrokenFolder
-from castpoi.reports.evidence import read_evidence
-from castpoi.reports.finding import find
-from castpoi.reports.missing import what_is_missing
+from castpoi.reports.evidence import OUTDATED, Evidence, read_evidence, read_result
 from tests.manifests import accept_changes
 from tests.messages import refused
 from tests.reports.result_folders import result_of, write_suite
@@ -25,9 +23,9 @@ def test_a_suite_is_read_by_city_row_and_seed(tmp_path: Path) -> None:
         "no-spatial-bias",
     ]
     city = evidence.cities[0]
-    assert [finding.seed for finding in city.of("sasrec")] == [1, 2]
-    assert [finding.folder.name for finding in city.of("revisit")] == ["0"]
-    assert len(evidence.findings) == 14
+    assert [each.seed for each in city.of("sasrec")] == [1, 2]
+    assert [each.folder.name for each in city.of("revisit")] == ["0"]
+    assert len(evidence.results) == 14
 
 
 def test_our_method_keeps_its_own_name_although_the_ablation_comes_first(tmp_path: Path) -> None:
@@ -54,7 +52,8 @@ def test_the_papers_of_a_run_are_read_beside_its_result(tmp_path: Path) -> None:
     (city,) = read_evidence(write_suite(tmp_path / "s", targets=4)).cities
     ours = city.of("castpoi")[0]
     assert ours.training_seconds == 90.0
-    assert [event["event"] for event in ours.events][:2] == ["training started", "epoch finished"]
+    assert [epoch["epoch"] for epoch in ours.epochs] == [1, 2, 3]
+    assert (ours.best_epoch, ours.parameters) == (2, 1234)
     assert ours.commands == ["castpoi train oldtown --model castpoi --seed 1"]
     assert city.of("revisit")[0].training_seconds is None
 
@@ -68,11 +67,7 @@ def test_a_result_of_a_row_that_was_changed_since_is_not_taken_for_it(tmp_path: 
     (root / "suite.json").write_text(json.dumps(suite))
     evidence = read_evidence(root)
     assert "revisit" not in evidence.cities[0].contenders
-    assert evidence.unfinished == {"oldtown/revisit/0": "outdated"}
-    assert what_is_missing(evidence, has_figures=True)[0] == (
-        "Made before their row was changed, so left out: oldtown/revisit/0. 'castpoi reproduce' "
-        "makes them anew."
-    )
+    assert evidence.unfinished == {"oldtown/revisit/0": OUTDATED}
 
 
 @pytest.mark.parametrize("proof", [{"kind": "experiment"}, {"row": {"name": "sasrec"}}])
@@ -97,7 +92,7 @@ def test_results_that_rank_the_same_weights_share_a_training(tmp_path: Path) -> 
         result_of([1], method="stamp", seed=ord(name), trained=trained).save(tmp_path / "t" / name)
     for each in (tmp_path / "t").rglob("manifest.json"):
         accept_changes(each.parent, seed=7)
-    found = [find(tmp_path / "t" / name, {}) for name in "abc"]
+    found = [read_result(tmp_path / "t" / name, {}) for name in "abc"]
     assert found[0].training == found[1].training != found[2].training
 
 
@@ -182,7 +177,7 @@ def test_a_torn_log_is_told(tmp_path: Path) -> None:
     (root / "oldtown" / "castpoi" / "1" / "run" / "log.jsonl").write_text('{"event": ')
     (city,) = read_evidence(root).cities
     with refused(BrokenFolder):
-        _ = city.of("castpoi")[0].events
+        _ = city.of("castpoi")[0].epochs
 
 
 def test_results_of_known_time_are_a_city_and_a_row_of_their_own(tmp_path: Path) -> None:
@@ -213,7 +208,7 @@ def test_a_result_of_known_time_in_the_folder_of_another_row_is_no_seed_of_it(
     evidence = read_evidence(root)
     town, apart = evidence.cities
     assert (town.name, apart.name) == ("oldtown", "oldtown (time known)")
-    assert [finding.seed for finding in town.of("castpoi")] == [1, 2]
+    assert [each.seed for each in town.of("castpoi")] == [1, 2]
     assert list(apart.contenders) == ["castpoi-known_time=true"]
 
 
@@ -225,16 +220,15 @@ def test_a_judge_is_neither_the_strongest_baseline_nor_a_method_of_a_city(tmp_pa
     oracle.save(town / "recbole-stamp")
     evidence = read_evidence(town)
     (city,) = evidence.cities
-    strongest = evidence.strongest_rival(city, "MRR")
+    strongest = evidence.strongest(city, "MRR")
     assert strongest is not None
     assert strongest.name == "stamp"
     assert [row.name for row in evidence.rows_of(city)] == ["revisit", "stamp", "castpoi"]
     assert [table.name for table in evidence.tables] == ["main", "oracles"]
 
 
-def test_the_preset_of_a_row_is_read_from_the_settings_of_its_runs() -> None:
-    evidence = read_evidence(Path(__file__).parents[2] / "results")
-    presets = {row.name: row.preset for row in evidence.rows}
+def test_the_preset_of_a_row_is_that_of_its_runs(committed: Evidence) -> None:
+    presets = {row.name: row.preset for row in committed.rows}
     assert (presets["castpoi"], presets["castpoi-next"]) == ("fast", "next")
     assert (presets["no-spatial-bias"], presets["sasrec"]) == ("fast", "paper")
     assert presets["revisit"] is None
@@ -243,5 +237,5 @@ def test_the_preset_of_a_row_is_read_from_the_settings_of_its_runs() -> None:
 def test_a_suite_below_has_a_page_of_its_own(tmp_path: Path) -> None:
     result_of([1.0] * 4, method="revisit").save(tmp_path / "town" / "revisit")
     write_suite(tmp_path / "suite")
-    assert [finding.folder.name for finding in read_evidence(tmp_path).findings] == ["revisit"]
-    assert len(read_evidence(tmp_path / "suite").findings) > 1
+    assert [each.folder.name for each in read_evidence(tmp_path).results] == ["revisit"]
+    assert len(read_evidence(tmp_path / "suite").results) > 1

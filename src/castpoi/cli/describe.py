@@ -14,7 +14,6 @@ from castpoi.cli.console import Console, speaks
 from castpoi.core.errors import BadInput
 from castpoi.core.files import write_text, writing
 from castpoi.core.quantities import day_words, distance_words, duration_words, share_words
-from castpoi.reports.city_page import city_page
 
 _PAGE: Final = b"<!doctype html>"
 _RISING: Final = " ▁▂▃▄▅▆▇█"
@@ -45,10 +44,10 @@ def describe(console: Console, city: Path, html: Path | None, overwrite: bool) -
     if html is not None:
         _check_vacant(html, overwrite=overwrite)
     loaded = City.load(city)
-    name = city.resolve().name
+    name = _name_of(city)
     description = describe_city(loaded)
     if html is not None:
-        page = city_page(loaded, description, name=name)
+        page = _page_of(loaded, description, name)
         with writing(html, option="--html"):
             html.parent.mkdir(parents=True, exist_ok=True)
             write_text(html, page)
@@ -60,6 +59,22 @@ def describe(console: Console, city: Path, html: Path | None, overwrite: bool) -
     console.say(f"Fingerprint {loaded.fingerprint}")
     if html is not None:
         console.say(f"Page written to {html}")
+
+
+def _name_of(city: Path) -> str:
+    """The folder of a city, or the one around it where that is just called "city"."""
+    folder = city.resolve()
+    return folder.parent.name if folder.name == "city" else folder.name
+
+
+def _page_of(city: City, description: CityDescription, name: str) -> str:
+    try:
+        from castpoi.reports.city_page import city_page
+    except ModuleNotFoundError as problem:
+        raise BadInput(
+            f"--html needs {problem.name}, which is not installed; pip install 'castpoi[report]'"
+        ) from problem
+    return city_page(city, description, name=name)
 
 
 def _check_vacant(page: Path, *, overwrite: bool) -> None:

@@ -19,7 +19,7 @@ from castpoi.evaluation.result import Result
 from castpoi.methods.ranker import SavableRanker
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import Run, city_of, load_run
-from castpoi.reports.learned_biases import read_biases
+from castpoi.reports.biases import read_biases
 from castpoi.training.train import fit
 
 

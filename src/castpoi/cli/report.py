@@ -8,8 +8,7 @@ import click
 from castpoi.cli.console import Console, speaks
 from castpoi.core.files import check_vacant
 from castpoi.core.quantities import counted
-from castpoi.reports.report import Report
-from castpoi.reports.report_folder import write_report
+from castpoi.reports.report import Report, write_report
 
 
 @click.command()
@@ -41,9 +40,9 @@ def report(console: Console, folder: Path, out: Path | None, overwrite: bool) ->
             "page": str(out / "report.html"),
             "cities": [city.name for city in made.evidence.cities],
             "rows": [row.name for row in made.evidence.rows],
-            "results": len(made.evidence.findings),
+            "results": len(made.evidence.results),
             "tables": [table.name for table in made.tables],
-            "figures": [picture.name for picture in made.pictures],
+            "figures": [chart.name for chart in made.charts],
             "tests": len(made.verdicts.all),
             "missing": list(made.missing),
         }
@@ -53,9 +52,9 @@ def report(console: Console, folder: Path, out: Path | None, overwrite: bool) ->
 def _show(console: Console, made: Report, out: Path) -> None:
     evidence = made.evidence
     console.say(
-        f"{counted(len(evidence.findings), 'result')} of {counted(len(evidence.rows), 'row')} on "
+        f"{counted(len(evidence.results), 'result')} of {counted(len(evidence.rows), 'row')} on "
         f"{', '.join(city.name for city in evidence.cities)}: "
-        f"{counted(len(made.tables), 'table')}, {counted(len(made.pictures), 'figure')}, "
+        f"{counted(len(made.tables), 'table')}, {counted(len(made.charts), 'figure')}, "
         f"{counted(len(made.verdicts.all), 'test')}."
     )
     for gap in made.missing:

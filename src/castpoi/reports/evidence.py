@@ -1,13 +1,14 @@
-"""The evidence in a folder: results by city and row, and the papers that belong to them.
+"""The results in a folder, by city and row.
 
-DIR may be the folder of a suite, one result, or any folder with results somewhere below it.
-Results of one split and part belong to one city. A result of a row that is another one in the suite
-by now counts as if not there.
+The folder may be that of a suite, one result, or any folder with results below it. Results with
+equal splits belong to one city. Methods that are given the time of a target are a city of their
+own, because their numbers cannot be compared with those of others.
 """
 
+import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,190 +18,325 @@ from typing import Any, Final
 from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.core.files import is_folder_of, read_json
 from castpoi.evaluation.compare import Contender, with_equal_seeds
-from castpoi.evaluation.result import RANKS
-from castpoi.methods.outline import (
-    ABLATION,
-    ORACLE,
-    OURS,
-    RIVALS,
-    Row,
-    TableOutline,
-)
-from castpoi.reports.finding import Finding, find
-from castpoi.reports.outline import outlines_in, outlines_of
+from castpoi.evaluation.result import RANKS, Result
+from castpoi.methods.outline import ABLATION, ORACLE, OURS, RIVALS, Row, TableOutline, row_from_dict
+from castpoi.reports.outlines import OUR_METHODS, outlines_in, outlines_of, row_of_result
 
 OUTDATED: Final = "outdated"
-"""How an experiment stands whose row was changed after it was run."""
-
+"""State of a result whose row was changed in the suite after the result was made."""
 _SUITE: Final = "suite.json"
+_EXPERIMENT: Final = "experiment.json"
+_STARTED: Final = "started_utc"
 _NOT_RESULTS: Final = ("runs", "logs")
+_PLAIN_NAMES: Final = ("results", "res")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowResult:
+    """One result, the row that it belongs to, and how it was made."""
+
+    folder: Path
+    row: Row
+    city: str
+    result: Result
+    experiment: Mapping[str, Any]
+    """How a suite made it; empty without a suite."""
+    is_outdated: bool = False
+    """The suite has changed its row since."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of its training."""
+        return self.result.seed
+
+    @property
+    def trained(self) -> dict[str, Any]:
+        """What the result records about its training."""
+        return self.result.manifest.get("trained") or {}
+
+    @cached_property
+    def run_folder(self) -> Path | None:
+        """The run that it was made from, or the copy of its records next to the result."""
+        copied = self.folder / "run"
+        return copied if is_folder_of(copied, "run") else self._original_run
+
+    @cached_property
+    def _original_run(self) -> Path | None:
+        """The run at the path of the manifest, unless another run has replaced it."""
+        own = self.result.manifest
+        if "run" not in own or not is_folder_of(Path(own["run"]), "run"):
+            return None
+        manifest = read_json(Path(own["run"]) / "manifest.json")
+        is_same = all(manifest.get(each) == own[each] for each in ("method", "seed", "fingerprint"))
+        started = self.trained.get(_STARTED, manifest.get(_STARTED))
+        return Path(own["run"]) if is_same and manifest.get(_STARTED) == started else None
+
+    @cached_property
+    def run_manifest(self) -> dict[str, Any]:
+        """The manifest of its run; empty where there is none."""
+        return {} if self.run_folder is None else read_json(self.run_folder / "manifest.json")
+
+    @cached_property
+    def _events(self) -> list[dict[str, Any]]:
+        """The log of its training; empty where there is none."""
+        path = (self.run_folder or self.folder) / "log.jsonl"
+        if not path.is_file():
+            return []
+        try:
+            return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        except ValueError as problem:
+            raise BrokenFolder(
+                f"{path} is damaged ({problem}); remove it to report without training curves"
+            ) from problem
+
+    @cached_property
+    def epochs(self) -> list[dict[str, Any]]:
+        """The finished epochs of its training, in order."""
+        return [event for event in self._events if event.get("event") == "epoch finished"]
+
+    @property
+    def best_epoch(self) -> int | None:
+        """The epoch whose weights were kept."""
+        return self._logged("training finished", "best_epoch")
+
+    @property
+    def parameters(self) -> int | None:
+        """Number of learned parameters."""
+        return self._logged("training started", "parameters")
+
+    def _logged(self, event: str, field: str) -> int | None:
+        return next((each.get(field) for each in self._events if each.get("event") == event), None)
+
+    @property
+    def commands(self) -> list[str]:
+        """The commands that reproduce this result."""
+        commands = self.experiment.get("commands", [self.result.manifest.get("command")])
+        return [str(command) for command in commands if command is not None]
+
+    @property
+    def training_seconds(self) -> float | None:
+        """Duration of its training; None for a counting method."""
+        seconds = {**self.trained, **self.run_manifest}.get("wall_seconds")
+        return None if seconds is None or not self.row.is_learned else float(seconds)
+
+    @property
+    def training(self) -> tuple[object, ...]:
+        """Identity of its training: results of the same weights share it."""
+        started = {**self.trained, **self.run_manifest}.get(_STARTED, str(self.folder))
+        return self.result.fingerprint, self.result.method, self.seed, started
 
 
 @dataclass(frozen=True, kw_only=True)
 class CityEvidence:
-    """All results of one split and part whose methods know the time of a target, or do not."""
+    """All results on one split, of methods that are all given the time of a target or all not."""
 
     name: str
     fingerprint: str
     part: str
     known_time: bool
-    findings: tuple[Finding, ...]
+    results: tuple[RowResult, ...]
 
     @property
     def slug(self) -> str:
-        """Its name as part of a file's name: no blanks and no brackets."""
+        """Its name as part of a file name."""
         return re.sub(r"[^\w.]+", "-", self.name).strip("-")
 
     @cached_property
     def contenders(self) -> dict[str, Contender]:
-        """By name of the row: its results, lowest seed first."""
+        """The results of each row by its name, lowest seed first."""
         return {
             row.name: Contender(
                 row.name,
-                tuple(finding.result for finding in self.of(row.name)),
+                tuple(each.result for each in self.of(row.name)),
                 is_counted=not row.is_learned,
             )
-            for row in {finding.row.name: finding.row for finding in self.findings}.values()
+            for row in {each.row.name: each.row for each in self.results}.values()
         }
 
-    def of(self, row: str) -> list[Finding]:
-        """What was found of a row, lowest seed first."""
-        own = (finding for finding in self.findings if finding.row.name == row)
-        return sorted(own, key=lambda finding: finding.seed)
+    def of(self, row: str) -> list[RowResult]:
+        """The results of a row, lowest seed first."""
+        own = (each for each in self.results if each.row.name == row)
+        return sorted(own, key=lambda each: each.seed)
+
+    def mean(self, row: str, metric: str) -> float:
+        """Mean of a metric over the seeds of a row."""
+        return _mean(self.contenders[row], metric)
+
+    def change(self, full: str, variant: str, metric: str) -> float:
+        """A variant's metric minus the full model's, over equally many seeds of both."""
+        one, other = with_equal_seeds(self.contenders[full], self.contenders[variant])
+        return _mean(other, metric) - _mean(one, metric)
+
+    def has(self, row: Row) -> bool:
+        """Whether a row has a result here."""
+        return row.name in self.contenders
 
     @property
     def targets(self) -> int:
         """Number of targets."""
-        return self.findings[0].result.ranks.height
+        return self.results[0].result.ranks.height
 
-    @property
-    def places(self) -> int:
-        """Size of the vocabulary."""
-        return self.findings[0].result.places
-
-    @property
-    def users(self) -> int:
-        """Number of users."""
-        return int(self.findings[0].result.manifest["users"])
-
-    @property
-    def checkins(self) -> int:
-        """Number of check-ins."""
-        return int(self.findings[0].result.manifest["checkins"])
+    def count_of(self, things: str) -> int:
+        """Number of users, places or check-ins."""
+        return int(self.results[0].result.manifest[things])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Everything a report is made from."""
+    """Everything that a report is made from."""
 
     folder: Path
     tables: tuple[TableOutline, ...]
     cities: tuple[CityEvidence, ...]
-    unfinished: dict[str, str]
-    """Experiments of the suite that have no result, and how they stand."""
+    unfinished: Mapping[str, str]
+    """Experiments of the suite without a result, and their state."""
 
     @property
-    def findings(self) -> list[Finding]:
+    def results(self) -> list[RowResult]:
         """The results of all cities."""
-        return [finding for city in self.cities for finding in city.findings]
+        return [each for city in self.cities for each in city.results]
 
-    @property
+    @cached_property
     def rows(self) -> list[Row]:
         """The rows that have a result, each once, in the order of the tables."""
-        present = {finding.row.name for finding in self.findings}
+        present = {each.row.name for each in self.results}
         rows: dict[str, Row] = {}
         for row in (row for table in self.tables for row in table.rows):
             rows.setdefault(row.name, row)
         return [row for row in rows.values() if row.name in present]
 
     def rows_of(self, city: CityEvidence) -> list[Row]:
-        """The rows that have a result on a city, variants of our method and oracles left out."""
-        present = [row for row in self.rows if row.name in city.contenders]
+        """The rows that have a result on a city, without variants of our method and oracles."""
+        present = [row for row in self.rows if city.has(row)]
         return [row for row in present if row.role not in (ABLATION, ORACLE)] or present
 
     def ours(self, city: CityEvidence) -> Row | None:
-        """The row this report is about, if it has a result on a city."""
+        """Our method, if it has a result on a city."""
         return next((row for row in self.rows_of(city) if row.role == OURS), None)
+
+    def in_order(self, city: CityEvidence, metric: str) -> list[Row]:
+        """The rows of a city in the order of a legend: ours, then the others, best first."""
+        ours = self.ours(city)
+        others = [row for row in self.rows_of(city) if row != ours]
+        others.sort(key=lambda row: -city.mean(row.name, metric))
+        return others if ours is None else [ours, *others]
 
     @property
     def splits(self) -> list[CityEvidence]:
-        """The cities, each split and part once, whatever its methods were told."""
+        """The cities, each split once."""
         once: dict[tuple[str, str], CityEvidence] = {}
         for city in self.cities:
             once.setdefault((city.fingerprint, city.part), city)
         return list(once.values())
 
-    def strongest_rival(self, city: CityEvidence, metric: str) -> Row | None:
-        """The strongest of all tables of a city; None where there is no other method."""
-        found = (strongest_rival(table, city, metric) for table in self.tables)
-        return _strongest([row for row in found if row is not None], city, metric)
+    def strongest(self, city: CityEvidence, metric: str) -> Row | None:
+        """The strongest baseline of a city over all tables; None without baselines."""
+        found = (strongest_baseline(table, city, metric) for table in self.tables)
+        return _highest([row for row in found if row is not None], city, metric)
 
-    def main_table(self, city: CityEvidence) -> TableOutline | None:
-        """The first table that sets our method beside others on a city."""
-        return next((table for table in self.tables if rivals_on(table, city)), None)
+    def lacks_baselines(self, city: CityEvidence) -> bool:
+        """Whether baselines of the first table with baselines have no result on a city."""
+        tables = (table for table in self.tables if baselines_on(table, city))
+        return any(lacks_baselines(table, city) for table in list(tables)[:1])
 
 
-def mean_of(contender: Contender, metric: str) -> float:
-    """Mean of a metric over the seeds."""
+def _mean(contender: Contender, metric: str) -> float:
     values = (result.metrics[metric] for result in contender.results)
     return fmean(value for value in values if value is not None)
 
 
-def change_between(city: CityEvidence, full: str, variant: str, metric: str) -> float:
-    """What a variant has more than the full model, over equally many seeds of both."""
-    one, other = with_equal_seeds(city.contenders[full], city.contenders[variant])
-    return mean_of(other, metric) - mean_of(one, metric)
+def baselines_on(table: TableOutline, city: CityEvidence) -> list[Row]:
+    """The baselines of a table that have a result on a city."""
+    return [row for row in table.rows if row.role in RIVALS and city.has(row)]
 
 
-def rivals_on(table: TableOutline, city: CityEvidence) -> list[Row]:
-    """The rows of other methods in a table that have a result on a city."""
-    return [row for row in table.rows if row.role in RIVALS and row.name in city.contenders]
+def lacks_baselines(table: TableOutline, city: CityEvidence) -> bool:
+    """Whether a table has baselines without a result on a city."""
+    return len(baselines_on(table, city)) < sum(row.role in RIVALS for row in table.rows)
 
 
-def lacks_rivals(table: TableOutline, city: CityEvidence) -> bool:
-    """Whether other methods of a table have no result on a city."""
-    return len(rivals_on(table, city)) < sum(row.role in RIVALS for row in table.rows)
+def strongest_baseline(table: TableOutline, city: CityEvidence, metric: str) -> Row | None:
+    """The baseline of a table with the highest mean; None without baselines."""
+    return _highest(baselines_on(table, city), city, metric)
 
 
-def strongest_rival(table: TableOutline, city: CityEvidence, metric: str) -> Row | None:
-    """The row of another method with the highest mean; None where there is no other method."""
-    return _strongest(rivals_on(table, city), city, metric)
-
-
-def _strongest(rows: Sequence[Row], city: CityEvidence, metric: str) -> Row | None:
-    return max(rows, key=lambda row: mean_of(city.contenders[row.name], metric), default=None)
+def _highest(rows: Sequence[Row], city: CityEvidence, metric: str) -> Row | None:
+    return max(rows, key=lambda row: city.mean(row.name, metric), default=None)
 
 
 def read_evidence(folder: Path) -> Evidence:
-    """Read all results in and below a folder, and what a suite says about them."""
+    """Read all results in and below a folder, and the suite that they belong to."""
     if not folder.is_dir():
         raise BrokenFolder(f"{folder} is not a folder; name one that holds results or a suite")
     suite = read_json(folder / _SUITE) if (folder / _SUITE).is_file() else {}
-    # an ablation calls our method the full model: elsewhere it has its own name
     tables = outlines_in(suite, path=str(folder / _SUITE)) if suite else []
+    # an ablation labels our method "full model"; the other tables have its own label
     tables.sort(key=lambda table: table.is_ablation)
     rows = {row.name: row for table in reversed(tables) for row in table.rows}
-    found = [find(path, rows) for path in _results_below(folder)]
-    findings = [finding for finding in found if not finding.is_outdated]
-    if not findings:
+    found = [read_result(path, rows) for path in _results_below(folder)]
+    current = [each for each in found if not each.is_outdated]
+    if not current:
         which = "no result of its suite as it is now" if found else "no result"
         raise BadInput(
             f"{folder} holds {which}; make some with 'castpoi evaluate' or 'castpoi reproduce'"
         )
-    present = {finding.row.name: finding.row for finding in findings}
+    present = {each.row.name: each.row for each in current}
     tables += _other_tables(tables, [row for name, row in present.items() if name not in rows])
+    outdated = {each.folder.relative_to(folder).as_posix() for each in found if each.is_outdated}
     return Evidence(
         folder=folder,
         tables=tuple(
             table for table in tables if present.keys() & {row.name for row in table.rows}
         ),
-        cities=tuple(_cities(findings, list(suite.get("cities", {})))),
-        unfinished=_unfinished(suite, folder) | _outdated(found, folder),
+        cities=tuple(_cities(current, list(suite.get("cities", {})))),
+        unfinished=_unfinished(suite, folder) | dict.fromkeys(sorted(outdated), OUTDATED),
     )
 
 
+def read_result(path: Path, rows: Mapping[str, Row]) -> RowResult:
+    """The result in a folder; `rows` are those of its suite by name."""
+    result = Result.load(path)
+    experiment = read_json(path / _EXPERIMENT) if (path / _EXPERIMENT).is_file() else {}
+    named = rows.get(path.parent.name)
+    is_outdated = False
+    if experiment:
+        recorded = _recorded_row(experiment, path)
+        # the label of ours in an ablation makes no sense outside its suite
+        alone = row_of_result(result) if recorded.method in OUR_METHODS else recorded
+        row = rows.get(recorded.name, alone)
+        is_outdated = recorded.name in rows and recorded.recipe != row.recipe
+    elif named is not None and named.known_time == result.known_time:
+        row = named
+    else:
+        row = row_of_result(result)
+    return RowResult(
+        folder=path,
+        row=row,
+        city=experiment.get("city") or _city_name(path, in_suite=named is not None),
+        result=result,
+        experiment=experiment,
+        is_outdated=is_outdated,
+    )
+
+
+def _recorded_row(experiment: Mapping[str, Any], path: Path) -> Row:
+    try:
+        return row_from_dict(experiment["row"])
+    except (KeyError, TypeError, ValueError) as problem:
+        raise BrokenFolder(
+            f"{path / _EXPERIMENT} is not as 'castpoi reproduce' writes it ({problem!r}); remove "
+            f"{path} and give that command again"
+        ) from problem
+
+
+def _city_name(path: Path, *, in_suite: bool) -> str:
+    """The folder that holds the results; in a suite CITY/ROW/SEED."""
+    holder = path.resolve().parents[1 if in_suite else 0]
+    return holder.parent.name if holder.name in _PLAIN_NAMES else holder.name
+
+
 def _other_tables(tables: Sequence[TableOutline], rows: Sequence[Row]) -> list[TableOutline]:
-    """Tables for rows that no table of the suite names."""
+    """Tables for rows that no table of the suite has."""
     taken = {table.name for table in tables}
     return [
         replace(table, name=f"other-{table.name}", title=f"{table.title}, others")
@@ -211,36 +347,30 @@ def _other_tables(tables: Sequence[TableOutline], rows: Sequence[Row]) -> list[T
 
 
 def _results_below(folder: Path) -> Iterator[Path]:
-    """The results in and below a folder, also torn ones: whoever reads them is told."""
+    """The results in and below a folder, also damaged ones, which cannot be read later."""
     if is_folder_of(folder, "result") or (folder / RANKS).is_file():
         yield folder
         return
     for below in sorted(each for each in folder.iterdir() if each.is_dir()):
         is_left_out = below.name.startswith(".") or below.name in _NOT_RESULTS
-        if not is_left_out and not (below / _SUITE).is_file():  # a suite has a page of its own
+        if not is_left_out and not (below / _SUITE).is_file():  # a suite has its own report
             yield from _results_below(below)
 
 
-def _cities(findings: Sequence[Finding], order: Sequence[str]) -> Iterator[CityEvidence]:
-    """The findings by split and part, cities in the order in which the suite has them.
-
-    Without a suite the city with most results comes first. Whoever was told when a target was
-    stands apart, as if in another city, behind all others.
-    """
-    groups: dict[tuple[str, str, bool], list[Finding]] = {}
+def _cities(results: Sequence[RowResult], order: Sequence[str]) -> Iterator[CityEvidence]:
+    """The results by split, in the order of the suite, or the city with most results first."""
     names: dict[str, str] = {}
+    groups: dict[tuple[str, str, bool], list[RowResult]] = {}
+    sizes = Counter(each.result.fingerprint for each in results)
 
-    results = Counter(finding.result.fingerprint for finding in findings)
-
-    def standing(each: Finding) -> tuple[bool, int, int]:
+    def position(each: RowResult) -> tuple[bool, int, int]:
         at = order.index(each.city) if each.city in order else len(order)
-        return each.result.known_time, at, -results[each.result.fingerprint]
+        return each.result.known_time, at, -sizes[each.result.fingerprint]
 
-    for finding in sorted(findings, key=standing):
-        result = finding.result
-        names.setdefault(result.fingerprint, finding.city)
-        key = (result.fingerprint, result.part, result.known_time)
-        groups.setdefault(key, []).append(finding)
+    for each in sorted(results, key=position):
+        result = each.result
+        names.setdefault(result.fingerprint, each.city)
+        groups.setdefault((result.fingerprint, result.part, result.known_time), []).append(each)
     taken: set[str] = set()
     for (fingerprint, part, known_time), group in groups.items():
         traits = [*([] if part == "test" else [part]), *(["time known"] if known_time else [])]
@@ -252,23 +382,14 @@ def _cities(findings: Sequence[Finding], order: Sequence[str]) -> Iterator[CityE
             fingerprint=fingerprint,
             part=part,
             known_time=known_time,
-            findings=tuple(group),
+            results=tuple(group),
         )
 
 
-def _unfinished(suite: dict[str, Any], folder: Path) -> dict[str, str]:
-    experiments = suite.get("experiments", {})
+def _unfinished(suite: Mapping[str, Any], folder: Path) -> dict[str, str]:
+    """Experiments of a suite without a result, and their state."""
     return {
         name: f"{entry.get('state', 'waiting')}{': ' + entry['why'] if entry.get('why') else ''}"
-        for name, entry in experiments.items()
+        for name, entry in suite.get("experiments", {}).items()
         if entry.get("state") != "done" and not is_folder_of(folder / name, "result")
-    }
-
-
-def _outdated(found: Sequence[Finding], folder: Path) -> dict[str, str]:
-    """Results of rows that are otherwise in the suite by now, which count as if not there."""
-    return {
-        finding.folder.relative_to(folder).as_posix(): OUTDATED
-        for finding in found
-        if finding.is_outdated
     }

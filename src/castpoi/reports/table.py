@@ -1,45 +1,69 @@
-"""A table as people read it, before it becomes Markdown, CSV, LaTeX or HTML.
+"""A table of a report, and how it is written as Markdown, CSV and LaTeX (booktabs).
 
-A cell keeps the number behind its words, so that a CSV has all digits and a page can sort, and the
-folders the number comes from.
+A cell keeps the number behind its text, so that a CSV file has all digits and a page can sort.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 DAGGER: Final = "†"
+_LATEX: Final = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "|": r"\textbar{}",
+    "<": r"$<$",
+    ">": r"$>$",
+    "±": r"$\pm$",
+    "≥": r"$\geq$",
+    "–": "--",
+    "−": "$-$",
+    "·": r"$\cdot$",
+    "×": r"$\times$",
+    DAGGER: r"$\dagger$",
+}
+_LATEX_DAGGER: Final = r"\dagger"
+_MARKDOWN: Final = {"\\": r"\\", "|": r"\|", "*": r"\*", "_": r"\_", "<": "&lt;", "`": r"\`"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One number or word of a table."""
+    """One number or text of a table."""
 
     text: str
     value: float | None = None
-    """The number behind the words."""
+    """The number behind the text."""
     order: float | None = None
-    """What a page sorts by where the words hold several numbers, so that no one is behind them."""
+    """What a page sorts by where the text has several numbers."""
     parts: Mapping[str, float] = field(default_factory=dict)
-    """The numbers behind the words by name, where there are several or more than are shown."""
+    """The numbers behind the text by name, where there are several."""
     std: float | None = None
-    """Sample deviation over seeds, in the unit of the words."""
+    """Sample standard deviation over seeds, in the unit of the text."""
     stars: str = ""
     is_disputed: bool = False
-    """The two tests do not agree about it."""
+    """The two tests disagree."""
     paper: str = ""
-    """What the paper has here."""
+    """The value of the paper."""
     is_best: bool = False
     is_strongest: bool = False
     """The strongest baseline of its column."""
     is_ours: bool = False
-    """The label of the row that a report is about."""
+    """The label of the row that the report is about."""
     is_faint: bool = False
-    """Too few targets to tell."""
+    """Computed from too few targets."""
     note: str = ""
-    """Where it comes from, or what it was tested against."""
+    """Its sources, or what it was tested against."""
     link: str = ""
-    """Where a page leads to from here."""
 
     @property
     def marks(self) -> str:
@@ -48,22 +72,27 @@ class Cell:
 
     @property
     def spread(self) -> str:
-        """The deviation in words; empty with one seed."""
+        """The deviation as text; empty with one seed."""
         return "" if self.std is None else f"± {self.std:.2f}"
 
+    @property
+    def sort_key(self) -> float | None:
+        """The number that a page sorts by."""
+        return self.order if self.value is None else self.value
 
-NOTHING = Cell(text="–")
-"""Where there is no number."""
+
+NOTHING: Final = Cell(text="–")
+"""A cell without a number."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Lines under a heading of their own, such as one city's."""
+    """Rows under a heading, such as those of one city."""
 
-    heading: str
+    heading: str = ""
     rows: Sequence[Sequence[Cell]]
     foot: Sequence[Sequence[Cell]] = ()
-    """Lines that stay below the others however these are sorted."""
+    """Rows that stay at the bottom when the others are sorted."""
 
     def __iter__(self) -> Iterator[Sequence[Cell]]:
         return iter([*self.rows, *self.foot])
@@ -71,36 +100,170 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Columns, and groups of lines."""
+    """Columns, and groups of rows."""
 
     name: str
     """Name of its files."""
     title: str
     caption: str
-    """What was counted and what the marks mean."""
     columns: Sequence[str]
     groups: Sequence[Group]
+    footnotes: Sequence[str] = ()
     words: int = 1
-    """How many of the first columns hold words, not numbers."""
+    """How many of the first columns hold text."""
+    sorted_by: str = ""
+    """The column by which a page sorts the rows, the highest first."""
+
+    @property
+    def text(self) -> str:
+        """Its caption and footnotes."""
+        return " ".join([self.caption, *self.footnotes])
+
+    def on_page(self, group: Group) -> Sequence[Sequence[Cell]]:
+        """The rows of a group as a page shows them."""
+        if not self.sorted_by:
+            return group.rows
+        at = self.columns.index(self.sorted_by)
+        return sorted(group.rows, key=lambda row: -(row[at].value or 0.0))
 
 
-def word(text: str, *, note: str = "", order: float | None = None) -> Cell:
-    """A cell that holds words, sorted by a number where one is given."""
+def text_cell(text: str, *, note: str = "", order: float | None = None) -> Cell:
+    """A cell with text, sorted by a number where one is given."""
     return Cell(text=text, note=note, order=order)
 
 
 def count(number: int | None) -> Cell:
-    """A cell that holds a count."""
+    """A cell with a count."""
     return NOTHING if number is None else Cell(text=f"{number:,}", value=number)
 
 
 def number(value: float | None, decimals: int = 2) -> Cell:
-    """A cell that holds a number."""
-    if value is None:
-        return NOTHING
-    return Cell(text=f"{value:,.{decimals}f}", value=value)
+    """A cell with a number."""
+    return NOTHING if value is None else Cell(text=f"{value:,.{decimals}f}", value=value)
 
 
 def percent(fraction: float | None, decimals: int = 2) -> Cell:
-    """A cell that holds a fraction in percent, without the sign."""
+    """A cell with a fraction in percent, without the sign."""
     return number(None if fraction is None else 100 * fraction, decimals)
+
+
+def markdown(table: Table) -> str:
+    """The table in Markdown: best in bold, strongest baseline underlined, the paper in brackets."""
+    lines = [f"### {escape_markdown(table.title)}", ""]
+    for group in table.groups:
+        lines += [f"**{escape_markdown(group.heading)}**", ""] if group.heading else []
+        lines.append(_piped(escape_markdown(column) for column in table.columns))
+        rules = ("---" if at < table.words else "---:" for at in range(len(table.columns)))
+        lines.append(_piped(rules))
+        lines += [_piped(_markdown_cell(cell) for cell in row) for row in group]
+        lines.append("")
+    lines.append(escape_markdown(table.text))
+    return "\n".join(lines) + "\n"
+
+
+def comma_separated(table: Table) -> str:
+    """The table with all digits; deviations, stars and the like have columns of their own."""
+    rows = [(group.heading, row) for group in table.groups for row in group]
+    extras = [_extras([row[at] for _, row in rows]) for at in range(len(table.columns))]
+    heads = [
+        name
+        for column, extra in zip(table.columns, extras, strict=True)
+        for name in [column, *(f"{column} {each}" for each in extra)]
+    ]
+    lines = [
+        [
+            each
+            for cell, extra in zip(row, extras, strict=True)
+            for each in [_plain(cell), *(_extra(cell, name) for name in extra)]
+        ]
+        for _, row in rows
+    ]
+    if any(heading for heading, _ in rows):
+        heads = ["group", *heads]
+        lines = [[heading, *line] for (heading, _), line in zip(rows, lines, strict=True)]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([heads, *lines])
+    return text.getvalue()
+
+
+def latex(table: Table) -> str:
+    """The table in LaTeX; the document needs \\usepackage{booktabs}."""
+    width = len(table.columns)
+    lines = [
+        r"\begin{table}[t]",
+        r"\centering",
+        rf"\caption{{{escape_latex(table.text)}}}",
+        rf"\label{{tab:{table.name}}}",
+        rf"\begin{{tabular}}{{{'l' * table.words}{'r' * (width - table.words)}}}",
+        r"\toprule",
+        _latex_row(rf"\textbf{{{escape_latex(column)}}}" for column in table.columns),
+    ]
+    for group in table.groups:
+        lines.append(r"\midrule")
+        if group.heading:
+            heading = rf"\textbf{{{escape_latex(group.heading)}}}"
+            lines += [rf"\multicolumn{{{width}}}{{c}}{{{heading}}} \\", r"\midrule"]
+        lines += [_latex_row(map(_latex_cell, row)) for row in group.rows]
+        lines += [r"\midrule"] if group.foot else []
+        lines += [_latex_row(map(_latex_cell, row)) for row in group.foot]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
+
+
+def escape_latex(text: str) -> str:
+    """Text that LaTeX prints unchanged."""
+    return "".join(_LATEX.get(letter, letter) for letter in text)
+
+
+def escape_markdown(text: str) -> str:
+    """Text that Markdown prints unchanged."""
+    return "".join(_MARKDOWN.get(letter, letter) for letter in text)
+
+
+def _latex_cell(cell: Cell) -> str:
+    text = escape_latex(cell.text)
+    if cell.std is not None:
+        text += rf"{{\scriptsize$\pm${cell.std:.2f}}}"
+    text = rf"\textbf{{{text}}}" if cell.is_best else text
+    text = rf"\textit{{{text}}}" if cell.is_faint else text
+    text = rf"\underline{{{text}}}" if cell.is_strongest else text
+    text += f"$^{{{cell.marks.replace(DAGGER, _LATEX_DAGGER)}}}$" if cell.marks else ""
+    return text + (rf" {{\tiny({escape_latex(cell.paper)})}}" if cell.paper else "")
+
+
+def _markdown_cell(cell: Cell) -> str:
+    text = escape_markdown(" ".join(filter(None, [cell.text, cell.spread])))
+    text = f"**{text}**" if cell.is_best else text
+    text = f"*{text}*" if cell.is_faint else text
+    text = f"<ins>{text}</ins>" if cell.is_strongest else text  # GitHub does not render <u>
+    text += escape_markdown(cell.marks)
+    return text + (f" ({escape_markdown(cell.paper)})" if cell.paper else "")
+
+
+def _extras(cells: Sequence[Cell]) -> list[str]:
+    """The additional columns that the cells of a column need in CSV."""
+    parts = (part for cell in cells for part in cell.parts)
+    names = dict.fromkeys(["std", "stars", "paper", *parts])
+    return [name for name in names if any(_extra(cell, name) for cell in cells)]
+
+
+def _extra(cell: Cell, name: str) -> str:
+    if name in cell.parts:
+        return f"{cell.parts[name]:.10g}"
+    if name == "std":
+        return "" if cell.std is None else f"{cell.std:.6g}"
+    return {"stars": cell.marks, "paper": cell.paper}.get(name, "")
+
+
+def _plain(cell: Cell) -> str:
+    if cell.value is None:
+        return "" if cell.text == "–" else cell.text
+    return f"{cell.value:.10g}"
+
+
+def _piped(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _latex_row(cells: Iterable[str]) -> str:
+    line = f"{' & '.join(cells)} \\\\"
+    return f"{{}}{line}" if line.startswith(("[", "*")) else line  # not an option of the rule above

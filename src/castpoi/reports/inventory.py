@@ -1,0 +1,223 @@
+"""The cities, methods and sources of a report, and what is missing."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from castpoi.core.errors import UnknownMethod
+from castpoi.core.quantities import duration_words
+from castpoi.evaluation.result import IS_REVISIT
+from castpoi.methods.outline import ORACLE, RIVALS, Row
+from castpoi.methods.registry import METHODS
+from castpoi.reports import notes
+from castpoi.reports.card import card_file
+from castpoi.reports.evidence import OUTDATED, CityEvidence, Evidence, RowResult
+from castpoi.reports.metrics import cities_of
+from castpoi.reports.outlines import is_of_other_settings
+from castpoi.reports.reference import PaperCity, paper_city
+from castpoi.reports.table import NOTHING, Cell, Group, Table, count, number, percent, text_cell
+
+_NAMED: Final = 6
+
+
+def city_table(evidence: Evidence) -> Table:
+    """One line for each split; the paper's counts below it where the city is the paper's."""
+    lines = []
+    for city in evidence.splits:
+        lines.append(_city_line(city))
+        paper = paper_city(city.name, city.targets)
+        lines += [] if paper is None else [_paper_line(paper)]
+    return Table(
+        name="cities",
+        title="Cities",
+        caption=notes.CITIES,
+        columns=[
+            "City",
+            "Users",
+            "Places",
+            "Check-ins",
+            "Check-ins of a user",
+            "Targets",
+            "Revisits %",
+            "Fingerprint",
+        ],
+        groups=[Group(rows=lines)],
+    )
+
+
+def _city_line(city: CityEvidence) -> list[Cell]:
+    users, checkins = city.count_of("users"), city.count_of("checkins")
+    revisits = city.results[0].result.ranks[IS_REVISIT].mean()
+    return [
+        text_cell(city.name),
+        count(users),
+        count(city.count_of("places")),
+        count(checkins),
+        number(checkins / users, 1),
+        count(city.targets),
+        percent(revisits, 1),  # type: ignore[arg-type]
+        text_cell(city.fingerprint[:12], note=city.fingerprint),
+    ]
+
+
+def _paper_line(paper: PaperCity) -> list[Cell]:
+    return [
+        text_cell(f"{paper.name}, in the paper"),
+        count(paper.users),
+        count(paper.places),
+        count(paper.checkins),
+        number(paper.checkins / paper.users, 1),
+        count(paper.targets),
+        NOTHING,
+        NOTHING,
+    ]
+
+
+def method_table(evidence: Evidence) -> Table:
+    """One line for each row: its method, preset, settings and number of parameters."""
+    lines = [
+        [
+            Cell(text=row.label, link=f"cards/{card_file(row)}"),
+            text_cell(description_of(row)),
+            _parameters(evidence, row),
+        ]
+        for row in evidence.rows
+    ]
+    return Table(
+        name="methods",
+        title="Methods",
+        caption=notes.METHODS,
+        columns=["Method", "What it is", "Parameters"],
+        groups=[Group(rows=lines)],
+        words=2,
+    )
+
+
+def description_of(row: Row) -> str:
+    """The method of a row in a sentence, with its preset and settings."""
+    try:
+        text = METHODS.named(row.method).line
+    except UnknownMethod:
+        is_oracle = row.role == ORACLE
+        unknown = "a method this castpoi does not know"
+        text = "an oracle of our copy, no method" if is_oracle else unknown
+    changed = ", ".join(f"{name}={value}" for name, value in row.settings.items())
+    preset = f"; preset {row.preset}" if row.preset else ""
+    return f"{text}{preset}{f'; with {changed}' if changed else ''}"
+
+
+def _parameters(evidence: Evidence, row: Row) -> Cell:
+    if not row.is_learned:
+        return text_cell("none")
+    found = (each.parameters for city in evidence.cities for each in city.of(row.name))
+    parameters = next((each for each in found if each is not None), None)
+    return text_cell("not recorded") if parameters is None else count(parameters)
+
+
+def source_table(evidence: Evidence, out: Path) -> Table:
+    """One line for each result; links lead there from the report in `out`."""
+    groups = [
+        Group(
+            heading=city.name,
+            rows=[_source_line(each, evidence.folder, out) for each in city.results],
+        )
+        for city in evidence.cities
+    ]
+    return Table(
+        name="sources",
+        title="All results",
+        caption=notes.SOURCES,
+        columns=["Result", "Row", "Seed", "Training", "Ranking", "castpoi", "Commit"],
+        groups=groups,
+        words=2,
+    )
+
+
+def relative_path(folder: Path, out: Path) -> str:
+    """The path from the report to a folder, with slashes."""
+    return Path(os.path.relpath(folder.resolve(), out.resolve())).as_posix()
+
+
+def _source_line(each: RowResult, root: Path, out: Path) -> list[Cell]:
+    manifest = each.result.manifest
+    commit = str(manifest.get("commit") or "–")
+    dirty = "+" if commit.endswith("-dirty") else ""
+    name = each.folder.name if each.folder == root else relative_path(each.folder, root)
+    return [
+        Cell(text=name, link=quote(f"{relative_path(each.folder, out)}/manifest.json")),
+        text_cell(each.row.label),
+        Cell(text=str(each.seed), value=each.seed),
+        _seconds(each.training_seconds),
+        _seconds(each.result.seconds),
+        text_cell(str(manifest.get("versions", {}).get("castpoi", "–"))),
+        text_cell(commit[:8] + dirty, note=commit),
+    ]
+
+
+def _seconds(seconds: float | None) -> Cell:
+    if seconds is None:
+        return NOTHING
+    text = f"{seconds:.1f} s" if seconds < 60 else duration_words(seconds)
+    return Cell(text=text, value=seconds)
+
+
+def what_is_missing(evidence: Evidence, *, has_charts: bool) -> list[str]:
+    """One sentence for each gap; empty where the report is complete."""
+    states = evidence.unfinished
+    failed = [name for name, state in states.items() if state.startswith("failed")]
+    outdated = [name for name, state in states.items() if state == OUTDATED]
+    waiting = [name for name in states if name not in (*failed, *outdated)]
+    gaps = {
+        "No figures: they need matplotlib (pip install 'castpoi[report]').": not has_charts,
+        f"Failed, so without a result: {_named(failed)}.": failed,
+        f"Left out, because their row was changed in the suite since: {_named(outdated)}. Run "
+        "'castpoi reproduce' again.": outdated,
+        f"Not finished: {_named(waiting)}. Resume with 'castpoi reproduce'.": waiting,
+    }
+    by_city = [f"{city.name}: {gap}" for city in evidence.cities for gap in _gaps(evidence, city)]
+    return [*(gap for gap, is_there in gaps.items() if is_there), *by_city]
+
+
+def _gaps(evidence: Evidence, city: CityEvidence) -> Iterator[str]:
+    for table in evidence.tables:
+        # no city needs all settings that were tried on another
+        if city in cities_of(table, evidence) and not is_of_other_settings(table):
+            absent = [row.label for row in table.rows if not city.has(row)]
+            if absent:
+                yield f"no result of {_named(absent)} in the table '{table.title}'."
+    rows = [row for row in evidence.rows if city.has(row) and row.role != ORACLE]
+    yield from _seed_gaps(city, rows)
+    if city.known_time:
+        yield "nothing is tested: these methods are given the time of each target."
+    elif evidence.ours(city) is None:
+        yield "no result of our method, so nothing is tested."
+    elif not any(row.role in RIVALS for row in rows):
+        yield "no other method, so no improvement and no stars in the main table."
+    unlogged = [
+        row.label
+        for row in evidence.rows_of(city)
+        if row.is_learned and not any(each.epochs for each in city.of(row.name))
+    ]
+    if unlogged:
+        yield f"no training log of {_named(unlogged)}, so no training curve."
+
+
+def _seed_gaps(city: CityEvidence, rows: Sequence[Row]) -> Iterator[str]:
+    """Rows with fewer seeds than others of the city."""
+    by_number: dict[int, list[str]] = {}
+    for row in (each for each in rows if each.is_learned):
+        by_number.setdefault(len(city.of(row.name)), []).append(row.label)
+    most = max(by_number, default=1)
+    for seeds in sorted(by_number):
+        labels = _named(by_number[seeds])
+        if seeds == 1:
+            yield f"only one seed of {labels}, so no deviation over seeds."
+        elif seeds < most:
+            yield f"only {seeds} seeds of {labels}, where others have {most}."
+
+
+def _named(names: Sequence[str]) -> str:
+    shown = "; ".join(names[:_NAMED])  # a name may contain a comma
+    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"

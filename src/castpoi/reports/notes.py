@@ -1,0 +1,95 @@
+"""Captions and footnotes of a report.
+
+A caption is fixed; what depends on the results is a footnote that a table has or has not.
+"""
+
+from typing import Final
+
+METRICS: Final = (
+    "In percent, higher is better; every target is ranked among all places. Mean ± sample standard "
+    "deviation over seeds. Best of a column in bold, strongest baseline underlined; an improvement "
+    "is relative to that baseline."
+)
+STARS: Final = (
+    "Stars: paired two-sided Wilcoxon test with Holm's correction (* p < 0.05, ** p < 0.01, "
+    "*** p < 0.001), on an improvement against the strongest baseline, on a variant against the "
+    "full model. The families are in the table of tests."
+)
+DISPUTED: Final = "†: the paired bootstrap disagrees with the Wilcoxon test (see Tests)."
+SEEDS_LEFT_OUT: Final = (
+    "Means use all seeds of a row, tests as many seeds as both rows have, so that the difference "
+    "of a test may be another."
+)
+FEW_SEEDS: Final = (
+    "Tests are about these trained weights on these targets, not about the variation over seeds: "
+    "a method trained with another seed has other weights."
+)
+ONE_SEED: Final = f"Some tests use one seed of a learned method. {FEW_SEEDS}"
+STRONGER_ELSEWHERE: Final = "Another table has a stronger baseline in some column."
+FEWER_BASELINES: Final = (
+    "Not every baseline has a result on every city; the strongest is the strongest of those that "
+    "have one."
+)
+PAPER: Final = (
+    "Next to a value: the paper's own, a mean of three seeds. The paper corrects 15 tests of its "
+    "main table together, and 5 for each city and metric of its ablation; its ablation reports "
+    "other values of the full model than its main table."
+)
+NOT_PAPER_PRESET: Final = (
+    "CaST-POI is not trained with the preset paper here; decisions 7 and 15 in docs/paper.md list "
+    "the differences."
+)
+KNOWN_TIME: Final = (
+    "These methods are given the time of each target; do not compare their numbers with those of "
+    "other methods."
+)
+ORACLE: Final = (
+    "An oracle is another project's own model, trained by its code on our split and ranked by our "
+    "evaluation. It verifies our copy of the method and does not compete."
+)
+TESTS: Final = (
+    "The row of a heading against others. Seeds: how many were used on each side, equally many of "
+    "both; a counting method has none. Points: difference of the two means in percentage points. "
+    "Interval: paired bootstrap. Both p-values are two-sided, with Holm's correction over the "
+    "given number of tests. Effect: matched-pairs rank-biserial correlation, -1 to 1. Last: "
+    "targets on which the row is better, equal and worse."
+)
+DISAGREEMENT: Final = (
+    "The tests disagree (†) where only one rejects at 0.05, or they favour different sides: the "
+    "Wilcoxon test is about the ranks of the differences, the bootstrap about their mean."
+)
+BESIDE_PAPER: Final = (
+    "In percentage points. First our mean minus the paper's, in bold where they are more than 1.5 "
+    "points apart. Then the change of a variant from the full model over equally many seeds, ours "
+    "and the paper's, each with its stars; in bold where only one of the two is significant."
+)
+STRATA: Final = (
+    "HR@10 in percent, mean over seeds; n is the number of targets; best of a row in bold. Strata "
+    "of fewer than 100 targets are faint, or in italics: they are too small to compare methods. "
+    "The protocol defines tail, torso and head."
+)
+POOL: Final = (
+    "Expected HR@10 in percent if the target were ranked among that many places drawn at random, "
+    "in closed form from its rank among all places (last column)."
+)
+BEYOND: Final = (
+    "Km off: from the first recommended place to the target, 0 where it is right. Coverage: share "
+    "of all places in anybody's top ten. Popularity: mean check-ins in train of first, listed and "
+    "visited places. Softmax, share of right first places and expected calibration error (ECE, "
+    "ten bins): learned methods only, because the scores of others are no logits. Means over seeds."
+)
+CITIES: Final = (
+    "Revisits: targets at one of the user's 512 visits before. Equal fingerprints, equal splits. "
+    "Places are all candidates of the city; the paper counts those that occur in its split."
+)
+METHODS: Final = (
+    "Parameters: on the first city whose log records them; most are place vectors, so they grow "
+    "with the city. A variant is trained separately, unless its card says that it has the weights "
+    "of another row."
+)
+SOURCES: Final = "Training and ranking: wall time. A plus after a commit: with uncommitted changes."
+
+
+def p_value(p: float) -> str:
+    """A p-value as papers write it."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"

@@ -1,0 +1,240 @@
+"""The tables of a report: those of a suite, or tables made from the rows of the results.
+
+A result records its row: method, preset and settings. Without a suite, `castpoi` and
+`castpoi-next` are our methods; their runs with other settings are variants, all other learned
+methods are baselines, counting methods are heuristics.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, get_args
+
+from castpoi.core.errors import BrokenFolder, UnknownMethod
+from castpoi.evaluation.metrics import METRICS
+from castpoi.evaluation.result import Result
+from castpoi.methods.outline import (
+    ABLATION,
+    KNOWN_TIME,
+    ORACLE,
+    OURS,
+    RIVALS,
+    STRONGEST,
+    Against,
+    Family,
+    Role,
+    Row,
+    TableOutline,
+)
+from castpoi.methods.registry import METHODS
+
+HEADLINE: Final = ("HR@5", "HR@10", "NDCG@5", "NDCG@10", "MRR")
+"""The metrics of the paper's tables."""
+PAPERS_METHOD: Final = "castpoi"
+PAPERS_VARIANTS: Final = (
+    "no-temporal-bias",
+    "no-spatial-bias",
+    "no-candidate-conditioning",
+    "no-revisit-gate",
+    "no-backbone",
+)
+"""The variants of the paper's ablation, as the suite `ablation` names them."""
+OUR_METHODS: Final = (PAPERS_METHOD, "castpoi-next")
+STRONGER: Final = ("esasrec", "target-attention")
+"""References beyond the paper; they and tuned baselines are in a table of their own."""
+_TUNED: Final = "tuned"
+_OTHER_SETTINGS: Final = "settings-"
+_ORACLE_KEY: Final = "oracle"  # in the manifest of a result of tools/recbole_oracle.py
+_RECBOLE: Final = "recbole-"
+_LABELS: Final = {
+    "castpoi": "CaST-POI",
+    "castpoi-next": "CaST-POI next",
+    "target-attention": "Target attention",
+    "esasrec": "eSASRec",
+    "sasrec": "SASRec",
+    "bert4rec": "BERT4Rec",
+    "caser": "Caser",
+    "narm": "NARM",
+    "srgnn": "SR-GNN",
+    "stamp": "STAMP",
+    "core": "CORE",
+    "revisit": "Revisit heuristic",
+    "markov": "Markov",
+    "recent": "Most recent",
+    "popularity": "Popularity",
+    "nearest": "Nearest",
+}
+
+
+def outlines_in(suite: Mapping[str, Any], *, path: str) -> list[TableOutline]:
+    """The tables of the suite.json at `path`."""
+    try:
+        tables = [
+            TableOutline.from_dict(str(name), table) for name, table in suite["tables"].items()
+        ]
+        for table in tables:
+            _check(table)
+        return tables
+    except (KeyError, TypeError, AttributeError, ValueError) as problem:
+        raise BrokenFolder(
+            f"{path} is not as 'castpoi reproduce' writes it ({problem!r}); give that command again"
+        ) from problem
+
+
+def _check(table: TableOutline) -> None:
+    roles = {row.role for row in table.rows}
+    metrics = {metric for family in table.families for metric in family.metrics}
+    unknown = sorted((roles - set(get_args(Role))) | (metrics - set(METRICS)))
+    if unknown:
+        raise ValueError(f"no role or metric is named {unknown[0]}")
+
+
+def row_of_result(result: Result) -> Row:
+    """The row of a result without a suite."""
+    recorded = result.manifest["row"]
+    if _ORACLE_KEY in result.manifest:
+        return _row_of_oracle(recorded["method"])
+    timed = {KNOWN_TIME: "true"} if result.known_time else {}
+    return row_of_run(recorded["method"], recorded["preset"], recorded["settings"] | timed)
+
+
+def row_of_run(
+    method: str, preset: str | None = None, settings: Mapping[str, str] | None = None
+) -> Row:
+    """The row of a method with a preset and settings."""
+    row = replace(_row_of_method(method), preset=preset)
+    is_default = preset in (None, _default_preset(method))
+    changes = {**({} if is_default else {"preset": str(preset)}), **(settings or {})}
+    if not changes:
+        return row
+    words = ", ".join(_change(name, value) for name, value in changes.items())
+    variant = replace(
+        row,
+        name=_variant_name(method, changes),
+        label=f"{row.label}{' ' if words.startswith('w/o') else ', '}{words}",
+        settings=changes,
+    )
+    is_ablation = method in OUR_METHODS and not variant.known_time
+    return replace(variant, role=ABLATION) if is_ablation else variant
+
+
+def _row_of_method(method: str) -> Row:
+    row = Row(name=method, label=_LABELS.get(method, method), method=method, role="baseline")
+    role = OURS if method in OUR_METHODS else "baseline" if row.is_learned else "heuristic"
+    return replace(row, role=role)
+
+
+def _row_of_oracle(method: str) -> Row:
+    """The row of another project's model, such as `recbole-stamp`."""
+    copied = _row_of_method(method.removeprefix(_RECBOLE)).label
+    label = f"RecBole's {copied}" if method.startswith(_RECBOLE) else method
+    return Row(name=method, label=label, method=method, role=ORACLE)
+
+
+def _default_preset(method: str) -> str | None:
+    try:
+        return METHODS.named(method).default_preset
+    except UnknownMethod:
+        return None
+
+
+def _change(name: str, value: str) -> str:
+    """A changed setting in a few words."""
+    if name == KNOWN_TIME:
+        return "time known"
+    if name == "preset":
+        return f"preset {value}"
+    words = name.replace("_", " ")
+    return f"w/o {words}" if value == "false" else f"{words} = {value}"
+
+
+def _variant_name(method: str, changes: Mapping[str, str]) -> str:
+    """Name of a variant, for the paper's method as in the paper's ablation."""
+    if method == PAPERS_METHOD and list(changes.values()) == ["false"]:
+        return f"no-{next(iter(changes)).replace('_', '-')}"
+    return "-".join([method, *(f"{name}={value}" for name, value in changes.items())])
+
+
+def is_not_paper_preset(row: Row) -> bool:
+    """Whether a row is the paper's method, trained with another preset than the paper's."""
+    return row.method == PAPERS_METHOD and row.preset not in (None, "paper")
+
+
+def is_of_other_settings(table: TableOutline) -> bool:
+    """Whether a table has settings that were tried on some cities only."""
+    return table.name.startswith(_OTHER_SETTINGS)
+
+
+def outlines_of(rows: Sequence[Row]) -> list[TableOutline]:
+    """A main table, tables of variants, and tables of known time and of oracles."""
+    timed = [row for row in rows if row.known_time]
+    oracles = [row for row in rows if row.role == ORACLE]
+    others = [row for row in rows if not row.known_time and row.role != ORACLE]
+    tables = _outlines_of_untimed(others) if others else []
+    if timed:
+        tables.append(_outline("known-time", "Known time", timed, ()))
+    if oracles:
+        copied = {row.method.removeprefix(_RECBOLE) for row in oracles}
+        copies = [row for row in others if row.name in copied]
+        tables.append(_outline("oracles", "Oracles of our copies", [*copies, *oracles], ()))
+    return tables
+
+
+def _outlines_of_untimed(rows: Sequence[Row]) -> list[TableOutline]:
+    ours = [row for row in rows if row.role == OURS]
+    baselines = [row for row in rows if row.role in RIVALS]
+    variants = [row for row in rows if row.role == ABLATION]
+    stronger = [row for row in baselines if row.preset == _TUNED or row.method in STRONGER]
+    plain = [row for row in baselines if row not in stronger]
+    families = tuple(_against(row, STRONGEST) for row in ours)
+    tables = []
+    if plain or not (variants or stronger):
+        tables.append(_outline("main", "Main table", [*plain, *ours], families))
+    if stronger:
+        title = "Tuned baselines and stronger references"
+        tables.append(_outline(_TUNED, title, [*stronger, *ours], families))
+    for method in dict.fromkeys(row.method for row in variants):
+        # a baseline with variants is the full model of its table
+        full = [replace(row, role=OURS) for row in [*ours, *plain] if row.name == method]
+        own = [row for row in variants if row.method == method]
+        tables += _variant_tables(_row_of_method(method), full, own)
+    return tables
+
+
+def _variant_tables(
+    method: Row, full: Sequence[Row], variants: Sequence[Row]
+) -> list[TableOutline]:
+    """The ablation of a method, and a table of its other settings; each tested by itself."""
+    parts = [row for row in variants if _is_of_ablation(row)]
+    others = [row for row in variants if row not in parts]
+    planned = {
+        (f"ablation-{method.name}", f"Ablation of {method.label}"): parts,
+        (f"{_OTHER_SETTINGS}{method.name}", f"Other settings of {method.label}"): others,
+    }
+    tables = []
+    for (name, title), own in planned.items():
+        families = tuple(_against(row, tuple(each.name for each in own)) for row in full)
+        tables += [_outline(name, title, [*full, *own], families)] if own else []
+    return tables
+
+
+def _is_of_ablation(row: Row) -> bool:
+    """Whether a variant is in the ablation of our method; the paper's has five."""
+    is_papers = row.method == PAPERS_METHOD
+    return row.name in PAPERS_VARIANTS if is_papers else row.method in OUR_METHODS
+
+
+def _outline(
+    name: str, title: str, rows: Sequence[Row], families: tuple[Family, ...]
+) -> TableOutline:
+    return TableOutline(name=name, title=title, rows=tuple(rows), families=families)
+
+
+def _against(row: Row, against: Against) -> Family:
+    is_strongest = against == STRONGEST
+    return Family(
+        name="improvement" if is_strongest else "drop",
+        row=row.name,
+        against=against,
+        metrics=HEADLINE,
+        together="table" if is_strongest else "cell",
+    )

@@ -1,0 +1,143 @@
+"""Tables as files: exact, and safe with any text."""
+
+import csv
+import re
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from castpoi.reports.table import (
+    NOTHING,
+    Cell,
+    Group,
+    Table,
+    comma_separated,
+    count,
+    escape_latex,
+    latex,
+    markdown,
+    number,
+    percent,
+    text_cell,
+)
+
+TABLE = Table(
+    name="main",
+    title="Main table",
+    caption="In percent;",
+    footnotes=["p < 0.05 & more."],
+    columns=["Method", "HR@10", "MRR"],
+    groups=[
+        Group(
+            heading="ny_c",
+            rows=[
+                [
+                    text_cell("A|B_1"),
+                    Cell(text="57.76", value=57.7612, std=0.171, is_strongest=True, paper="58.01*"),
+                    NOTHING,
+                ],
+                [
+                    text_cell("Ours"),
+                    Cell(
+                        text="58.01",
+                        value=58.0051,
+                        std=0.154,
+                        is_best=True,
+                        stars="**",
+                        is_disputed=True,
+                    ),
+                    number(37.2),
+                ],
+            ],
+            foot=[[text_cell("Improvement"), Cell(text="+0.43 %", value=0.43, stars="*"), NOTHING]],
+        )
+    ],
+)
+
+
+def test_markdown_marks_best_strongest_stars_and_the_paper() -> None:
+    assert markdown(TABLE).splitlines() == [
+        "### Main table",
+        "",
+        r"**ny\_c**",
+        "",
+        "| Method | HR@10 | MRR |",
+        "| --- | ---: | ---: |",
+        r"| A\|B\_1 | <ins>57.76 ± 0.17</ins> (58.01\*) | – |",
+        r"| Ours | **58.01 ± 0.15**\*\*† | 37.20 |",
+        r"| Improvement | +0.43 %\* | – |",
+        "",
+        "In percent; p &lt; 0.05 & more.",
+    ]
+
+
+def test_csv_has_all_digits_and_columns_for_what_stands_beside_a_number() -> None:
+    head, first, ours, improvement = csv.reader(comma_separated(TABLE).splitlines())
+    assert head == ["group", "Method", "HR@10", "HR@10 std", "HR@10 stars", "HR@10 paper", "MRR"]
+    assert first == ["ny_c", "A|B_1", "57.7612", "0.171", "", "58.01*", ""]
+    assert ours == ["ny_c", "Ours", "58.0051", "0.154", "**†", "", "37.2"]
+    assert improvement == ["ny_c", "Improvement", "0.43", "", "*", "", ""]
+
+
+def test_numbers_of_one_cell_have_columns_and_small_strata_are_in_italics() -> None:
+    interval = Cell(text="+1.23 to +4.57", parts={"low": 1.23456, "high": 4.56789})
+    small = Cell(text="50.0", value=50.0, is_faint=True)
+    group = Group(heading="", rows=[[text_cell("a"), interval, small]])
+    table = Table(name="t", title="T", caption="", columns=["", "95 %", "HR"], groups=[group])
+    head, line = csv.reader(comma_separated(table).splitlines())
+    assert head == ["", "95 %", "95 % low", "95 % high", "HR"]
+    assert line == ["a", "+1.23 to +4.57", "1.23456", "4.56789", "50"]
+    assert "| *50.0* |" in markdown(table)
+    assert r"\textit{50.0}" in latex(table)
+
+
+def test_latex_is_a_booktabs_table_with_its_specials_escaped() -> None:
+    lines = latex(TABLE).splitlines()
+    assert r"\caption{In percent; p $<$ 0.05 \& more.}" in lines
+    assert r"\begin{tabular}{lrr}" in lines
+    assert r"\multicolumn{3}{c}{\textbf{ny\_c}} \\" in lines
+    assert (
+        r"A\textbar{}B\_1 & \underline{57.76{\scriptsize$\pm$0.17}} {\tiny(58.01*)} & -- \\"
+        in lines
+    )
+    assert r"Ours & \textbf{58.01{\scriptsize$\pm$0.15}}$^{**\dagger}$ & 37.20 \\" in lines
+    assert lines[-5:-2] == [r"\midrule", r"Improvement & +0.43 \%$^{*}$ & -- \\", r"\bottomrule"]
+
+
+def test_a_page_sorts_the_rows_of_a_group_and_leaves_its_files_in_order() -> None:
+    table = replace(TABLE, sorted_by="HR@10")
+    (group,) = table.groups
+    assert [row[0].text for row in table.on_page(group)] == ["Ours", "A|B_1"]
+    assert [row[0].text for row in TABLE.on_page(group)] == ["A|B_1", "Ours"]
+    assert comma_separated(table) == comma_separated(TABLE)
+
+
+def test_a_line_that_begins_with_a_bracket_or_a_star_is_no_option_of_the_line_above() -> None:
+    rows = [[text_cell("[a]"), text_cell("[b]")], [text_cell("*c"), text_cell("d")]]
+    table = Table(
+        name="t", title="T", caption="", columns=["x", "y"], groups=[Group(heading="", rows=rows)]
+    )
+    assert latex(table).splitlines()[-5:-3] == [r"{}[a] & [b] \\", r"{}*c & d \\"]
+
+
+def test_a_title_is_escaped_as_all_other_words() -> None:
+    table = Table(name="t", title="<b>A_1</b>", caption="", columns=["x"], groups=[])
+    assert markdown(table).startswith(r"### &lt;b>A\_1&lt;/b>")
+
+
+@settings(max_examples=25)
+@given(st.text(alphabet=st.sampled_from("ab\\&%$#_{}~^|<>±≥–"), max_size=12))
+def test_escaped_latex_holds_no_bare_special(text: str) -> None:
+    escaped = escape_latex(text)
+    known = (
+        r"\\textbackslash\{\}|\\textasciitilde\{\}|\\textasciicircum\{\}|\\textbar\{\}|\\[&%$#_{}]|"
+    )
+    math = r"\$<\$|\$>\$|\$\\pm\$|\$\\geq\$|--|[ab]"
+    assert re.fullmatch(f"(?:{known}{math})*", escaped)
+
+
+def test_numbers_become_cells() -> None:
+    assert (count(1234).text, count(None).text) == ("1,234", "–")
+    assert (percent(0.1234, 1).text, percent(None).text) == ("12.3", "–")
+    assert number(1234.5, 1).text == "1,234.5"
