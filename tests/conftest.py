@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from castpoi.reports.evidence import Evidence
     from castpoi.reports.significance import Verdicts
 
-pytest_plugins = ["tests.messages"]
+pytest_plugins = ["tests.messages", "tests.run_fixtures"]
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

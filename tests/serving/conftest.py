@@ -1,4 +1,4 @@
-"""Fixtures of the serving tests: one thread, small runs, visit stores."""
+"""Fixtures of the serving tests: one thread, visit stores."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,39 +8,48 @@ import sqlalchemy as sa
 
 from castpoi.serving.store import VisitStore
 from tests.one_thread import one_thread  # noqa: F401  a fixture for all of them
-from tests.run_fixtures import near_sighted, recommender, run_folder, unread  # noqa: F401
 from tests.serving.postgres import postgres_server
 from tests.serving.stores import Opening
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The kind of database: a URL, or that of SQLite, whose file each test has for itself."""
-    if request.param == "sqlite":
-        yield "sqlite"
-        return
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL server."""
     with postgres_server() as url:
         yield url
 
 
 @pytest.fixture
-def opening(database: str, tmp_path: Path) -> Iterator[Opening]:
+def empty_postgres(postgres: str) -> Iterator[str]:
+    """The same; its tables are dropped after the test."""
+    yield postgres
+    engine = sa.create_engine(postgres.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        connection.execute(sa.text("DROP TABLE IF EXISTS about, visits, users"))
+    engine.dispose()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/visits.sqlite"
+    url: str = request.getfixturevalue("empty_postgres")
+    return url
+
+
+@pytest.fixture
+def opening(database: str) -> Iterator[Opening]:
     """Opens the same store again and again; it is empty at first."""
-    url = f"sqlite:///{tmp_path}/visits.sqlite" if database == "sqlite" else database
     opened: list[VisitStore] = []
 
     def open_store() -> VisitStore:
-        opened.append(VisitStore(url))
+        opened.append(VisitStore(database))
         return opened[-1]
 
     yield open_store
     for store in opened:
         store.close()
-    if database != "sqlite":
-        engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
-        with engine.begin() as connection:
-            connection.execute(sa.text("DROP TABLE about, visits, users"))
-        engine.dispose()
 
 
 @pytest.fixture

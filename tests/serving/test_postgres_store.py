@@ -17,21 +17,15 @@ from castpoi.recommend.recommender import Recommender
 from castpoi.serving.store import VisitStore
 from tests.messages import refused
 from tests.serving.live import MORNING, PATIENCE_SECONDS, Live, living, service_of, wait_until
-from tests.serving.postgres import frozen, postgres_server
+from tests.serving.postgres import frozen
 from tests.serving.stores import places_of, visit
 
 AT = "2012-04-09T08:00:00-04:00"
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with postgres_server() as url:
-        yield url
-
-
 @pytest.fixture
-def store(url: str) -> Iterator[VisitStore]:
-    store = VisitStore(url)
+def store(empty_postgres: str) -> Iterator[VisitStore]:
+    store = VisitStore(empty_postgres)
     yield store
     store.close()
 
@@ -44,10 +38,10 @@ def seconds_until_refused(work: Callable[[], object]) -> float:
 
 
 def test_a_frozen_server_is_not_waited_for_and_is_used_again_when_it_goes_on(
-    url: str, store: VisitStore
+    empty_postgres: str, store: VisitStore
 ) -> None:
     store.add([visit("ann", "cafe", 1)])
-    with frozen(url):
+    with frozen(empty_postgres):
         for work in (store.check, lambda: store.add([visit("ann", "park", 2)])):
             assert seconds_until_refused(work) < 2
         assert seconds_until_refused(lambda: store.erase("ann")) < 2
@@ -56,7 +50,6 @@ def test_a_frozen_server_is_not_waited_for_and_is_used_again_when_it_goes_on(
         assert seconds_until_refused(store.check) < 0.1  # others need not wait as well
     wait_until(lambda: _answers(store))
     assert places_of(store, "ann") == ["cafe"]
-    store.erase("ann")
 
 
 def _answers(store: VisitStore) -> bool:
@@ -76,16 +69,14 @@ def test_one_visit_that_waits_for_a_lock_keeps_no_other_from_being_stored(
         assert seconds_until_refused(lambda: store.add([visit("ann", "park", 2)])) < 2
         store.add([visit("bob", "park", 2)])
     assert places_of(store, "ann") == ["cafe"]
-    for user in ("ann", "bob"):
-        store.erase(user)
 
 
 def test_a_frozen_server_holds_up_only_those_who_need_it(
-    url: str, recommender: Recommender, tmp_path: Path
+    empty_postgres: str, recommender: Recommender, tmp_path: Path
 ) -> None:
     service = service_of(recommender, tmp_path)
     service.store.close()
-    service.store = VisitStore(url)
+    service.store = VisitStore(empty_postgres)
     needy: list[tuple[str, str, dict[str, object]]] = [
         ("GET", "/readyz", {}),
         ("GET", "/v1/users", {}),
@@ -94,7 +85,7 @@ def test_a_frozen_server_holds_up_only_those_who_need_it(
     ]
     with ThreadPoolExecutor(64) as people, living(service) as live:
         live.post(user="ann", place="cafe", at=AT)
-        with frozen(url):
+        with frozen(empty_postgres):
             crowd = [people.submit(_timed, live, *asked) for asked in needy * 15]
             time.sleep(0.2)
             for _ in range(3):
@@ -116,9 +107,9 @@ def _timed(live: Live, method: str, path: str, body: dict[str, object]) -> tuple
     return answer.status_code, time.monotonic() - began
 
 
-def test_two_services_may_start_at_once_on_an_empty_database(url: str) -> None:
+def test_two_services_may_start_at_once_on_an_empty_database(empty_postgres: str) -> None:
     """Without a lock, both create the tables: 13 of 15 times one of two failed."""
-    engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    engine = sa.create_engine(empty_postgres.replace("postgresql:", "postgresql+psycopg:"))
     for _ in range(5):
         with engine.begin() as connection:
             connection.execute(sa.text("DROP TABLE IF EXISTS about, visits, users"))
@@ -126,7 +117,7 @@ def test_two_services_may_start_at_once_on_an_empty_database(url: str) -> None:
 
         def start(_: int, both: threading.Barrier = both) -> None:
             both.wait(PATIENCE_SECONDS)
-            VisitStore(url).close()
+            VisitStore(empty_postgres).close()
 
         with ThreadPoolExecutor(2) as services:
             assert list(services.map(start, range(2))) == [None, None]

@@ -140,15 +140,16 @@ def test_sqlite_promises_durability(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    [
-        *("visits.sqlite", "mysql://x@h/d", "sqlite://", "sqlite:////no/such/folder/v.sqlite"),
-        "postgresql://u:secret@127.0.0.1:1/d",
-    ],
+    ["visits.sqlite", "mysql://x@h/d", "sqlite://", "sqlite:////no/such/folder/v.sqlite"],
 )
-def test_a_store_that_cannot_be_opened_is_an_error_without_the_password(url: str) -> None:
-    with refused(BadInput) as error:
+def test_a_store_that_cannot_be_opened_is_an_error(url: str) -> None:
+    with refused(BadInput):
         VisitStore(url)
-    assert "secret" not in str(error.value)
+
+
+def test_the_error_for_a_server_that_does_not_answer_hides_the_password() -> None:
+    with pytest.raises(BadInput, match=r"psycopg://u:\*\*\*@127.*--store"):
+        VisitStore("postgresql://u:secret@127.0.0.1:1/d")
 
 
 def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
