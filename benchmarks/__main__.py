@@ -19,7 +19,7 @@ from benchmarks.baselines import baselines_against_oracle
 from benchmarks.learning import exact_scoring, fast_against_full
 from benchmarks.measure import measured, synthetic_source
 from benchmarks.serving import service_for_long, service_under_load
-from castpoi.baselines.revisit import Revisit
+from castpoi.baselines.simple import Revisit
 from castpoi.checkins.city import City, fingerprint_of
 from castpoi.checkins.trajectory import Trajectories
 from castpoi.core.provenance import commit, versions

@@ -20,7 +20,7 @@ from typing import Any, Final
 from torch import Tensor, nn
 
 from benchmarks.learning import city_of_new_yorks_size
-from castpoi.baselines.sequence_models import model_class, new_model
+from castpoi.baselines.sequence import model_class, new_model
 from castpoi.checkins.city import City
 from castpoi.checkins.cleaning import NYC
 from castpoi.checkins.prepare import Preparation, prepare

@@ -37,10 +37,10 @@ def oracles_twin(*, forgets_first_visit: bool = False, padding_class: bool = Fal
         "slot.weight": "position_embedding.weight",
         "norm.weight": "LayerNorm.weight",
         "norm.bias": "LayerNorm.bias",
-        "conclude.weight": "output_ffn.weight",
-        "conclude.bias": "output_ffn.bias",
-        "last_norm.weight": "output_ln.weight",
-        "last_norm.bias": "output_ln.bias",
+        "out.weight": "output_ffn.weight",
+        "out.bias": "output_ffn.bias",
+        "out_norm.weight": "output_ln.weight",
+        "out_norm.bias": "output_ln.bias",
         "bias": "output_bias",
         **names_of_blocks(LAYERS),
     }
@@ -107,7 +107,7 @@ def plain_masked_states(model: Bert4Rec, rows: Tensor, lengths: Tensor, masked: 
     for block in [*model.blocks, model.last_block]:
         visits = block(visits, is_visible)
     answers = [visits[window, slot] for window, slot in masked.nonzero().tolist()]
-    states: Tensor = model.last_norm(functional.gelu(model.conclude(torch.stack(answers))))
+    states: Tensor = model.out_norm(functional.gelu(model.out(torch.stack(answers))))
     return states
 
 

@@ -19,9 +19,9 @@ class CaserWithUsers(Caser):
         super().__init__(config=config, places=places)
         self.of_users = torch.zeros(1, config.width)  # their share of the last layer. [B, D]
 
-    def _conclusion(self, found: Tensor) -> Tensor:
-        read = self.gather(self.dropout(found)).relu()  # [..., D]
-        state: Tensor = (self.conclude(read) + self.of_users).relu()
+    def _out(self, found: Tensor) -> Tensor:
+        read = self.hidden(self.dropout(found)).relu()  # [..., D]
+        state: Tensor = (self.out(read) + self.of_users).relu()
         return state
 
 
@@ -34,7 +34,7 @@ def oracles_twin() -> tuple[CaserWithUsers, float]:
     theirs = dict(ORACLE.weights)
     users = theirs.pop("user_embedding.weight")  # [U, D]
     last = theirs.pop("fc2.weight")  # [D, 2 D]
-    ours = {"place.weight": theirs.pop("item_embedding.weight"), "conclude.weight": last[:, :8]}
+    ours = {"place.weight": theirs.pop("item_embedding.weight"), "out.weight": last[:, :8]}
     for height in range(6):
         filters = theirs.pop(f"conv_h.{height}.weight").squeeze(1)  # [H, height, D]
         ours[f"horizontal.{height}"] = filters.mT
@@ -42,8 +42,8 @@ def oracles_twin() -> tuple[CaserWithUsers, float]:
     ours["horizontal_bias"] = torch.stack(biases)
     ours["vertical.weight"] = theirs.pop("conv_v.weight").flatten(1)  # [V, L]
     ours["vertical.bias"] = theirs.pop("conv_v.bias")
-    ours["gather.weight"] = theirs.pop("fc1.weight")
-    ours["gather.bias"], ours["conclude.bias"] = theirs.pop("fc1.bias"), theirs.pop("fc2.bias")
+    ours["hidden.weight"] = theirs.pop("fc1.weight")
+    ours["hidden.bias"], ours["out.bias"] = theirs.pop("fc1.bias"), theirs.pop("fc2.bias")
     assert not theirs
     model.load_state_dict(ours)
     assert ORACLE.users is not None
@@ -99,8 +99,8 @@ def slow_state(model: Caser, rows: list[int]) -> Tensor:
             ]
             best = torch.stack(responses).max() + model.horizontal_bias[height - 1, number]
             found.append(best.relu().unsqueeze(0))
-    read = model.gather(torch.cat(found)).relu()
-    state: Tensor = model.conclude(read).relu()
+    read = model.hidden(torch.cat(found)).relu()
+    state: Tensor = model.out(read).relu()
     return state
 
 
@@ -167,6 +167,6 @@ def test_caser_begins_as_the_oracle_does() -> None:
         bound = (64 * height) ** -0.5  # of a convolution in torch
         for weight in (model.horizontal[height - 1], model.horizontal_bias[height - 1]):
             assert 0.6 * bound < float(weight.detach().abs().max()) <= bound
-    fan = sum(model.gather.weight.shape)
-    assert float(model.gather.weight.detach().std()) == pytest.approx((2 / fan) ** 0.5, rel=0.02)
-    assert not model.gather.bias.any()
+    fan = sum(model.hidden.weight.shape)
+    assert float(model.hidden.weight.detach().std()) == pytest.approx((2 / fan) ** 0.5, rel=0.02)
+    assert not model.hidden.bias.any()

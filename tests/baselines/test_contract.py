@@ -1,6 +1,6 @@
 import pytest
 
-from castpoi.baselines.sequence_models import MODELS
+from castpoi.baselines.sequence import MODELS
 from castpoi.methods.registry import METHODS, Method
 from tests.contract import check_contract
 

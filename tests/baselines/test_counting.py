@@ -5,12 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from castpoi.baselines.known import known_rows, parts_before
+from castpoi.baselines.counting import known_rows, parts_before
 from castpoi.baselines.markov import Markov
-from castpoi.baselines.nearest import Nearest
-from castpoi.baselines.popularity import Popularity
-from castpoi.baselines.recent import Recent
-from castpoi.baselines.revisit import Revisit
+from castpoi.baselines.simple import Nearest, Popularity, Recent, Revisit
 from castpoi.checkins import record
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadInput, TooFewCheckins

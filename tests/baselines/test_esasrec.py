@@ -1,6 +1,6 @@
 import torch
 
-from castpoi.baselines.esasrec import ESasRec, ESasRecConfig
+from castpoi.baselines.sasrec import ESasRec, ESasRecConfig
 from tests.baselines.prefixes import LENGTHS, WINDOWS, check_every_prefix, check_padding_is_not_read
 
 

@@ -13,7 +13,7 @@ NAMED = {
     "gru.weight_hh_l0": "gru.weight_hh_l0",
     "key.weight": "a_1.weight",
     "query.weight": "a_2.weight",
-    "weigh.weight": "v_t.weight",
+    "weight.weight": "v_t.weight",
     "out.weight": "b.weight",
 }
 
@@ -51,7 +51,7 @@ def test_narm_worked_by_hand() -> None:
         model.get_parameter("gru.weight_ih_l0")[2] = (
             1.0  # gates at 1/2, so h = (h before + tanh(place)) / 2
         )
-        model.weigh.weight.fill_(4.0)  # with no key and no query: 4 sigmoid(0) = 2 a visit
+        model.weight.weight.fill_(4.0)  # with no key and no query: 4 sigmoid(0) = 2 a visit
         model.out.weight.copy_(torch.tensor([[1.0, 10.0]]))
     state = model.state(torch.tensor([[1, 2]]), torch.tensor([2]))
     first = math.tanh(0.1) / 2

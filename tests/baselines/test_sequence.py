@@ -5,9 +5,17 @@ import pytest
 import torch
 
 from castpoi.baselines.sasrec import SasRec, SasRecConfig
-from castpoi.baselines.sequence import SequenceModel, last_of, real_slots, zero_where_empty
-from castpoi.baselines.sequence_models import MODELS, model_class, new_model
-from castpoi.baselines.sequence_ranker import SequenceRanker, last_rows
+from castpoi.baselines.sequence import (
+    MODELS,
+    SequenceModel,
+    SequenceRanker,
+    last_of,
+    last_rows,
+    model_class,
+    new_model,
+    real_slots,
+    zero_where_empty,
+)
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadInput
 from tests.messages import refused
@@ -146,24 +154,21 @@ def test_one_seed_gives_one_model_that_starts_without_padding(name: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    "settings",
     [
-        ({"width": 0}, "width=0 is not valid; it must be a whole number from 1 to 2048"),
-        ({"window": True}, "window=True is not valid; it must be a whole number from 1 to 2048"),
-        ({"width": 10**9}, "width=1000000000 is not valid; it must be a whole number from 1 to"),
-        ({"layers": 10**7}, "layers=10000000 is not valid; it must be a whole number from 1 to 32"),
-        (
-            {"dropout": 1.0},
-            "dropout=1.0 is not valid; it must be a number of at least 0 and",
-        ),
-        ({"dropout": "half"}, "dropout='half' is not valid; it must be a number"),
-        ({"padding_class": 1}, "padding_class=1 is not valid; it must be true or false"),
-        ({"width": 10, "heads": 4}, "heads=4 must divide width=10"),
-        ({"depth": 3}, "a model has no setting 'depth'; its settings are width, window"),
+        {"width": 0},
+        {"window": True},
+        {"width": 10**9},
+        {"layers": 10**7},
+        {"dropout": 1.0},
+        {"dropout": "half"},
+        {"padding_class": 1},
+        {"width": 10, "heads": 4},
+        {"depth": 3},
     ],
 )
-def test_a_model_refuses_nonsense(settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(BadInput, match=words):
+def test_a_setting_of_a_model_out_of_its_range_is_refused(settings: dict[str, Any]) -> None:
+    with refused(BadInput):
         SasRecConfig.from_dict(settings)
 
 

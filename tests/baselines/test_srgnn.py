@@ -16,17 +16,17 @@ NAMED = {
     "from_after.bias": "gnn.linear_edge_out.bias",
     "bias_before": "gnn.b_iah",
     "bias_after": "gnn.b_ioh",
-    "hear.weight_ih": "gnn.w_ih",
-    "hear.weight_hh": "gnn.w_hh",
-    "hear.bias_ih": "gnn.b_ih",
-    "hear.bias_hh": "gnn.b_hh",
-    "ask.weight": "linear_one.weight",
-    "ask.bias": "linear_one.bias",
-    "answer.weight": "linear_two.weight",
-    "answer.bias": "linear_two.bias",
-    "weigh.weight": "linear_three.weight",
-    "conclude.weight": "linear_transform.weight",
-    "conclude.bias": "linear_transform.bias",
+    "update.weight_ih": "gnn.w_ih",
+    "update.weight_hh": "gnn.w_hh",
+    "update.bias_ih": "gnn.b_ih",
+    "update.bias_hh": "gnn.b_hh",
+    "query.weight": "linear_one.weight",
+    "query.bias": "linear_one.bias",
+    "key.weight": "linear_two.weight",
+    "key.bias": "linear_two.bias",
+    "weight.weight": "linear_three.weight",
+    "out.weight": "linear_transform.weight",
+    "out.bias": "linear_transform.bias",
 }
 
 
@@ -37,7 +37,7 @@ def oracles_twin(*, steps: int = 1) -> SrGnn:
     oracle.load_into(model, NAMED)
     with torch.no_grad():
         # RecBole's middle gate says how much is new, torch's how much stays
-        for weight in model.hear.parameters():
+        for weight in model.update.parameters():
             weight[8:16].neg_()
     return model
 
@@ -119,7 +119,7 @@ def test_with_two_steps_news_travels_two_moves() -> None:
     for steps, is_heard in ((1, False), (2, True)):
         model = oracles_twin(steps=steps)
         with torch.no_grad():
-            model.weigh.weight.zero_()  # so that the last visit alone is seen
+            model.weight.weight.zero_()  # so that the last visit alone is seen
         slope = torch.autograd.grad(model.state(rows, lengths).sum(), model.place.weight)[0]
         assert bool(slope[3].any()) is is_heard
         assert slope[7].any()

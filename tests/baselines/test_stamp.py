@@ -13,7 +13,7 @@ NAMED = {
     "last_query.weight": "w2.weight",
     "mean_query.weight": "w3.weight",
     "query_bias": "b_a",
-    "weigh.weight": "w0.weight",
+    "weight.weight": "w0.weight",
     "memory_out.weight": "mlp_a.weight",
     "memory_out.bias": "mlp_a.bias",
     "last_out.weight": "mlp_b.weight",
@@ -54,7 +54,7 @@ def test_stamp_worked_by_hand() -> None:
         for weight in model.parameters():
             weight.zero_()
         model.place.weight[1:, 0] = torch.tensor([0.1, 0.3])
-        model.weigh.weight.fill_(4.0)  # with no key and no query: 4 sigmoid(0) = 2 a visit
+        model.weight.weight.fill_(4.0)  # with no key and no query: 4 sigmoid(0) = 2 a visit
         model.memory_out.weight.fill_(1.0)
         model.last_out.weight.fill_(1.0)
     state = model.state(torch.tensor([[1, 2]]), torch.tensor([2]))

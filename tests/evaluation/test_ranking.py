@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from scipy.stats import rankdata
 
-from castpoi.baselines.revisit import Revisit
+from castpoi.baselines.simple import Revisit
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadScores
 from castpoi.evaluation import ranking

@@ -75,7 +75,7 @@ def test_a_learned_method_depends_on_its_model_its_training_and_the_evaluation()
 
 
 def test_methods_have_versions_of_their_own() -> None:
-    versions = {code_version(METHODS.named(name)) for name in ("revisit", "markov", "nearest")}
+    versions = {code_version(METHODS.named(name)) for name in ("revisit", "markov", "castpoi")}
     assert len(versions) == 3
 
 

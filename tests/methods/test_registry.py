@@ -92,7 +92,7 @@ def test_an_installed_method_that_does_not_load_is_told_to_who_asks_for_it(
 
 
 def test_an_installed_method_does_not_take_the_name_of_another(points: list[EntryPoint]) -> None:
-    ours = Method(name="dice", line="ours", ranker="castpoi.baselines.recent:Recent")
+    ours = Method(name="dice", line="ours", ranker="castpoi.baselines.simple:Recent")
     methods = Methods(ours)
     methods.add_installed(points)
     assert methods.named("dice") is ours

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from castpoi.baselines.sequence_config import SequenceConfig
-from castpoi.baselines.sequence_models import MODELS, model_class
+from castpoi.baselines.sequence import MODELS, SequenceConfig, model_class
 from castpoi.core.errors import BadInput
 from castpoi.methods.registry import METHODS, Method
 from castpoi.model.config import ModelConfig

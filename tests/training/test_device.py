@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from castpoi.baselines.sequence_models import MODELS, model_class, new_model
+from castpoi.baselines.sequence import MODELS, model_class, new_model
 from castpoi.checkins.city import City
 from castpoi.core.errors import BadInput
 from castpoi.training import castpoi

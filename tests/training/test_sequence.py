@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from castpoi.baselines.sequence_models import MODELS, model_class
-from castpoi.baselines.sequence_ranker import SequenceRanker
+from castpoi.baselines.sequence import MODELS, SequenceRanker, model_class
 from castpoi.checkins.city import City
 from castpoi.core.errors import BadInput, TooFewCheckins
 from castpoi.methods.registry import METHODS

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from castpoi.baselines.popularity import Popularity
+from castpoi.baselines.simple import Popularity
 from castpoi.checkins.city import City
 from castpoi.core.errors import BadInput, BrokenFolder, UnknownMethod
 from castpoi.core.files import read_json, write_json
@@ -47,7 +47,7 @@ def learn_by_dice(
 DICE = Method(
     name="dice",
     line="throws dice",
-    ranker="castpoi.baselines.popularity:Popularity",
+    ranker="castpoi.baselines.simple:Popularity",
     trainer="tests.training.test_train:learn_by_dice",
 )
 

@@ -1,57 +1,67 @@
-"""Caser: a history is a picture of visits by features, and filters look for patterns in it.
+"""Caser: convolutions over the last visits, a picture of visits by features.
 
 Tang and Wang, "Personalized Top-N Sequential Recommendation via Convolutional Sequence
 Embedding", WSDM 2018.
 
-    horizontal filters  see 1, 2, ..., L visits in a row; each keeps its strongest response
+    horizontal filters  cover 1, 2, ..., L visits in a row; each keeps its strongest response
     vertical filters    sum a feature over all slots of the window, each slot with its own weight
 
-RecBole's last layer also takes a vector of the user. A history names no user here, so ours does
+RecBole's last layer also takes a vector of the user. A history has no user id here, so ours does
 not (docs/baselines.md).
 
-RecBole runs one convolution a height over a picture of one channel. Here the features of a visit
-are channels, and filters of ten neighbouring heights are one convolution, the shorter ones filled
-up with zeros: the same responses, in five products instead of fifty. And prefixes of one window
-share their responses (see `prefix_responses.py`), so that all of them learn at once.
+RecBole runs one convolution per height over a picture of one channel. Here the features of a visit
+are channels, and filters of ten neighbouring heights are one convolution, the shorter ones padded
+with zeros: the same responses, in five products instead of fifty. Prefixes of one window share
+their responses (see `prefix_responses.py`), so that all of them are trained at once.
 
 Shapes: B histories, T slots with visits, L slots of the window, D width, H horizontal and V
-vertical filters, F horizontal filters of some heights and n slots where they can begin.
+vertical filters, F horizontal filters of some heights and n slots where they can start.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from castpoi.baselines.prefix_responses import LONGEST_WINDOW, prefix_responses
-from castpoi.baselines.sequence import PADDING, SequenceModel, zero_where_empty
-from castpoi.baselines.sequence_config import SequenceConfig
+from castpoi.baselines.sequence import (
+    PADDING,
+    Presets,
+    SequenceConfig,
+    SequenceModel,
+    zero_where_empty,
+)
+from castpoi.core.config import NotNegative, Share, Size
 from castpoi.core.errors import BadInput
 from castpoi.model.dropout import Dropout
 
 _HEIGHTS_AT_ONCE: Final = 10
-"""More heights waste more on zeros, fewer make small convolutions; 8 to 13 are equally quick."""
+"""More heights waste more on zeros, fewer make small convolutions; 8 to 13 are equally fast."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CaserConfig(SequenceConfig):
-    """The shape of one Caser; refuses what cannot be built."""
+    """The settings of Caser."""
 
-    window: int = 50
-    """Last visits of a history that are read, and the tallest filter. The paper gave all its
-    baselines 50; Caser's authors used 5, and RecBole advises about 10, which is far cheaper (the
-    work grows with its cube) and on New York far worse (docs/baselines.md)."""
-    horizontal_filters: int = 8
+    presets: ClassVar[Presets] = {
+        "paper": {"padding_class": True},  # filters read the vector of padding in short windows
+        "tuned": {"width": 128, "dropout": 0.2},
+    }
+
+    window: Size = 50
+    """Number of last visits that are read, and height of the tallest filter. The paper used 50 for
+    all baselines, Caser's authors used 5; RecBole recommends about 10, which is much cheaper (the
+    cost grows with its cube) and on New York much worse (docs/baselines.md)."""
+    horizontal_filters: Size = 8
     """Filters of each height."""
-    vertical_filters: int = 4
+    vertical_filters: Size = 4
     """Filters over all slots."""
-    dropout: float = 0.4
-    """Share of what the filters found that is dropped in training."""
-    penalty_weight: float = 1e-4
+    dropout: Share = 0.4
+    """Share of the filters' responses dropped in training."""
+    penalty_weight: NotNegative = 1e-4
     """Weight of the norms of all weight matrices in the loss; 0 for none."""
 
     def __post_init__(self) -> None:
@@ -62,17 +72,9 @@ class CaserConfig(SequenceConfig):
                 f"it must be at most {LONGEST_WINDOW}"
             )
 
-    @classmethod
-    def presets(cls) -> Mapping[str, Self]:
-        """The presets by name: `paper` and `tuned`."""
-        return {
-            "paper": cls(padding_class=True),  # whose row filters see in short windows
-            "tuned": cls(width=128, dropout=0.2),
-        }
-
 
 class Caser(SequenceModel):
-    """Ranks places by the patterns that filters find in the last visits."""
+    """Ranks places by the responses of filters to the last visits."""
 
     config_class: ClassVar[type[CaserConfig]] = CaserConfig
     all_positions: ClassVar[bool] = True
@@ -87,9 +89,9 @@ class Caser(SequenceModel):
         )
         self.horizontal_bias = nn.Parameter(torch.empty(window, config.horizontal_filters))
         self.vertical = nn.Linear(window, config.vertical_filters)
-        found = config.vertical_filters * width + config.horizontal_filters * window
-        self.gather = nn.Linear(found, width)
-        self.conclude = nn.Linear(width, width)
+        responses = config.vertical_filters * width + config.horizontal_filters * window
+        self.hidden = nn.Linear(responses, width)
+        self.out = nn.Linear(width, width)
         self.dropout = Dropout(config.dropout)
         self._initialise()
 
@@ -101,15 +103,15 @@ class Caser(SequenceModel):
             bound = 1 / math.sqrt(filters[0].numel())
             nn.init.uniform_(filters, -bound, bound)
             nn.init.uniform_(bias, -bound, bound)
-        for layer in (self.gather, self.conclude):
+        for layer in (self.hidden, self.out):
             nn.init.xavier_normal_(layer.weight)
             nn.init.zeros_(layer.bias)
 
     def states(self, rows: Tensor, lengths: Tensor) -> Tensor:
         """The state after every visit. [B, T], [B] -> [B, T, D]
 
-        What an empty slot holds is taken from all slots and added to what the filters found: they
-        always see a whole window. It is zero unless the loss has a class for padding.
+        Filters always cover a whole window, so the vector of padding is subtracted from all slots
+        and its response added again. It is zero unless the loss has a class for padding.
         """
         empty = self.place.weight[PADDING].detach()  # [D]
         visits = self.place(rows.mT) - empty  # [T, B, D]
@@ -119,21 +121,21 @@ class Caser(SequenceModel):
         of_empty = self.vertical(empty.unsqueeze(1).expand(-1, self.window)).mT  # [V, D]
         summed = (self._sums_of_prefixes(visits) + of_empty).flatten(2)  # [T, B, V D]
         found = torch.cat([summed, responses], dim=2)  # [T, B, V D + L H]
-        return self._conclusion(found).transpose(0, 1)  # [B, T, D]
+        return self._out(found).transpose(0, 1)  # [B, T, D]
 
     def state(self, rows: Tensor, lengths: Tensor) -> Tensor:
-        """The state after the last visit, zero where there is none. [B, T], [B] -> [B, D]"""
+        """The state after the last visit, zero for an empty history. [B, T], [B] -> [B, D]"""
         rows = functional.pad(rows, (0, self.window - rows.shape[1]), value=PADDING)  # [B, L]
         picture = self.place(rows).mT  # [B, D, L]
         summed = self.vertical(picture).mT.flatten(1)  # [B, V D]
         found = torch.cat([summed, self._strongest(picture)], dim=1)  # [B, V D + L H]
-        return zero_where_empty(self._conclusion(found), lengths)
+        return zero_where_empty(self._out(found), lengths)
 
     def penalty(self) -> Tensor | None:
         """The norms of all weight matrices; not squared, as in RecBole."""
         if not self.penalty_weight:
             return None
-        layers = (self.place, self.vertical, self.gather, self.conclude)
+        layers = (self.place, self.vertical, self.hidden, self.out)
         weights = [*(layer.weight for layer in layers), *self.horizontal]
         return self.penalty_weight * torch.stack([weight.norm() for weight in weights]).sum()
 
@@ -144,7 +146,7 @@ class Caser(SequenceModel):
             some = list(self.horizontal[low : low + _HEIGHTS_AT_ONCE])
             tallest = low + len(some)
             padded = [functional.pad(each, (0, tallest - each.shape[2])) for each in some]
-            spare = tallest - low - 1  # slots that only the zeros of the shortest filter see
+            spare = tallest - low - 1  # slots covered only by the zeros of the shortest filter
             response = functional.conv1d(
                 functional.pad(picture, (0, spare)), torch.cat(padded)
             )  # [B, F, n]
@@ -163,12 +165,12 @@ class Caser(SequenceModel):
         return torch.stack(padded).permute(3, 2, 0, 1).flatten(2)  # from [L, H, D, L]
 
     def _sums_of_prefixes(self, visits: Tensor) -> Tensor:
-        """What vertical filters sum up to every visit. [T, B, D] -> [T, B, V, D]"""
+        """Sums of the vertical filters up to every visit. [T, B, D] -> [T, B, V, D]"""
         slots = len(visits)
         weights = self.vertical.weight[:, None, :slots].expand(-1, slots, -1).tril()  # [V, T, T]
         return torch.einsum("vts,sbd->tbvd", weights, visits)
 
-    def _conclusion(self, found: Tensor) -> Tensor:
+    def _out(self, found: Tensor) -> Tensor:
         """The state for the responses of the filters. [..., V D + L H] -> [..., D]"""
-        read = functional.relu(self.gather(self.dropout(found)))  # [..., D]
-        return functional.relu(self.conclude(read))
+        read = functional.relu(self.hidden(self.dropout(found)))  # [..., D]
+        return functional.relu(self.out(read))

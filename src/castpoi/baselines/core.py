@@ -1,7 +1,7 @@
-"""CORE: a history is a mean of its own place vectors (Hou, Hu, Zhang and Zhao 2022).
+"""CORE: the state is a weighted mean of place vectors (Hou, Hu, Zhang and Zhao 2022).
 
-A transformer only decides how much each visit weighs; the state never leaves the space in which
-places live, and is compared with them by the angle alone:
+A transformer computes only the weights; the state stays in the space of place vectors and is
+compared with them by the angle:
 
     state = normal(sum of softmax(weight) * place vector),  score = state . normal(place) / 0.07
 
@@ -12,43 +12,44 @@ Shapes: B histories, T slots, P places, D width.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from castpoi.baselines.sequence import SequenceModel
+from castpoi.baselines.sequence import Presets, SequenceModel
 from castpoi.baselines.transformer import NORM_EPSILON, PostNormBlock, TransformerConfig
+from castpoi.core.config import Positive, Share
 from castpoi.model.dropout import Dropout
 
 
 @dataclass(frozen=True, kw_only=True)
 class CoreConfig(TransformerConfig):
-    """The shape of one CORE."""
+    """The settings of CORE."""
 
-    history_dropout: float = 0.2
+    presets: ClassVar[Presets] = {
+        "paper": {},
+        "tuned": {
+            "width": 128,
+            "heads": 4,
+            "dropout": 0.3,
+            "attention_dropout": 0.1,
+            "history_dropout": 0.1,
+        },
+    }
+
+    history_dropout: Share = 0.2
     """Share of the vectors of visits dropped in training."""
-    candidate_dropout: float = 0.2
+    candidate_dropout: Share = 0.2
     """Share of the vectors of candidates dropped in training."""
-    temperature: float = 0.07
-    """What cosines are divided by."""
-
-    @classmethod
-    def presets(cls) -> Mapping[str, Self]:
-        """The presets by name: `paper` and `tuned`."""
-        return {
-            "paper": cls(),
-            "tuned": cls(
-                width=128, heads=4, dropout=0.3, attention_dropout=0.1, history_dropout=0.1
-            ),
-        }
+    temperature: Positive = 0.07
+    """Divisor of cosines."""
 
 
 class Core(SequenceModel):
-    """Ranks places by their angle to a weighted mean of the places visited."""
+    """Ranks places by the angle between their vector and a weighted mean of visited places."""
 
     config_class: ClassVar[type[CoreConfig]] = CoreConfig
     all_positions: ClassVar[bool] = True
@@ -63,7 +64,7 @@ class Core(SequenceModel):
         self.weight = nn.Linear(config.width, 1)
         self.history_dropout = Dropout(config.history_dropout)
         self.candidate_dropout = Dropout(config.candidate_dropout)
-        self._begin()
+        self._initialise()
 
     def states(self, rows: Tensor, lengths: Tensor) -> Tensor:
         """The state after every visit. [B, T], [B] -> [B, T, D]"""
@@ -72,25 +73,24 @@ class Core(SequenceModel):
         return functional.normalize(shares @ vectors, dim=-1)
 
     def candidate_vectors(self) -> Tensor:
-        """Places on the unit sphere, over the temperature. [P + 1, D]"""
+        """Normalised place vectors, divided by the temperature. [P + 1, D]"""
         vectors = self.candidate_dropout(self.place.weight)
         return functional.normalize(vectors, dim=-1) / self.temperature
 
     def _shares(self, vectors: Tensor) -> Tensor:
-        """How much each prefix (first) gives to each of its visits. [B, T, D] -> [B, T, T]"""
+        """Weight of each visit in each prefix (first). [B, T, D] -> [B, T, T]"""
         slots = torch.arange(vectors.shape[1], device=vectors.device)
         visits = self.dropout(self.norm(vectors + self.slot(slots)))  # [B, T, D]
         for block in self.blocks:
             visits = block(visits)
         weight = self.weight(visits).mT  # [B, 1, T]
-        # a softmax a prefix: running sums would be cheaper and lose weak visits before a strong one
+        # one softmax per prefix: running sums would be cheaper, but lose weak visits next to strong
         is_later = slots > slots.unsqueeze(1)  # [T, T]
-        shares: Tensor = weight.masked_fill(is_later, -math.inf).softmax(dim=-1)  # [B, T, T]
-        return shares
+        return weight.masked_fill(is_later, -math.inf).softmax(dim=-1)  # [B, T, T]
 
     @torch.no_grad()
-    def _begin(self) -> None:
-        """All weights, those of norms too, evenly from a range that the width gives."""
+    def _initialise(self) -> None:
+        """Draw all weights, those of norms too, evenly from a range given by the width."""
         most = 1 / math.sqrt(self.config.width)
         for weight in self.parameters():
             weight.uniform_(-most, most)

@@ -1,46 +1,51 @@
-"""First-order Markov: from the last place, where did this person go before, and where the crowd?
+"""First-order Markov: from the last place, where did this user go before, and where did others?
 
-Stupid back-off (Brants et al. 2007), candidate by candidate: the share of the history's own moves
-from the last place; if there is none to the candidate, 0.4 x the share of the crowd's moves; if
-there is none either, 0.4 x 0.4 x the candidate's share of all check-ins. The crowd's moves are kept
-as compressed sparse rows: a table of all pairs of places would not fit a large city.
+Stupid back-off (Brants et al. 2007), for each candidate: the share of the history's own moves from
+the last place; if there is none to the candidate, 0.4 x the share of the moves of all users; if
+there is none either, 0.4 x 0.4 x the candidate's share of all check-ins. Moves of all users are
+stored as compressed sparse rows, since a table of all pairs of places would not fit a large city.
 
-Shapes: B histories, P places, M distinct moves of the crowd.
+Shapes: B histories, P places, M distinct moves of all users.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from castpoi.baselines.known import known_rows, visits_per_place
-from castpoi.baselines.sparse_scores import SparseScores, count_pairs
+from castpoi.baselines.counting import (
+    PopularityRanker,
+    SparseScores,
+    count_pairs,
+    known_rows,
+    visits_per_place,
+)
 from castpoi.checkins.city import City
 from castpoi.checkins.trajectory import Histories, slices
 
 BACK_OFF: Final = 0.4
-"""Weight lost with every step back; the value of Brants et al. (2007)."""
+"""Weight of each step back; the value of Brants et al. (2007)."""
+
+Shares = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
+"""Histories, places and shares of moves."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Markov:
+class Markov(PopularityRanker):
     """Ranks places by moves from the last place."""
 
-    popularity: NDArray[np.int64]
-    """Known check-ins of each place. [P]"""
     move_bounds: NDArray[np.int64]
-    """The crowd's moves from place p are move_bounds[p]:move_bounds[p + 1]. [P + 1]"""
+    """The moves from place p are move_bounds[p]:move_bounds[p + 1]. [P + 1]"""
     move_to: NDArray[np.int64]
-    """Where each move leads. [M]"""
+    """Destination of each move. [M]"""
     move_count: NDArray[np.int64]
-    """How often the crowd made it. [M]"""
+    """Number of times it was made. [M]"""
     back_off: float = BACK_OFF
 
     @classmethod
     def count(cls, city: City, *, part: str) -> Self:
-        """Count the check-ins and moves that may be known before `part` is foretold."""
+        """Count the check-ins and moves before `part`."""
         rows = known_rows(city, part)
         places = city.places.height
         trajectories = city.trajectories
@@ -56,13 +61,8 @@ class Markov:
             move_count=moves.astype(np.int64),
         )
 
-    @property
-    def places(self) -> int:
-        """Number of places in the vocabulary, P."""
-        return len(self.popularity)
-
     def encode(self, histories: Histories) -> SparseScores:
-        """The moves from the last place of every history: the crowd's, then its own over them."""
+        """Scores of the moves from the last place: those of all users, overridden by its own."""
         crowd_owner, crowd_place, crowd_share = self._crowd_moves(histories)
         own_owner, own_place, own_share = self._own_moves(histories)
         return SparseScores(
@@ -79,20 +79,16 @@ class Markov:
         share = self.popularity / max(int(self.popularity.sum()), 1)
         return encoded.over((self.back_off**2 * share).astype(np.float32), candidates)
 
-    def _crowd_moves(
-        self, histories: Histories
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Histories, places and shares of the crowd's moves from each last place."""
+    def _crowd_moves(self, histories: Histories) -> Shares:
+        """Moves of all users from the last place of each history."""
         moved = np.flatnonzero(histories.lengths > 0)
         last = histories.last_place[moved]
         moves, bounds = slices(self.move_bounds[last], self.move_bounds[last + 1])
         within = np.repeat(np.arange(len(moved)), np.diff(bounds))
         return moved[within], self.move_to[moves], _shares(within, self.move_count[moves])
 
-    def _own_moves(
-        self, histories: Histories
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Histories, places and shares of each history's own moves from its last place."""
+    def _own_moves(self, histories: Histories) -> Shares:
+        """Moves of each history from its last place."""
         owner, place = histories.owner, histories.place
         stays_inside = owner[1:] == owner[:-1]
         from_last = np.flatnonzero(stays_inside & (place[:-1] == histories.last_place[owner[:-1]]))
@@ -100,32 +96,6 @@ class Markov:
             owner[from_last], place[from_last + 1], places=self.places
         )
         return owner, target, _shares(owner, moves)
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """Its settings, as JSON can hold them."""
-        return {"back_off": self.back_off}
-
-    @property
-    def arrays(self) -> dict[str, NDArray[np.generic]]:
-        """What it has counted, by name."""
-        return {
-            "popularity": self.popularity,
-            "move_bounds": self.move_bounds,
-            "move_to": self.move_to,
-            "move_count": self.move_count,
-        }
-
-    @classmethod
-    def restore(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The ranker that once had these settings and arrays."""
-        return cls(
-            popularity=arrays["popularity"],
-            move_bounds=arrays["move_bounds"],
-            move_to=arrays["move_to"],
-            move_count=arrays["move_count"],
-            back_off=float(config["back_off"]),
-        )
 
 
 def _shares(group: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -1,14 +1,14 @@
 """The strongest response of every filter to every prefix of a window.
 
-A filter of height h has a tap for each of h visits in a row. It begins in any slot i that leaves it
-room, i <= L - h, and responds to the prefix that ends in slot t, after which slots are empty, with
+A filter of height h has a tap for each of h visits in a row. It starts in any slot i with enough
+room, i <= L - h. Its response to the prefix that ends in slot t, after which slots are empty, is
 
-    sum of tap_k . visit_{i + k}   over the k < h with i + k <= t; nothing, 0, if i > t
+    sum of tap_k . visit_{i + k}   over the k < h with i + k <= t; 0 if i > t
 
 Prefixes share these sums: with the next visit a response has one tap more, until it is *complete*
-and stays. So tap k is added to the responses of all filters, slots and windows by one product;
-then they are those to the prefixes that end in slot i + k. For each prefix the strongest is kept,
-and how many taps it had: the gradient of tap k comes from all that had tap k.
+and constant. So tap k is added to the responses of all filters, slots and windows in one product;
+they are then the responses to the prefixes that end in slot i + k. For each prefix the strongest
+response is kept with its number of taps: the gradient of tap k comes from all that had tap k.
 
 Shapes: B windows, T slots with visits, L slots and heights, H filters of a height, D width.
 """
@@ -22,11 +22,11 @@ from torch.autograd.function import once_differentiable
 
 _STRIPS: Final = 2
 """Parts in which a tap is added. Late slots have no room for tall filters: more parts waste less on
-those, fewer make larger products; 2 to 4 are equally quick."""
+them, fewer make larger products; 2 to 4 are equally fast."""
 LONGEST_WINDOW: Final = 254
 """Taps are counted in bytes."""
 _COMPLETE: Final = LONGEST_WINDOW + 1
-"""Stands for the taps of a complete response, so that it is more than any other has."""
+"""Number of taps of a complete response, larger than any other."""
 
 
 def prefix_responses(visits: Tensor, taps: Tensor) -> Tensor:
@@ -35,7 +35,7 @@ def prefix_responses(visits: Tensor, taps: Tensor) -> Tensor:
     Filters are ordered by height; `taps` has a matrix for each k, zero where a filter has no tap k.
     """
     apply: Callable[..., Tensor] = _PrefixResponses.apply
-    with torch.autocast(taps.device.type, enabled=False):  # half numbers lose too much of a sum
+    with torch.autocast(taps.device.type, enabled=False):  # bfloat16 sums are too inexact
         return apply(visits.to(taps.dtype), taps)
 
 
@@ -62,16 +62,16 @@ class _PrefixResponses(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(context: Any, slope: Tensor) -> tuple[Tensor, Tensor]:
+    def backward(context: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         visits, taps, had, is_new = context.saved_tensors
-        of_complete = _carried_back(slope * (had == _COMPLETE), is_new)
+        of_complete = _carried_back(grad * (had == _COMPLETE), is_new)
         of_visits, of_taps = torch.zeros_like(visits), torch.zeros_like(taps)
-        of_begun = torch.zeros_like(slope)
+        of_begun = torch.zeros_like(grad)
         for tap, first, here, filters in reversed(list(_strips(visits, taps))):
             ended, going_on = _last_tap_here(tap, filters, taps)
             of_begun[first, :, ended] += of_complete[here, :, ended]
             is_best = had[here, :, going_on] == tap + 1
-            of_begun[first, :, going_on] += slope[here, :, going_on] * is_best
+            of_begun[first, :, going_on] += grad[here, :, going_on] * is_best
             of_sums = of_begun[first, :, filters].flatten(0, 1)
             of_visits[here].flatten(0, 1).addmm_(of_sums, taps[tap, :, filters].mT)
             of_taps[tap, :, filters].addmm_(visits[here].flatten(0, 1).mT, of_sums)
@@ -79,9 +79,9 @@ class _PrefixResponses(torch.autograd.Function):
 
 
 def _before_any_tap(visits: Tensor, taps: Tensor) -> tuple[Tensor, Tensor]:
-    """Responses by first slot, and the best of those that begin after a prefix. -> 2 x [T, B, L H]
+    """Responses by first slot, and the best of those that start after a prefix. -> 2 x [T, B, L H]
 
-    Those are 0; where there is none, for want of room, the response is endlessly weak.
+    These are 0, or minus infinity where the filter does not fit.
     """
     slots, windows, columns = *visits.shape[:2], taps.shape[2]
     height = torch.arange(columns, device=taps.device) // (columns // len(taps)) + 1
@@ -92,7 +92,7 @@ def _before_any_tap(visits: Tensor, taps: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _strips(visits: Tensor, taps: Tensor) -> Iterator[tuple[int, slice, slice, slice]]:
-    """A tap, slots where filters begin, slots where it then lies, and filters with room for it."""
+    """A tap, first slots of filters, slots of the tap, and filters that fit there."""
     slots, tallest = len(visits), len(taps)
     of_a_height = taps.shape[2] // tallest
     for tap in range(slots):
@@ -104,22 +104,22 @@ def _strips(visits: Tensor, taps: Tensor) -> Iterator[tuple[int, slice, slice, s
 
 
 def _last_tap_here(tap: int, filters: slice, taps: Tensor) -> tuple[slice, slice]:
-    """Of filters that have this tap, those whose last it is and those that go on."""
+    """Of the filters with this tap, those for which it is the last, and those with more."""
     end = (tap + 1) * taps.shape[2] // len(taps)
     return slice(filters.start, end), slice(end, filters.stop)
 
 
 def _keep_stronger(kept: tuple[Tensor, Tensor], other: Tensor, *, taps_had: int) -> None:
-    """Put what is stronger in the place of the best, and its taps in the place of theirs."""
+    """Replace the best responses, and their numbers of taps, by stronger ones in place."""
     best, had = kept
-    # no masked_fill_, which is ten times slower: who comes later had more taps
+    # no masked_fill_, which is ten times slower; later responses have more taps
     is_stronger = (other > best).view(torch.uint8)
     torch.maximum(had, is_stronger.mul_(taps_had), out=had)
     torch.maximum(best, other, out=best)
 
 
 def _carry_forward(complete: Tensor) -> Tensor:
-    """Let complete responses stay for later prefixes if none is stronger; whether each is new."""
+    """Keep complete responses for later prefixes unless one is stronger; whether each is new."""
     is_new = torch.ones_like(complete, dtype=torch.bool)  # [T, B, L H]
     for end in range(1, len(complete)):
         torch.gt(complete[end], complete[end - 1], out=is_new[end])
@@ -127,8 +127,8 @@ def _carry_forward(complete: Tensor) -> Tensor:
     return is_new
 
 
-def _carried_back(slope: Tensor, is_new: Tensor) -> Tensor:
-    """The slope by complete responses at their own end. [T, B, L H] -> same"""
-    for end in range(len(slope) - 1, 0, -1):
-        slope[end - 1] += slope[end] * ~is_new[end]
-    return slope * is_new
+def _carried_back(grad: Tensor, is_new: Tensor) -> Tensor:
+    """The gradient of complete responses at their own end. [T, B, L H] -> same"""
+    for end in range(len(grad) - 1, 0, -1):
+        grad[end - 1] += grad[end] * ~is_new[end]
+    return grad * is_new

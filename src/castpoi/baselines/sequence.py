@@ -1,45 +1,90 @@
-"""What every sequence model is: it reads the places of the last visits and gives one state.
+"""Sequence models: they read the places of the last visits, in order, and return one state.
 
 A place has a *row* in the model's table: its number plus one. Row 0 is padding. Windows are
-right-padded: the oldest visit stands in slot 0, and after the last visit only padding follows.
+right-padded: the oldest visit is in slot 0, and only padding follows the last visit.
 
     rows     3 7 3 0 0        a history of three visits in a window of five slots
     lengths  3
 
-A model's file holds its config (see `sequence_config.py`) and its class, which fills in one of
+A model's file has its config and its class, which implements one of
 
     states   the state after every visit, if a later visit changes no earlier state; then all
-             positions of a window learn at once (`all_positions`)
-    state    the state after the last visit alone; then every prefix is a row of its own
+             positions of a window are trained at once (`all_positions`)
+    state    the state after the last visit only; then every prefix is a row of its own
 
-and, where its scores are more than a product of state and place vectors, `candidate_vectors` and
-`candidate_bias`. The trainer sees nothing else, whatever the model.
+and `candidate_vectors` and `candidate_bias`, if its scores are more than a product of state and
+place vectors. The trainer needs nothing else.
 
-Shapes: B histories, T slots, P places, D width, N visits.
+Shapes: B histories, T slots, P places, C candidates, D width, N visits.
 """
 
-from typing import ClassVar, Literal
+from abc import ABC
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from castpoi.baselines.sequence_config import SequenceConfig
+from castpoi.checkins.trajectory import Histories
+from castpoi.core.config import Config, Size, preset_named
+from castpoi.core.errors import BadInput
+from castpoi.model.weights import fill
 
-PADDING = 0
-"""Row of the place table that stands for no place."""
+PADDING: Final = 0
+"""Row of the place table for no place."""
+
+MODELS: Final[Mapping[str, str]] = {
+    "sasrec": "sasrec:SasRec",
+    "bert4rec": "bert4rec:Bert4Rec",
+    "caser": "caser:Caser",
+    "narm": "narm:Narm",
+    "srgnn": "srgnn:SrGnn",
+    "stamp": "stamp:Stamp",
+    "core": "core:Core",
+    "esasrec": "sasrec:ESasRec",
+}
+"""File and class of each model; imported only when needed."""
+
+Presets = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceConfig(Config, ABC):
+    """The settings of a sequence model.
+
+    Each model has two presets: `paper` has the defaults of RecBole 1.2.1, with which the paper
+    trained it, and `tuned` the width of CaST-POI, so that a comparison is fair.
+    """
+
+    presets: ClassVar[Presets]
+    """Changes of each preset to the defaults."""
+
+    width: Size = 64
+    """Size of a place vector."""
+    window: Size = 50
+    """Number of last visits that are read."""
+    padding_class: bool = False
+    """Whether padding is one more class of the loss, as in RecBole."""
+
+    @classmethod
+    def preset(cls, name: str) -> Self:
+        """The config of a preset."""
+        return cls(**preset_named(cls.presets, name))
 
 
 class SequenceModel(nn.Module):
-    """A model that foretells the next place from the places before, in order."""
+    """A model that predicts the next place from the previous places, in order."""
 
     config_class: ClassVar[type[SequenceConfig]]
-    """What its shape is told by."""
+    """Class of its config."""
     all_positions: ClassVar[bool] = False
-    """Whether `states` gives the states of all prefixes of a window."""
+    """Whether `states` returns the states of all prefixes of a window."""
     objective: ClassVar[Literal["next", "cloze"]] = "next"
-    """Learns the next place, or places that were masked (see `training/cloze_objective.py`)."""
+    """Predicts the next place, or masked places (see `training/objectives/cloze.py`)."""
 
     place: nn.Embedding
 
@@ -55,22 +100,22 @@ class SequenceModel(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where its weights are."""
+        """Device of its weights."""
         return self.place.weight.device
 
     @torch.no_grad()
     def clear_padding(self) -> None:
-        """Zero the row of padding, filled like all others, unless the loss has a class for it."""
+        """Set the vector of padding to zero, unless the loss has a class for it."""
         if not self.config.padding_class:
             self.place.weight[PADDING].zero_()
 
     def state(self, rows: Tensor, lengths: Tensor) -> Tensor:
-        """The state after the last visit, zero where there is none. [B, T], [B] -> [B, D]"""
+        """The state after the last visit, zero for an empty history. [B, T], [B] -> [B, D]"""
         states = self.states(rows, lengths)  # [B, T, D]
         return zero_where_empty(last_of(states, lengths), lengths)
 
     def states(self, rows: Tensor, lengths: Tensor) -> Tensor:
-        """The state after every visit; those of padding mean nothing. [B, T], [B] -> [B, T, D]"""
+        """The state after every visit; at padding it is undefined. [B, T], [B] -> [B, T, D]"""
         raise NotImplementedError(f"{type(self).__name__} has no state but the last")
 
     def scores(self, state: Tensor) -> Tensor:
@@ -80,24 +125,117 @@ class SequenceModel(nn.Module):
         return product if bias is None else product + bias
 
     def candidate_vectors(self) -> Tensor:
-        """The vector that a state is multiplied with for each row. [P + 1, D]"""
+        """The vector of each row that is multiplied with a state. [P + 1, D]"""
         return self.place.weight
 
     def candidate_bias(self) -> Tensor | None:
-        """What is added to the score of each row, if anything. [P + 1]"""
+        """Added to the score of each row, if any. [P + 1]"""
         return None
 
     def penalty(self) -> Tensor | None:
-        """What is added to the mean loss of a step, if anything; a scalar."""
+        """Added to the mean loss of a step, if any; a scalar."""
         return None
+
+
+def model_class(name: str) -> type[SequenceModel]:
+    """The class of a model."""
+    module, _, kind = MODELS[name].partition(":")
+    return getattr(import_module(f"castpoi.baselines.{module}"), kind)
+
+
+def new_model(name: str, *, config: SequenceConfig, places: int, seed: int) -> SequenceModel:
+    """An untrained model for this number of places; one seed gives the same weights."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return model_class(name)(config=config, places=places)
+
+
+class SequenceRanker:
+    """A sequence model as a `Ranker`: numpy in, numpy out."""
+
+    def __init__(
+        self, model: SequenceModel, *, method: str, training: Mapping[str, Any] | None = None
+    ) -> None:
+        self.model = model.eval()
+        self.method = method
+        self.training = dict(training or {})
+
+    @property
+    def places(self) -> int:
+        """Number of places in the vocabulary, P."""
+        return self.model.place_count
+
+    @torch.inference_mode()
+    def encode(self, histories: Histories) -> Tensor:
+        """The state after each history. [B, D]"""
+        outside = (histories.place < 0) | (histories.place >= self.places)
+        if outside.any():
+            raise BadInput(
+                f"a history visits place {histories.place[outside][0]}, but the model knows "
+                f"places 0 to {self.places - 1}; encode histories of the city it was made for"
+            )
+        rows, lengths = last_rows(histories, self.model.config.window)
+        device = self.model.device
+        return self.model.state(
+            torch.from_numpy(rows).to(device), torch.from_numpy(lengths).to(device)
+        )
+
+    @torch.inference_mode()
+    def score(
+        self, encoded: Tensor, candidates: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
+        """Score every place, or the candidates, for each history. [B, P] or [B, C]"""
+        every = self.model.scores(encoded)[:, PADDING + 1 :]  # [B, P]
+        scores: NDArray[np.float32] = every.float().cpu().numpy()
+        if candidates is None:
+            return scores
+        outside = (candidates < 0) | (candidates >= self.places)
+        if outside.any():
+            raise BadInput(
+                f"candidate {candidates[outside][0]} is no place of the city; "
+                f"its places are 0 to {self.places - 1}"
+            )
+        return scores[:, candidates]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The settings of its model and a summary of its training, for JSON."""
+        return {
+            "method": self.method,
+            "model": self.model.config.to_dict(),
+            "training": self.training,
+        }
+
+    @property
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Its weights, by name."""
+        return {
+            name: weight.detach().cpu().numpy() for name, weight in self.model.named_parameters()
+        }
+
+    @classmethod
+    def restore(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The ranker with this config and these arrays."""
+        method = config["method"]
+        model_config = model_class(method).config_class.from_dict(config["model"])
+        places = len(arrays["place.weight"]) - 1
+        model = new_model(method, config=model_config, places=places, seed=0)
+        fill(dict(model.named_parameters()), arrays)
+        return cls(model, method=method, training=config.get("training"))
+
+
+def last_rows(histories: Histories, window: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of the last visits, right-padded, and their number. [B, T], [B]"""
+    lengths = np.minimum(histories.lengths, window)
+    return padded_rows(histories.place, histories.bounds[1:] - lengths, lengths), lengths
 
 
 def padded_rows(
     place: NDArray[np.int64], begin: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Rows of so many visits from each beginning on, right-padded. [N], [B], [B] -> [B, T]
+    """Rows of `lengths` visits from each `begin`, right-padded. [N], [B], [B] -> [B, T]
 
-    Visits of all people lie end to end in `place`. There is one slot at least.
+    The visits of all users are in `place`, end to end. There is at least one slot.
     """
     slots = np.arange(max(1, int(lengths.max(initial=0))))
     is_real = slots < lengths[:, None]  # [B, T]
@@ -107,16 +245,16 @@ def padded_rows(
 
 
 def last_of(states: Tensor, lengths: Tensor) -> Tensor:
-    """The entry of the last visit; of slot 0 where there is none. [B, T, D], [B] -> [B, D]"""
+    """The state after the last visit; that of slot 0 if there is none. [B, T, D], [B] -> [B, D]"""
     last = (lengths - 1).clamp(min=0)
     return states[torch.arange(len(states), device=states.device), last]
 
 
 def zero_where_empty(state: Tensor, lengths: Tensor) -> Tensor:
-    """Zero for histories without a visit, even where arithmetic gave no number. [B, D] -> same"""
+    """Zero for histories without a visit, even if the state is not a number. [B, D] -> same"""
     return state.masked_fill((lengths == 0).unsqueeze(1), 0.0)
 
 
 def real_slots(rows: Tensor, lengths: Tensor) -> Tensor:
-    """Whether a visit stands in each slot. [B, T], [B] -> [B, T]"""
+    """Whether each slot has a visit. [B, T], [B] -> [B, T]"""
     return torch.arange(rows.shape[1], device=rows.device) < lengths.unsqueeze(1)

@@ -1,69 +1,61 @@
-"""SR-GNN: a history is a small graph of places, and places learn from their neighbours in it.
+"""SR-GNN: a history is a small graph of places that exchange messages with their neighbours.
 
 Wu et al., "Session-based Recommendation with Graph Neural Networks", AAAI 2019. A visit to one
-place after another is an edge; however often it was walked, it counts once.
+place after another is an edge, which counts once however often it occurs.
 
     visits  3 7 3 9      edges  3 -> 7, 7 -> 3, 3 -> 9
 
-Every place hears the mean of the places before it and the mean of the places after it, and takes
-what it hears through a gated recurrent unit. The state weighs all visits by the last one.
+Every place receives the mean of the places before it and the mean of the places after it, and is
+updated by a gated recurrent unit. The state is a sum of all visits, weighted by the last one.
 
-A graph has a node for every place of a history, not for every slot of a window (15 places in 50
-visits on NYC), and the nodes of a whole batch lie end to end: no loop and no padding.
+A graph has one node per place of a history, not per slot of a window (15 places in 50 visits on
+NYC), and the nodes of a whole batch are laid end to end: no loop and no padding.
 
 Shapes: B histories, T slots, V visits, N nodes and E edges of a batch, D width.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from castpoi.baselines.sequence import (
+    Presets,
+    SequenceConfig,
     SequenceModel,
     real_slots,
     zero_where_empty,
 )
-from castpoi.baselines.sequence_config import SequenceConfig
+from castpoi.core.config import Layers, Share
 from castpoi.model.dropout import Dropout
 
 
 @dataclass(frozen=True, kw_only=True)
 class SrGnnConfig(SequenceConfig):
-    """The shape of one SR-GNN."""
+    """The settings of SR-GNN."""
 
-    steps: int = 1
-    """How often every place hears from its neighbours."""
-    dropout: float = 0.0
-    """Share of place vectors and of what the state is made from dropped in training; RecBole has
+    presets: ClassVar[Presets] = {"paper": {}, "tuned": {"width": 128, "dropout": 0.2}}
+
+    steps: Layers = 1
+    """Number of exchanges between neighbours."""
+    dropout: Share = 0.0
+    """Share of place vectors and of the input of the last layer dropped in training; RecBole has
     none."""
-
-    @classmethod
-    def presets(cls) -> Mapping[str, Self]:
-        """The presets by name: `paper` and `tuned`."""
-        return {"paper": cls(), "tuned": cls(width=128, dropout=0.2)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class VisitGraph:
     """The graphs of a batch of histories, their nodes end to end."""
 
-    row: Tensor
-    """Row of each node's place. [N]"""
-    owner: Tensor
-    """History that each node belongs to, ascending. [N]"""
-    visits: Tensor
-    """How often the history visits each node. [N]"""
-    last: Tensor
-    """Node of the last visit of each history; any node where the history is empty. [B]"""
-    before: "Neighbours"
-    """Places from which each node was reached."""
-    after: "Neighbours"
-    """Places to which each node led."""
+    row: Tensor  # row of each node's place [N]
+    owner: Tensor  # history of each node, ascending [N]
+    visits: Tensor  # number of visits at each node [N]
+    last: Tensor  # node of the last visit of each history; any node for an empty one [B]
+    before: "Neighbours"  # places from which each node was reached
+    after: "Neighbours"  # places reached from each node
 
     @classmethod
     def of(cls, rows: Tensor, lengths: Tensor) -> "VisitGraph":
@@ -93,25 +85,23 @@ class VisitGraph:
 class Neighbours:
     """The neighbours of every node on one side, each once."""
 
-    node: Tensor
-    """Neighbours of node 0, then of node 1, and so on. [E]"""
-    starts: Tensor
-    """Where the neighbours of each node begin. [N]"""
+    node: Tensor  # neighbours of node 0, then of node 1, and so on [E]
+    starts: Tensor  # index of the first neighbour of each node [N]
 
     @classmethod
-    def of(cls, hearer: Tensor, neighbour: Tensor, *, nodes: int) -> "Neighbours":
-        """From pairs of nodes, in any order and as often as they were walked."""
-        pairs = torch.unique(hearer * nodes + neighbour)  # sorted, so by hearer first
+    def of(cls, receiver: Tensor, neighbour: Tensor, *, nodes: int) -> "Neighbours":
+        """From pairs of nodes, in any order and with repetitions."""
+        pairs = torch.unique(receiver * nodes + neighbour)  # sorted by receiver first
         every = torch.arange(nodes, device=pairs.device)
         return cls(node=pairs % nodes, starts=torch.searchsorted(pairs, every * nodes))
 
     def mean(self, vectors: Tensor) -> Tensor:
-        """The mean vector of each node's neighbours, zero where it has none. [N, D] -> [N, D]"""
+        """The mean vector of each node's neighbours, zero if it has none. [N, D] -> [N, D]"""
         return functional.embedding_bag(self.node, vectors, self.starts, mode="mean")
 
 
 class SrGnn(SequenceModel):
-    """Ranks places by the graph of a history, seen from its last visit."""
+    """Ranks places by the graph of a history and its last visit."""
 
     config_class: ClassVar[type[SrGnnConfig]] = SrGnnConfig
 
@@ -123,11 +113,11 @@ class SrGnn(SequenceModel):
         self.from_after = nn.Linear(width, width)
         self.bias_before = nn.Parameter(torch.empty(width))
         self.bias_after = nn.Parameter(torch.empty(width))
-        self.hear = nn.GRUCell(2 * width, width)
-        self.ask = nn.Linear(width, width)
-        self.answer = nn.Linear(width, width)
-        self.weigh = nn.Linear(width, 1, bias=False)
-        self.conclude = nn.Linear(2 * width, width)
+        self.update = nn.GRUCell(2 * width, width)
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width)
+        self.weight = nn.Linear(width, 1, bias=False)
+        self.out = nn.Linear(2 * width, width)
         self.dropout = Dropout(config.dropout)
         bound = 1 / math.sqrt(width)
         for weight in self.parameters():
@@ -135,7 +125,7 @@ class SrGnn(SequenceModel):
         self.clear_padding()
 
     def state(self, rows: Tensor, lengths: Tensor) -> Tensor:
-        """The state after the last visit, zero where there is none. [B, T], [B] -> [B, D]"""
+        """The state after the last visit, zero for an empty history. [B, T], [B] -> [B, D]"""
         if not lengths.any():
             return self.place.weight.new_zeros(len(rows), self.place.embedding_dim)
         graph = VisitGraph.of(rows, lengths)
@@ -144,19 +134,17 @@ class SrGnn(SequenceModel):
             vectors = self._exchange(vectors, graph)
         last = vectors[graph.last]  # [B, D]
         both = torch.cat([self._whole(vectors, last, graph), last], dim=1)  # [B, 2 D]
-        return zero_where_empty(self.conclude(self.dropout(both)), lengths)
+        return zero_where_empty(self.out(self.dropout(both)), lengths)
 
     def _exchange(self, vectors: Tensor, graph: VisitGraph) -> Tensor:
-        """What nodes are after they have heard their neighbours. [N, D] -> [N, D]"""
+        """Update each node from its neighbours. [N, D] -> [N, D]"""
         before = graph.before.mean(self.from_before(vectors)) + self.bias_before
         after = graph.after.mean(self.from_after(vectors)) + self.bias_after
-        heard: Tensor = self.hear(torch.cat([before, after], dim=1), vectors)
-        return heard
+        return self.update(torch.cat([before, after], dim=1), vectors)
 
     def _whole(self, vectors: Tensor, last: Tensor, graph: VisitGraph) -> Tensor:
-        """All visits of each history, weighed by its last one. [N, D], [B, D] -> [B, D]"""
-        asked = self.ask(last)[graph.owner]  # [N, D]
-        weight = self.weigh(torch.sigmoid(asked + self.answer(vectors)))  # [N, 1]
-        # a place visited twice stands for two equal visits
-        seen = weight * graph.visits.unsqueeze(1) * vectors  # [N, D]
-        return torch.zeros_like(last).index_add(0, graph.owner, seen)
+        """All visits of each history, weighted by its last one. [N, D], [B, D] -> [B, D]"""
+        query = self.query(last)[graph.owner]  # [N, D]
+        weight = self.weight(torch.sigmoid(query + self.key(vectors)))  # [N, 1]
+        weighted = weight * graph.visits.unsqueeze(1) * vectors  # [N, D]
+        return torch.zeros_like(last).index_add(0, graph.owner, weighted)

@@ -1,17 +1,17 @@
-"""STAMP: the mean of the visits and the last visit, which together weigh the visits again.
+"""STAMP: attention over the visits, with the mean of the visits and the last visit as the query.
 
     weight of visit j after visit t = w . sigmoid(A x_j + B x_t + C mean_t + b)
     memory_t = mean_t + sum over j <= t of weight * x_j
     state_t  = tanh(M memory_t) * tanh(N x_t)
 
-x are place vectors, mean_t is the mean of x_1 .. x_t. Nothing tells the order of visits but which
-is the last. A prefix needs its own mean and its own T weights: cumulative sums give the means of
-all prefixes of a window, and a T x T term the weights.
+x are place vectors, mean_t is the mean of x_1 .. x_t. Apart from the last visit, their order has no
+effect. A prefix needs its own mean and its own T weights: cumulative sums give the means of all
+prefixes of a window, and a T x T term the weights.
 
-RecBole's STAMP does not tell padding from visits: the free slots of a short window are as many
-visits to row 0, in the sum of the mean (but not in its count) and among the weighed. With
-`reads_padding` ours does the same, for any prefix: free slots are alike, so one of them is weighed
-and counted as often as it occurs. Row 0 differs from zero only where the loss has a class for it.
+RecBole's STAMP does not separate padding from visits: the empty slots of a short window are visits
+to row 0, in the sum of the mean (but not in its count) and in the attention. With `reads_padding`
+ours does the same for any prefix: empty slots are alike, so one of them is weighted and multiplied
+by their number. Row 0 differs from zero only if the loss has a class for it.
 
 Liu et al., "STAMP: Short-Term Attention/Memory Priority Model for Session-based Recommendation",
 KDD 2018; as in RecBole 1.2.1, that is without the sigmoid around the scores.
@@ -19,9 +19,8 @@ KDD 2018; as in RecBole 1.2.1, that is without the sigmoid around the scores.
 Shapes: B histories, T slots, D width; ... is B or B, T.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -29,38 +28,37 @@ from torch import Tensor, nn
 from castpoi.baselines.prefix_weights import prefix_weights
 from castpoi.baselines.sequence import (
     PADDING,
+    Presets,
+    SequenceConfig,
     SequenceModel,
     last_of,
     real_slots,
     zero_where_empty,
 )
-from castpoi.baselines.sequence_config import SequenceConfig
+from castpoi.core.config import Share
 from castpoi.model.dropout import Dropout
 
 _PLACE_SPREAD, _LAYER_SPREAD = 0.002, 0.05
-"""Standard deviations of the first place vectors and of the first weights of layers."""
+"""Standard deviations of the initial place vectors and of the initial weights of layers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StampConfig(SequenceConfig):
-    """The shape of one STAMP; refuses what cannot be built."""
+    """The settings of STAMP."""
 
-    place_dropout: float = 0.0
-    """Share of the entries of the visits' place vectors dropped in training; RecBole has none."""
+    presets: ClassVar[Presets] = {
+        "paper": {"padding_class": True, "reads_padding": True},
+        "tuned": {"width": 128, "place_dropout": 0.1},
+    }
+
+    place_dropout: Share = 0.0
+    """Share of the entries of place vectors dropped in training; RecBole has none."""
     reads_padding: bool = False
-    """Whether the free slots of a short window are read as visits to row 0, as in RecBole."""
-
-    @classmethod
-    def presets(cls) -> Mapping[str, Self]:
-        """RecBole's defaults, and a STAMP as wide as CaST-POI that reads visits only."""
-        return {
-            "paper": cls(padding_class=True, reads_padding=True),
-            "tuned": cls(width=128, place_dropout=0.1),
-        }
+    """Whether the empty slots of a short window are read as visits to row 0, as in RecBole."""
 
 
 class Stamp(SequenceModel):
-    """Attention over the visits, led by their mean and the last of them."""
+    """Attention over the visits; the query is their mean and the last of them."""
 
     config_class: ClassVar[type[StampConfig]] = StampConfig
     all_positions: ClassVar[bool] = True
@@ -74,7 +72,7 @@ class Stamp(SequenceModel):
         self.last_query = nn.Linear(width, width, bias=False)
         self.mean_query = nn.Linear(width, width, bias=False)
         self.query_bias = nn.Parameter(torch.zeros(width))
-        self.weigh = nn.Linear(width, 1, bias=False)
+        self.weight = nn.Linear(width, 1, bias=False)
         self.memory_out = nn.Linear(width, width)
         self.last_out = nn.Linear(width, width)
         self.apply(_initialise)
@@ -86,7 +84,7 @@ class Stamp(SequenceModel):
         count = torch.arange(1, rows.shape[1] + 1, device=rows.device).unsqueeze(1)  # [T, 1]
         mean = self._mean(visits.cumsum(dim=1), count)  # [B, T, D]
         query = self._query(visits, mean)  # [B, T, D]
-        weights = prefix_weights(query, self.key(visits), self.weigh.weight)  # [B, T, T]
+        weights = prefix_weights(query, self.key(visits), self.weight.weight)  # [B, T, T]
         memory = mean + weights @ visits + self._of_padding(query, count)
         return self._out(memory, visits)
 
@@ -98,35 +96,32 @@ class Stamp(SequenceModel):
         count = lengths.clamp(min=1).unsqueeze(1)  # [B, 1]
         mean = self._mean(visits.sum(dim=1), count)  # [B, D]
         query = self._query(last, mean)  # [B, D]
-        weights = self.weigh((query.unsqueeze(1) + self.key(visits)).sigmoid())  # [B, T, 1]
+        weights = self.weight((query.unsqueeze(1) + self.key(visits)).sigmoid())  # [B, T, 1]
         memory = mean + (weights * visits).sum(dim=1) + self._of_padding(query, count)  # [B, D]
         return zero_where_empty(self._out(memory, last), lengths)
 
     @property
     def _padding(self) -> Tensor:
-        """What a free slot holds; as a class it learns, as a visit it does not. [D]"""
+        """Vector of an empty slot; it is trained as a class, not as a visit. [D]"""
         row = self.place.weight[PADDING].detach()
         return row if self.config.reads_padding else torch.zeros_like(row)
 
     def _mean(self, total: Tensor, count: Tensor) -> Tensor:
-        """The mean of so many visits with this sum. [..., D], [..., 1] -> [..., D]"""
+        """The mean of `count` visits with this sum. [..., D], [..., 1] -> [..., D]"""
         return (total + (self.config.window - count) * self._padding) / count
 
     def _query(self, last: Tensor, mean: Tensor) -> Tensor:
-        """What visits are weighed by. [..., D] -> same"""
-        query: Tensor = self.last_query(last) + self.mean_query(mean) + self.query_bias
-        return query
+        """[..., D] -> same"""
+        return self.last_query(last) + self.mean_query(mean) + self.query_bias
 
     def _of_padding(self, query: Tensor, count: Tensor) -> Tensor:
-        """The weighed sum of all free slots, which are alike. [..., D], [..., 1] -> [..., D]"""
-        weight = self.weigh((query + self.key(self._padding)).sigmoid())  # [..., 1]
-        of_padding: Tensor = (self.config.window - count) * weight * self._padding  # [..., D]
-        return of_padding
+        """The weighted sum of all empty slots, which are alike. [..., D], [..., 1] -> [..., D]"""
+        weight = self.weight((query + self.key(self._padding)).sigmoid())  # [..., 1]
+        return (self.config.window - count) * weight * self._padding  # [..., D]
 
     def _out(self, memory: Tensor, last: Tensor) -> Tensor:
         """The state. [..., D], [..., D] -> same"""
-        state: Tensor = self.memory_out(memory).tanh() * self.last_out(last).tanh()
-        return state
+        return self.memory_out(memory).tanh() * self.last_out(last).tanh()
 
 
 @torch.no_grad()

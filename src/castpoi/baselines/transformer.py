@@ -1,12 +1,12 @@
-"""The transformer of the baselines: visits attend to visits, then each thinks for itself.
+"""The transformer of the baselines: self-attention between visits, then a feed-forward part.
 
     post-norm (SASRec, BERT4Rec, CORE)   x <- norm(x + part(x))
     pre-norm  (eSASRec)                  x <- x + gate(x) * part(norm(x)), a last norm at the end
 
 The gate is a sigmoid of the visit itself (LiGR layers, arXiv 2502.03417). Windows are right-padded,
-so a causal visit never sees padding, and no mask of padding is needed.
+so causal attention never reaches padding and needs no mask for it.
 
-Shapes: B histories, T slots, D width, H heads, F inner width.
+Shapes: B histories, T slots, m querying slots, D width, H heads, F inner width.
 """
 
 import math
@@ -17,12 +17,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from castpoi.baselines.sequence_config import SequenceConfig
+from castpoi.baselines.sequence import SequenceConfig
+from castpoi.core.config import Layers, Share, Size
 from castpoi.core.errors import BadInput
 from castpoi.model.dropout import Dropout
 
 NORM_EPSILON: Final = 1e-12
-"""RecBole's; far below what float32 can tell from 0."""
+"""RecBole's; no effect in float32."""
 
 INITIAL_SPREAD: Final = 0.02
 """Standard deviation of initial weights in RecBole's SASRec and BERT4Rec."""
@@ -30,17 +31,17 @@ INITIAL_SPREAD: Final = 0.02
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig(SequenceConfig):
-    """The shape of a model that is built on the transformer."""
+    """The settings of a transformer."""
 
-    layers: int = 2
+    layers: Layers = 2
     """Blocks of attention and feed-forward."""
-    heads: int = 2
+    heads: Size = 2
     """Attention heads; must divide `width`."""
-    feed_forward_width: int = 256
+    feed_forward_width: Size = 256
     """Inner size of the feed-forward part."""
-    dropout: float = 0.5
+    dropout: Share = 0.5
     """Share of activations dropped in training."""
-    attention_dropout: float = 0.5
+    attention_dropout: Share = 0.5
     """Share of attention weights dropped in training."""
 
     def __post_init__(self) -> None:
@@ -50,7 +51,7 @@ class TransformerConfig(SequenceConfig):
 
 
 class Attention(nn.Module):
-    """Multi-head attention of visits to visits."""
+    """Multi-head self-attention."""
 
     def __init__(self, *, config: TransformerConfig) -> None:
         super().__init__()
@@ -62,30 +63,28 @@ class Attention(nn.Module):
         self.mix = nn.Linear(config.width, config.width)
 
     def forward(self, visits: Tensor, is_visible: Tensor | None) -> Tensor:
-        """What each visit finds. [B, T, D], [B, 1, 1, T] or None for causal -> [B, T, D]"""
+        """[B, T, D], visible slots [B, 1, 1, T] or None for causal attention -> [B, T, D]"""
         if is_visible is None:
             is_visible = visits.new_ones(visits.shape[1], visits.shape[1]).tril().bool()  # [T, T]
-        mixed: Tensor = self.mix(self.look(visits, visits, is_visible))  # [B, T, D]
-        return mixed
+        return self.mix(self.attend(visits, visits, is_visible))  # [B, T, D]
 
-    def look(self, asking: Tensor, visits: Tensor, is_visible: Tensor) -> Tensor:
-        """What some slots find among the visits of their window. [B, m, D], [B, T, D] -> [B, m, D]
+    def attend(self, slots: Tensor, visits: Tensor, is_visible: Tensor) -> Tensor:
+        """Attention from some slots to all visits. [B, m, D], [B, T, D] -> [B, m, D]
 
-        Every slot must see something. Written out, because torch's own attention draws its dropout
-        number by number, which took a third of a training step.
+        Every slot must see at least one visit. Written out because torch's own attention draws its
+        dropout number by number, which took a third of a training step.
         """
         query, key, value = (
-            part(slots).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # [B, H, ., D / H]
-            for part, slots in ((self.query, asking), (self.key, visits), (self.value, visits))
+            part(inputs).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # [B, H, ., D / H]
+            for part, inputs in ((self.query, slots), (self.key, visits), (self.value, visits))
         )
         logits = query @ key.mT / math.sqrt(query.shape[-1])  # [B, H, m, T]
         weight = logits.masked_fill(~is_visible, -torch.inf).softmax(dim=-1)
-        found: Tensor = self.dropout(weight) @ value  # [B, H, m, D / H]
-        return found.transpose(1, 2).flatten(2)  # [B, m, D]
+        return (self.dropout(weight) @ value).transpose(1, 2).flatten(2)  # [B, m, D]
 
 
 class FeedForward(nn.Module):
-    """W2 gelu(W1 x), each visit for itself."""
+    """W2 gelu(W1 x), for each visit separately."""
 
     def __init__(self, *, config: TransformerConfig) -> None:
         super().__init__()
@@ -93,9 +92,8 @@ class FeedForward(nn.Module):
         self.narrow = nn.Linear(config.feed_forward_width, config.width)
 
     def forward(self, visits: Tensor) -> Tensor:
-        """What each visit says about itself. [B, T, D] -> [B, T, D]"""
-        said: Tensor = self.narrow(functional.gelu(self.widen(visits)))
-        return said
+        """[B, T, D] -> [B, T, D]"""
+        return self.narrow(functional.gelu(self.widen(visits)))
 
 
 class PostNormBlock(nn.Module):
@@ -110,16 +108,14 @@ class PostNormBlock(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def forward(self, visits: Tensor, is_visible: Tensor | None = None) -> Tensor:
-        """Let visits look at visits once. [B, T, D] -> [B, T, D]"""
-        found = self.dropout(self.attention(visits, is_visible))
-        visits = self.attention_norm(visits + found)
-        said = self.dropout(self.feed_forward(visits))
-        normed: Tensor = self.feed_forward_norm(visits + said)
-        return normed
+        """[B, T, D] -> [B, T, D]"""
+        attended = self.dropout(self.attention(visits, is_visible))
+        visits = self.attention_norm(visits + attended)
+        return self.feed_forward_norm(visits + self.dropout(self.feed_forward(visits)))
 
 
 class GatedPreNormBlock(nn.Module):
-    """Attention and feed-forward of normalised visits; a gate decides how much is added."""
+    """Attention and feed-forward of normalised visits, each scaled by a gate and added."""
 
     def __init__(self, *, config: TransformerConfig) -> None:
         super().__init__()
@@ -132,12 +128,11 @@ class GatedPreNormBlock(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def forward(self, visits: Tensor, is_visible: Tensor | None = None) -> Tensor:
-        """Let visits look at visits once. [B, T, D] -> [B, T, D]"""
-        found = self.dropout(self.attention(self.attention_norm(visits), is_visible))
-        visits = visits + self.attention_gate(visits).sigmoid() * found
-        said = self.dropout(self.feed_forward(self.feed_forward_norm(visits)))
-        added: Tensor = visits + self.feed_forward_gate(visits).sigmoid() * said
-        return added
+        """[B, T, D] -> [B, T, D]"""
+        attended = self.dropout(self.attention(self.attention_norm(visits), is_visible))
+        visits = visits + self.attention_gate(visits).sigmoid() * attended
+        fed = self.dropout(self.feed_forward(self.feed_forward_norm(visits)))
+        return visits + self.feed_forward_gate(visits).sigmoid() * fed
 
 
 @torch.no_grad()

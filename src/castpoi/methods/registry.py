@@ -1,6 +1,6 @@
 """The ranking methods by name: the one place where a method is made known.
 
-A method is added by one entry here, a sequence model by one more in `baselines/sequence_models.py`;
+A method is added by one entry here, a sequence model by one more in `baselines/sequence.py`;
 evaluation, comparison and the command line ask only this table. Modules are named, not imported (as
 the verbs in cli/main.py), so that listing methods stays quick and restoring a run never pulls in
 the code that trained it.
@@ -137,7 +137,7 @@ def _sequence(name: str, line: str) -> Method:
     return Method(
         name=name,
         line=line,
-        ranker="castpoi.baselines.sequence_ranker:SequenceRanker",
+        ranker="castpoi.baselines.sequence:SequenceRanker",
         trainer="castpoi.training.sequence:train_sequence",
         presets=("paper", "tuned"),
     )
@@ -161,17 +161,17 @@ METHODS = Methods(
     Method(
         name="revisit",
         line="own visits to the place times its popularity (the paper's heuristic)",
-        ranker="castpoi.baselines.revisit:Revisit",
+        ranker="castpoi.baselines.simple:Revisit",
     ),
     Method(
         name="popularity",
         line="check-ins of everybody at the place",
-        ranker="castpoi.baselines.popularity:Popularity",
+        ranker="castpoi.baselines.simple:Popularity",
     ),
     Method(
         name="nearest",
         line="nearest to the last visit first",
-        ranker="castpoi.baselines.nearest:Nearest",
+        ranker="castpoi.baselines.simple:Nearest",
     ),
     Method(
         name="markov",
@@ -181,7 +181,7 @@ METHODS = Methods(
     Method(
         name="recent",
         line="most recently visited first",
-        ranker="castpoi.baselines.recent:Recent",
+        ranker="castpoi.baselines.simple:Recent",
     ),
     Method(
         name="target-attention",

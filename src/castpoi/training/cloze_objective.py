@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from castpoi.baselines.bert4rec import Bert4Rec, Bert4RecConfig
-from castpoi.baselines.sequence import padded_rows
-from castpoi.baselines.sequence_config import SequenceConfig
+from castpoi.baselines.sequence import SequenceConfig, padded_rows
 from castpoi.checkins.city import City
 from castpoi.training.config import SequenceTraining
 from castpoi.training.sequence_loss import next_place_loss

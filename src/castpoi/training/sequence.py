@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from castpoi.baselines.sequence import SequenceModel
-from castpoi.baselines.sequence_config import SequenceConfig
-from castpoi.baselines.sequence_models import model_class, new_model
-from castpoi.baselines.sequence_ranker import SequenceRanker
+from castpoi.baselines.sequence import (
+    SequenceConfig,
+    SequenceModel,
+    SequenceRanker,
+    model_class,
+    new_model,
+)
 from castpoi.checkins.city import City
 from castpoi.core.config import changed
 from castpoi.core.errors import BadInput

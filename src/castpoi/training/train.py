@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from castpoi.baselines.known import parts_before
+from castpoi.baselines.counting import parts_before
 from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.core.errors import BadInput
