@@ -246,8 +246,8 @@ def test_json_that_is_absent_or_torn_is_as_if_it_had_never_been(
     if content is not None:
         (tmp_path / "a.json").write_text(content)
     assert read_or_nothing(tmp_path / "a.json") == {}
-    write_json(tmp_path / "a.json", {"told": 1})
-    assert read_or_nothing(tmp_path / "a.json") == {"told": 1}
+    write_json(tmp_path / "a.json", {"count": 1})
+    assert read_or_nothing(tmp_path / "a.json") == {"count": 1}
 
 
 def test_json_keeps_letters_of_every_language_and_replaces_whole(tmp_path: Path) -> None:

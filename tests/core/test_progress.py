@@ -8,15 +8,15 @@ from castpoi.cli.console import Bars, Console
 from castpoi.core.progress import SILENCE, describe
 
 
-class Deaf:
-    """A task that can only count."""
+class Counter:
+    """A task that only counts."""
 
     def advance(self, amount: float = 1) -> None:
         pass
 
 
-class Telling(Deaf):
-    """A task that can show words too."""
+class Described(Counter):
+    """A task that also shows a text."""
 
     def __init__(self) -> None:
         self.shown: list[str] = []
@@ -25,15 +25,15 @@ class Telling(Deaf):
         self.shown.append(text)
 
 
-def test_words_reach_only_those_who_can_show_them() -> None:
-    telling = Telling()
+def test_a_text_is_shown_only_by_tasks_that_can() -> None:
+    described = Described()
     with SILENCE.task("training") as silent:
-        for task in (Deaf(), silent, telling):
+        for task in (Counter(), silent, described):
             describe(task, "epoch 1")
-    assert telling.shown == ["epoch 1"]
+    assert described.shown == ["epoch 1"]
 
 
-def test_a_bar_shows_its_name_and_what_is_going_on() -> None:
+def test_a_bar_shows_its_name_and_a_text() -> None:
     terminal = RichConsole(file=StringIO(), force_terminal=True)
     with Console(as_json=False, err=terminal).progress() as progress:
         assert isinstance(progress, Bars)
@@ -43,10 +43,10 @@ def test_a_bar_shows_its_name_and_what_is_going_on() -> None:
             assert bar.description == "training · epoch 1 · loss 2.345"
 
 
-@pytest.mark.parametrize("tells", [True, False])
-def test_a_bar_tells_the_time_that_is_left_unless_its_words_do(tells: bool) -> None:
+@pytest.mark.parametrize("shows", [True, False])
+def test_a_bar_shows_the_remaining_time_unless_its_text_does(shows: bool) -> None:
     terminal = RichConsole(file=StringIO(), force_terminal=True)
-    with Console(as_json=False, err=terminal).progress(tells_remaining=tells) as progress:
+    with Console(as_json=False, err=terminal).progress(shows_remaining=shows) as progress:
         assert isinstance(progress, Bars)
         kinds = {type(column) for column in progress.bars.columns}
-        assert (TimeRemainingColumn in kinds) is tells
+        assert (TimeRemainingColumn in kinds) is shows

@@ -87,10 +87,10 @@ class Console:
             click.echo(json.dumps(content, ensure_ascii=False, allow_nan=False))
 
     @contextmanager
-    def progress(self, *, tells_remaining: bool = True) -> Iterator["Bars | Silence"]:
+    def progress(self, *, shows_remaining: bool = True) -> Iterator["Bars | Silence"]:
         """Show progress bars while the block runs, if standard error is a terminal.
 
-        `tells_remaining` adds the remaining time.
+        `shows_remaining` adds the remaining time.
         """
         if self.quiet or not self.err.is_terminal:
             yield Silence()
@@ -101,7 +101,7 @@ class Console:
             BarColumn(bar_width=30),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            *((TimeRemainingColumn(),) if tells_remaining else ()),
+            *((TimeRemainingColumn(),) if shows_remaining else ()),
         )
         with RichProgress(*columns, console=self.err, transient=True) as bars:
             yield Bars(bars)

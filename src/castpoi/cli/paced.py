@@ -65,7 +65,7 @@ def run_shown(
     name: str,
 ) -> list[Failure]:
     """Run what a plan lacks, with a bar and a remark for each experiment; what failed."""
-    with console.progress(tells_remaining=False) as progress:
+    with console.progress(shows_remaining=False) as progress:
         return run_plan(
             plan,
             folder,

@@ -1,25 +1,25 @@
-"""Every error castpoi raises on purpose.
+"""All errors that castpoi raises on purpose.
 
     CastPoiError
-    ├── BadInput          a file, a row or an option is not what it should be
-    │   ├── BadRows       rows of a source break a rule (file, row number, way out)
-    │   ├── UnknownLayout the source is none of the layouts we read
-    │   ├── WrongClock    the local hours are not those of human life
-    │   ├── UnknownUser   nobody of this name has visits here
-    │   └── NoCandidateLeft the filters of a request leave no place to recommend
-    ├── BrokenFolder      a city, run or result folder is missing, damaged or of another split
-    ├── DownloadFailed    a public data set could not be fetched
-    ├── TooFewCheckins    nothing is left to split or to rank
-    ├── UnknownMethod     no ranking method has this name
-    ├── BadScores         a ranker gave scores that cannot be ranked
-    ├── TrainingDiverged  a loss or gradient became infinite or no number
-    ├── BrokenStore       the visit store does not answer as it should
-    ├── RepeatedKey       a client's key names two different visits
-    ├── ModelNotReady     the service is still loading its run
-    └── Overloaded        more requests wait than the service may keep
+    ├── BadInput           a file, a row or an option is not valid
+    │   ├── BadRows        rows of a source break a rule
+    │   ├── UnknownLayout  the source has none of the known layouts
+    │   ├── WrongClock     the local hours are implausible
+    │   ├── UnknownUser    no user with this id has visits
+    │   └── NoCandidateLeft  the filters of a request exclude every place
+    ├── BrokenFolder       a city, run or result folder is missing, damaged or of another split
+    ├── DownloadFailed     a public data set could not be downloaded
+    ├── TooFewCheckins     no check-ins are left to split or to rank
+    ├── UnknownMethod      no ranking method has this name
+    ├── BadScores          a ranker returned scores that cannot be ranked
+    ├── TrainingDiverged   a loss or gradient is infinite or not a number
+    ├── BrokenStore        the visit store failed
+    ├── RepeatedKey        one idempotency key was used for two different visits
+    ├── ModelNotReady      the service is still loading its run
+    └── Overloaded         too many requests are waiting
 
-Each message is one sentence or two: the thing, the value received, the rule, the way out.
-The command line prints it and ends with exit code 1.
+A message has one or two sentences: the thing, the value, the rule, how to fix it. The command line
+prints it and ends with exit code 1.
 """
 
 import difflib
@@ -27,11 +27,11 @@ from collections.abc import Iterable
 
 
 class CastPoiError(Exception):
-    """A problem a person can do something about; its text says what."""
+    """An error that the user can fix; its message says how."""
 
 
 class BadInput(CastPoiError):
-    """A file, a row or an option is not what it should be."""
+    """A file, a row or an option is not valid."""
 
 
 class BadRows(BadInput):
@@ -39,19 +39,19 @@ class BadRows(BadInput):
 
 
 class UnknownLayout(BadInput):
-    """The source is none of the layouts we read."""
+    """The source has none of the known layouts."""
 
 
 class WrongClock(BadInput):
-    """The local hours of the check-ins are not those of human life."""
+    """The local hours of the check-ins are implausible."""
 
 
 class UnknownUser(BadInput):
-    """Nobody of this name has visits here."""
+    """No user with this id has visits."""
 
 
 class NoCandidateLeft(BadInput):
-    """The filters of a request leave no place to recommend."""
+    """The filters of a request exclude every place."""
 
 
 class BrokenFolder(CastPoiError):
@@ -59,11 +59,11 @@ class BrokenFolder(CastPoiError):
 
 
 class DownloadFailed(CastPoiError):
-    """A public data set could not be fetched."""
+    """A public data set could not be downloaded."""
 
 
 class TooFewCheckins(CastPoiError):
-    """Nothing is left to split or to rank."""
+    """No check-ins are left to split or to rank."""
 
 
 class UnknownMethod(CastPoiError):
@@ -71,19 +71,19 @@ class UnknownMethod(CastPoiError):
 
 
 class BadScores(CastPoiError):
-    """A ranker gave scores that cannot be ranked."""
+    """A ranker returned scores that cannot be ranked."""
 
 
 class TrainingDiverged(CastPoiError):
-    """A loss or gradient became infinite or no number."""
+    """A loss or gradient is infinite or not a number."""
 
 
 class BrokenStore(CastPoiError):
-    """The visit store does not answer as it should."""
+    """The visit store failed."""
 
 
 class RepeatedKey(CastPoiError):
-    """A client's key names two different visits."""
+    """One idempotency key was used for two different visits."""
 
 
 class ModelNotReady(CastPoiError):
@@ -91,7 +91,7 @@ class ModelNotReady(CastPoiError):
 
 
 class Overloaded(CastPoiError):
-    """More requests wait than the service may keep."""
+    """Too many requests are waiting."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

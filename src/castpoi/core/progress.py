@@ -1,7 +1,4 @@
-"""How long work tells how far it is, without knowing who listens.
-
-The command line passes bars; tests and libraries pass nothing and hear nothing.
-"""
+"""Progress of long work: a protocol that the command line implements with bars."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -9,39 +6,39 @@ from typing import Final, Protocol, runtime_checkable
 
 
 class Task(Protocol):
-    """One piece of work under way."""
+    """One piece of work in progress."""
 
     def advance(self, amount: float = 1) -> None:
-        """Say that this much more is done."""
+        """Report that this much more is done."""
 
 
 @runtime_checkable
-class TellingTask(Task, Protocol):
-    """A task that can also show in a few words what is going on; not every one can."""
+class DescribedTask(Task, Protocol):
+    """A task that can also show a short text."""
 
     def describe(self, text: str) -> None:
-        """Show these words until others come."""
+        """Show a text until the next one."""
 
 
 def describe(task: Task, text: str) -> None:
-    """Say in a few words what is going on, to whoever can show it."""
-    if isinstance(task, TellingTask):
+    """Show a short text, if the task can."""
+    if isinstance(task, DescribedTask):
         task.describe(text)
 
 
 class Progress(Protocol):
-    """Someone who wants to know how far the work is."""
+    """Receives the progress of work."""
 
     def task(self, name: str, total: float | None = None) -> AbstractContextManager[Task]:
-        """Begin a piece of work; `total` is None where the end cannot be foreseen."""
+        """Begin a piece of work; `total` is None if it is not known."""
 
 
 class Silence:
-    """Progress that nobody watches."""
+    """Progress that is not shown."""
 
     @contextmanager
     def task(self, name: str, total: float | None = None) -> Iterator[Task]:
-        """Begin a piece of work and say nothing of it."""
+        """Begin a piece of work."""
         yield _SilentTask()
 
 
@@ -51,4 +48,3 @@ class _SilentTask:
 
 
 SILENCE: Final[Progress] = Silence()
-"""For those whom nobody watches."""

@@ -1,4 +1,4 @@
-"""Where a run or a result comes from: versions, commit and clock, for manifests."""
+"""Origin of a run or a result for its manifest: versions, commit, time and memory."""
 
 import platform
 import subprocess
@@ -15,12 +15,12 @@ from castpoi import __version__
 
 _LIBRARIES: Final = ("numpy", "polars", "safetensors")
 _LEARNING_LIBRARIES: Final = ("torch",)
-_PATIENCE_SECONDS: Final = 5
+_TIMEOUT_SECONDS: Final = 5
 
 
 @dataclass(frozen=True)
 class Stopwatch:
-    """Measures a piece of work from its creation on."""
+    """Measures a piece of work from its creation."""
 
     started_utc: str = field(default_factory=lambda: now_utc())
     _start: float = field(default_factory=perf_counter)
@@ -52,7 +52,7 @@ def now_utc() -> str:
 
 
 def peak_memory_mb() -> int | None:
-    """The most memory this process has held so far, in MB; None where nobody can tell."""
+    """Peak memory of this process in MB; None on Windows."""
     try:
         import resource
     except ImportError:  # Windows
@@ -62,7 +62,7 @@ def peak_memory_mb() -> int | None:
 
 
 def versions() -> dict[str, str]:
-    """Versions of castpoi, Python and the libraries that numbers depend on."""
+    """Versions of castpoi, Python and the libraries that affect the numbers."""
     used = (*_LIBRARIES, *(name for name in _LEARNING_LIBRARIES if name in sys.modules))
     found = {"castpoi": __version__, "python": platform.python_version()}
     for library in used:
@@ -76,11 +76,11 @@ def versions() -> dict[str, str]:
 @cache
 def commit() -> str | None:
     """The commit of castpoi's own checkout, `-dirty` if files differ; None outside a checkout."""
-    # An installed castpoi may stand inside somebody else's checkout: its commit says nothing.
+    # An installed castpoi may be inside another project's checkout, whose commit is irrelevant.
     if _git("ls-files", "--error-unmatch", "__init__.py") is None:
         return None
     head = _git("rev-parse", "HEAD")
-    # 'git describe --dirty' would lock and write the index, which could fail somebody's commit
+    # 'git describe --dirty' would lock and write the index, and a commit at that moment would fail
     changes = _git("--no-optional-locks", "status", "--porcelain", "--untracked-files=no")
     if head is None or changes is None:
         return None
@@ -93,7 +93,7 @@ def _git(*words: str) -> str | None:
             ["git", "-C", str(Path(__file__).parent), *words],
             capture_output=True,
             text=True,
-            timeout=_PATIENCE_SECONDS,
+            timeout=_TIMEOUT_SECONDS,
             check=True,
         )
     except (OSError, subprocess.SubprocessError):
