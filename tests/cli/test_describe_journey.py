@@ -115,7 +115,7 @@ def test_the_page_is_written_whole_and_alone(
     page = tmp_path / "new" / "city.html"
     ended = castpoi("data", "describe", city, "--html", page)
     assert ended.code == 0
-    assert f"Page written to {page}" in ended.out.replace("\n", "")
+    assert f"{page}: a page with charts and a map" in ended.out
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert list(page.parent.iterdir()) == [page]
     assert castpoi("data", "describe", city, "--html", page, "--overwrite", "--json").json[

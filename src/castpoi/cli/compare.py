@@ -1,4 +1,4 @@
-"""`castpoi compare`: results side by side, the best of every column marked."""
+"""`castpoi compare`: results side by side, with the best of every column marked."""
 
 import shlex
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from castpoi.cli.console import Console, speaks, width_of
+from castpoi.cli.options import FOLDER
 from castpoi.core.errors import BadInput
 from castpoi.evaluation.compare import (
     ComparedMethod,
@@ -22,45 +23,39 @@ from castpoi.experiments.record import SUITE_FILE
 
 _BEST: Final = "*"
 _NARROW: Final = ("HR@1", "HR@10", "NDCG@10", "MRR")
-"""Metrics for a terminal that has no room for all."""
-_BESIDE: Final = (("HR@10", "revisit"), ("HR@10", "new"))
-"""Metrics of strata that stand beside the overall ones."""
+"""Metrics for a terminal that is too narrow for all."""
+_OF_STRATA: Final = (("HR@10", "revisit"), ("HR@10", "new"))
+"""Metrics of strata, next to those of all targets."""
 
 
 @click.command()
-@click.argument(
-    "results", metavar="RESULT...", nargs=-1, required=True, type=click.Path(path_type=Path)
-)
+@click.argument("results", metavar="RESULT...", nargs=-1, required=True, type=FOLDER)
 @click.option(
     "--sort",
     "sort_by",
     type=click.Choice(METRICS, case_sensitive=False),
     default="MRR",
     show_default=True,
-    help="The metric to sort by, best first.",
+    help="Metric to sort by, best first.",
 )
 @speaks
 def compare(console: Console, results: tuple[Path, ...], sort_by: str) -> None:
     """Print results side by side.
 
-    A RESULT is a result folder or a folder that holds some. All must be of one split, one part
-    and the same targets; methods that know the time of a target stand apart. Several seeds of one
-    method become mean ± sample standard deviation.
+    A RESULT is a result folder or a folder with results. All must be of one city, one split and
+    the same targets; methods with known time are compared with each other only. Several seeds of
+    one method become mean ± sample standard deviation.
     """
-    _refuse_suites(results)
+    for folder in results:
+        if (folder / SUITE_FILE).is_file():
+            raise BadInput(
+                f"{folder} is the folder of a suite; give results in it, CITY/ROW/SEED, or make a "
+                f"page of all with: castpoi report {shlex.quote(str(folder))}"
+            )
     loaded = [Result.load(folder) for folder in find_results(results)]
     comparison = compare_results(loaded, sort_by=sort_by)
     show_comparison(console, comparison)
     console.result(as_json(comparison))
-
-
-def _refuse_suites(folders: Sequence[Path]) -> None:
-    for folder in folders:
-        if (folder / SUITE_FILE).is_file():
-            raise BadInput(
-                f"{folder} is the folder of a suite; name results in it, CITY/ROW/SEED, or ask for "
-                f"a page of all: castpoi report {shlex.quote(str(folder))}"
-            )
 
 
 def as_json(comparison: Comparison) -> dict[str, object]:
@@ -70,13 +65,13 @@ def as_json(comparison: Comparison) -> dict[str, object]:
 
 
 def show_comparison(console: Console, comparison: Comparison) -> None:
-    """Print the table in percent, as many metrics as there is room for."""
+    """Print the table in percent, with as many metrics as fit."""
     wide = _cells(comparison, METRICS)
     console = console.with_room_for(wide)
     fits = width_of(wide) <= console.out.width
     header, *rows = wide if fits else _cells(comparison, _NARROW)
-    known = ", the moment of each told" if comparison.known_time else ""
-    title = f"{comparison.n:,} targets of the {comparison.part} part{known}, in percent"
+    known = ", with known time" if comparison.known_time else ""
+    title = f"{comparison.n:,} {comparison.part} targets{known}, in percent"
     console.table(header, rows, title=title)
     console.say(
         f"{_BEST} best of its column; split {comparison.fingerprint[:12]}"
@@ -87,7 +82,7 @@ def show_comparison(console: Console, comparison: Comparison) -> None:
 def _cells(comparison: Comparison, metrics: Sequence[str]) -> list[list[str]]:
     """Header and rows of the table, as text."""
     columns: list[tuple[str, str | None]] = [(metric, None) for metric in metrics]
-    columns += _BESIDE
+    columns += _OF_STRATA
     header = [
         "method",
         *(f"{stratum} {metric}" if stratum else metric for metric, stratum in columns),

@@ -1,4 +1,4 @@
-"""`castpoi data describe`: the numbers of a city, in the terminal, as JSON or as a page."""
+"""`castpoi data describe`: the numbers of a city as text, JSON or a page."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,15 +31,15 @@ _MOST_ZONES: Final = 3
     "--html",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Also write one self-contained page with figures and a map of the places.",
+    help="Also write one self-contained page with charts and a map of the places.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace the page if it is there already.")
+@click.option("--overwrite", is_flag=True, help="Replace a previous page.")
 @speaks
 def describe(console: Console, city: Path, html: Path | None, overwrite: bool) -> None:
     """Counts, rhythm and distances of CITY.
 
-    Counts, check-ins per user, revisit share, distance and gap histograms and the local-hour
-    curve. The page of --html shows places and sums; it names no user and needs no network.
+    Counts, check-ins per user, share of revisits, histograms of distances and gaps, and the curve
+    of local hours. The page of --html has places and totals, no users; it needs no network.
     """
     if html is not None:
         _check_vacant(html, overwrite=overwrite)
@@ -52,13 +52,13 @@ def describe(console: Console, city: Path, html: Path | None, overwrite: bool) -
             html.parent.mkdir(parents=True, exist_ok=True)
             write_text(html, page)
     if console.as_json:
-        told = {"fingerprint": loaded.fingerprint, "html": None if html is None else str(html)}
-        console.result({**description.as_json(), **told})
+        about = {"fingerprint": loaded.fingerprint, "html": None if html is None else str(html)}
+        console.result({**description.as_json(), **about})
         return
     _report(console, description, name)
     console.say(f"Fingerprint {loaded.fingerprint}")
     if html is not None:
-        console.say(f"Page written to {html}")
+        console.say(f"{html}: a page with charts and a map")
 
 
 def _name_of(city: Path) -> str:
@@ -158,7 +158,7 @@ def _show(console: Console, heading: str, lines: Sequence[Text]) -> None:
 
 
 def _hour_plot(hours: Sequence[Bucket]) -> list[Text]:
-    """Upright bars, two letters wide, over a labelled axis; 79 letters across."""
+    """Vertical bars, two characters wide, over a labelled axis; 79 characters wide."""
     top = max(hour.share for hour in hours)
     lines = []
     for level in range(_PLOT_ROWS, 0, -1):
@@ -173,7 +173,7 @@ def _hour_plot(hours: Sequence[Bucket]) -> list[Text]:
 
 
 def _bars(buckets: Sequence[Bucket]) -> list[Text]:
-    """Lying bars with label, share and count; the longest fills the width."""
+    """Horizontal bars with label, share and count; the longest fills the width."""
     top = max((bucket.share for bucket in buckets), default=0.0) or 1.0
     lines = []
     for bucket in buckets:
@@ -186,13 +186,13 @@ def _bars(buckets: Sequence[Bucket]) -> list[Text]:
 
 
 def _eighths(length: float, cell: int) -> int:
-    """How many eighths of a cell a bar fills; what is not nothing shows at least one."""
+    """How many eighths of a cell a bar fills; a bar above zero shows at least one."""
     filled = round(length * 8) - 8 * cell
     return min(8, max(filled, 1 if length > 0 and cell == 0 else 0))
 
 
 def _until_last(buckets: Sequence[Bucket]) -> list[Bucket]:
-    """The buckets up to the last that holds something."""
+    """The buckets up to the last that is not empty."""
     last = max(position for position, bucket in enumerate(buckets) if bucket.count)
     return list(buckets[: last + 1])
 

@@ -1,4 +1,4 @@
-"""`castpoi report`: results become one page, tables, figures and model cards."""
+"""`castpoi report`: one page, tables, figures and model cards about results."""
 
 import shlex
 from pathlib import Path
@@ -6,27 +6,27 @@ from pathlib import Path
 import click
 
 from castpoi.cli.console import Console, speaks
+from castpoi.cli.options import FOLDER
 from castpoi.core.files import check_vacant
 from castpoi.core.quantities import counted
 from castpoi.reports.report import Report, write_report
 
 
 @click.command()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=FOLDER)
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
-    help="The report to write; DIR/report unless told otherwise.",
+    type=FOLDER,
+    help="The report to write.  [default: DIR/report]",
 )
-@click.option("--overwrite", is_flag=True, help="Replace a former report.")
+@click.option("--overwrite", is_flag=True, help="Replace a previous report.")
 @speaks
 def report(console: Console, folder: Path, out: Path | None, overwrite: bool) -> None:
-    """One page about all results in DIR.
+    """Write one page about all results in DIR.
 
-    DIR is the folder of a suite ('castpoi reproduce') or any folder with results below it. The
-    report holds report.html, which needs no network, the tables as Markdown, CSV and LaTeX, the
-    figures as SVG and PNG, and a model card for every method. It shows what is there and says what
-    is missing.
+    DIR is the folder of a suite ('castpoi reproduce') or any folder with results in it. The report
+    has report.html, which needs no network, tables as Markdown, CSV and LaTeX, figures as SVG and
+    PNG, and a model card for every method. It lists missing results.
     """
     out = folder / "report" if out is None else out
     check_vacant(out, kind="report", overwrite=overwrite)
@@ -59,4 +59,4 @@ def _show(console: Console, made: Report, out: Path) -> None:
     )
     for gap in made.missing:
         console.say(f"  missing: {gap}")
-    console.say(f"Written: {out / 'report.html'}")
+    console.say(f"{out / 'report.html'}: the page, to open in a browser")
