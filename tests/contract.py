@@ -1,10 +1,10 @@
-"""What every ranking method owes, counted or learned; `tests/baselines/test_contract.py` runs it.
+"""The contract of ranking methods, counted or learned; `tests/baselines/test_contract.py` runs it.
 
-The city is small but has all that is odd: a user with one check-in before the target, one whose
-history is empty, an unpopular place, and a place nobody has been to.
+The city is small but has every edge case: a user with one check-in before the target, one with an
+empty history, an unpopular place, and a place without check-ins.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,7 @@ from castpoi.checkins.city import City
 from castpoi.checkins.trajectory import Histories
 from castpoi.methods.ranker import SavableRanker
 from castpoi.methods.registry import Method
-from castpoi.training.train import TrainingOptions
-from castpoi.training.train import fit as fit_fully
+from castpoi.training.train import TrainingOptions, fit
 from tests.cities import CAFE, OFFICE, PARK, STATION, small_city
 
 _VISITS = [
@@ -62,32 +61,43 @@ def _moved(visit: tuple[int, int, str], place: int | None, *, later: bool) -> tu
     return user, own if place is None else place, _LATER if later else at
 
 
-def check_contract(
+def check_contract(method: Method) -> None:
+    """Check all that a method must guarantee, with two trainings."""
+    ranker = check_scores(method)
+    scores = _score(ranker, _histories(odd_city()))
+    _check_restoring_changes_nothing(method, ranker, _histories(odd_city()), scores)
+    moved = _fit(method, odd_city(test_place=PARK, later=True))
+    _check_test_targets_change_nothing(ranker, moved)
+
+
+def check_scores(
     method: Method, *, preset: str | None = None, settings: Mapping[str, str] | None = None
-) -> None:
-    """Everything a method owes; one that learns does so briefly, for nobody asks for accuracy."""
-    brief = TrainingOptions(preset=preset, settings={"epochs": "2", **(settings or {})})
-    options = brief if method.needs_training else None
-
-    def fit(city: City) -> SavableRanker[Any]:
-        return fit_fully(method, city, seed=7, options=options)
-
+) -> SavableRanker[Any]:
+    """Check the scores of a method, with one training of two epochs; its ranker."""
     city = odd_city()
     histories = _histories(city)
-    ranker = fit(city)
+    ranker = _fit(method, city, preset, settings)
     scores = _score(ranker, histories)
-    # A learned method may round differently in batches of another size: a little of what tells
-    # one place from another, however small its scores are.
+    # a learned method may round differently in batches of another size: a little of what separates
+    # one place from another, however small its scores are
     spread = float(np.ptp(scores))
     assert spread > 0
     tolerance = 1e-5 * min(1.0, spread) if method.needs_training else 0.0
     _check_scores_are_numbers(ranker, scores, histories)
-    _check_one_seed_gives_one_ranker(ranker, fit(city))
-    _check_restoring_changes_nothing(method, ranker, histories, scores)
     _check_batch_size_changes_nothing(ranker, city, scores, tolerance)
     _check_candidates_are_columns(ranker, histories, scores, tolerance)
-    _check_the_future_never_leaks(fit, histories, scores)
     _check_histories_are_not_mutated(ranker, city)
+    return ranker
+
+
+def _fit(
+    method: Method,
+    city: City,
+    preset: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> SavableRanker[Any]:
+    brief = TrainingOptions(preset=preset, settings={"epochs": "2", **(settings or {})})
+    return fit(method, city, seed=7, options=brief if method.needs_training else None)
 
 
 def _check_scores_are_numbers(
@@ -100,10 +110,13 @@ def _check_scores_are_numbers(
     assert np.isfinite(scores).all()
 
 
-def _check_one_seed_gives_one_ranker(ranker: SavableRanker[Any], again: SavableRanker[Any]) -> None:
-    assert again.arrays.keys() == ranker.arrays.keys()
+def _check_test_targets_change_nothing(
+    ranker: SavableRanker[Any], moved: SavableRanker[Any]
+) -> None:
+    """A ranker of the same seed is the same wherever and whenever the test targets are."""
+    assert moved.arrays.keys() == ranker.arrays.keys()
     for name, weight in ranker.arrays.items():
-        np.testing.assert_array_equal(np.asarray(again.arrays[name]), np.asarray(weight))
+        np.testing.assert_array_equal(np.asarray(moved.arrays[name]), np.asarray(weight))
 
 
 def _check_restoring_changes_nothing(
@@ -138,14 +151,6 @@ def _check_candidates_are_columns(
         some = ranker.score(ranker.encode(histories), candidates)
         assert some.dtype == np.float32
         np.testing.assert_allclose(some, scores[:, candidates], rtol=0, atol=tolerance)
-
-
-def _check_the_future_never_leaks(
-    fit: Callable[[City], SavableRanker[Any]], histories: Histories, scores: NDArray[np.float32]
-) -> None:
-    """Wherever and whenever the test targets are, a ranker made without them scores the same."""
-    for city in (odd_city(test_place=PARK), odd_city(test_place=STATION), odd_city(later=True)):
-        np.testing.assert_array_equal(_score(fit(city), histories), scores)
 
 
 def _check_histories_are_not_mutated(ranker: SavableRanker[Any], city: City) -> None:

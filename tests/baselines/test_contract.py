@@ -2,7 +2,7 @@ import pytest
 
 from castpoi.baselines.sequence import MODELS
 from castpoi.methods.registry import METHODS, Method
-from tests.contract import check_contract
+from tests.contract import check_contract, check_scores
 
 LEARNED = [method for method in METHODS if method.needs_training]
 
@@ -13,14 +13,14 @@ def test_every_method_keeps_the_contract(method: Method) -> None:
 
 
 @pytest.mark.parametrize("method", LEARNED, ids=lambda method: method.name)
-def test_it_is_kept_where_histories_are_longer_than_the_window(method: Method) -> None:
-    check_contract(method, settings={"window": "4"})
+def test_its_scores_are_right_if_histories_are_longer_than_the_window(method: Method) -> None:
+    check_scores(method, settings={"window": "4"})
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_it_is_kept_with_tuned_settings(name: str) -> None:
-    check_contract(METHODS.named(name), preset="tuned")
+def test_its_scores_are_right_with_tuned_settings(name: str) -> None:
+    check_scores(METHODS.named(name), preset="tuned")
 
 
-def test_it_is_kept_by_the_paper_preset_of_castpoi() -> None:
-    check_contract(METHODS.named("castpoi"), preset="paper")
+def test_its_scores_are_right_with_the_paper_preset_of_castpoi() -> None:
+    check_scores(METHODS.named("castpoi"), preset="paper")

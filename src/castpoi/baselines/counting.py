@@ -23,7 +23,7 @@ _KNOWN_BEFORE: Final = {
 def parts_before(part: str) -> tuple[str, ...]:
     """The splits that may be counted to predict `part`."""
     if part not in _KNOWN_BEFORE:
-        raise BadInput(f"part '{part}' cannot be foretold; choose {' or '.join(_KNOWN_BEFORE)}")
+        raise BadInput(f"part '{part}' cannot be predicted; choose {' or '.join(_KNOWN_BEFORE)}")
     return _KNOWN_BEFORE[part]
 
 

@@ -1,4 +1,4 @@
-"""Where tensors live, and how many cores and how much order their arithmetic gets."""
+"""The device of tensors, and deterministic arithmetic on a number of cores."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -11,8 +11,9 @@ from castpoi.training.world import World
 
 
 def device_named(name: str) -> torch.device:
-    """A device of this machine: cpu, cuda (of several, this process's own), or mps."""
-    found = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": _has_mps()}
+    """A device of this machine: cpu, cuda (of several, that of this process), or mps."""
+    mps = bool(torch.backends.mps.is_available())
+    found = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": mps}
     if not found.get(name, False):
         here = " or ".join(each for each, is_here in found.items() if is_here)
         raise BadInput(f"device '{name}' is not on this machine; choose {here}")
@@ -22,7 +23,7 @@ def device_named(name: str) -> torch.device:
 
 
 def mixed_precision(device: torch.device) -> AbstractContextManager[object]:
-    """bfloat16 where it helps: on CUDA. Elsewhere all is float32."""
+    """bfloat16 on CUDA; float32 elsewhere, where bfloat16 is not faster."""
     if device.type != "cuda":
         return nullcontext()
     return torch.autocast("cuda", dtype=torch.bfloat16)
@@ -30,14 +31,14 @@ def mixed_precision(device: torch.device) -> AbstractContextManager[object]:
 
 @contextmanager
 def orderly(device: torch.device, *, threads: int) -> Iterator[None]:
-    """So many cores, sums in one fixed order, no denormal numbers; as before at the end.
+    """Use this many cores, a fixed order of sums and no denormal numbers while the block runs.
 
-    The order costs nothing worth measuring, and without it two runs of one seed differ: on
-    several cores torch adds slopes of shared rows in the order in which they happen to arrive.
-    Numbers below 1e-38 are taken for zero: weights that fade away would end as such, which cost a
-    processor up to a hundred times as much (six times an epoch of Caser, after some thirty). Torch
-    tells this to the calling thread, and threads inherit it when they start: helpers that torch
-    had started before keep such numbers, and those that start here go on without them.
+    Without the fixed order two runs of one seed differ: on several cores torch adds gradients of
+    shared rows in the order in which they arrive. The order has no measurable cost. Denormal
+    numbers, below 1e-38, are flushed to zero: decaying weights end there, and processors are up to
+    a hundred times slower with them (an epoch of Caser six times, after thirty epochs). The flag
+    is set for the calling thread and inherited by threads that start in the block; threads that
+    torch had started before keep denormal numbers.
     """
     before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     filling = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
@@ -58,15 +59,11 @@ def orderly(device: torch.device, *, threads: int) -> Iterator[None]:
 
 
 def _keeps_denormals() -> bool:
-    """Whether numbers below 1e-38 are told from zero now."""
+    """Whether numbers below 1e-38 are not flushed to zero."""
     return bool(torch.tensor(1e-40) * 1.0 != 0)
 
 
 def seed_epoch(seed: int, epoch: int, rank: int = 0) -> None:
-    """Fix all that torch draws in an epoch, whatever was drawn before it."""
+    """Seed torch for an epoch, independent of earlier random numbers."""
     state = np.random.SeedSequence((seed, epoch, rank)).generate_state(1, np.uint64)
     torch.manual_seed(int(state[0] >> np.uint64(1)))
-
-
-def _has_mps() -> bool:
-    return bool(torch.backends.mps.is_available())

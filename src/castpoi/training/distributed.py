@@ -1,8 +1,8 @@
-"""Several processes that train one model: each learns from a share of every batch.
+"""Distributed training: several processes train one model, each on a share of every batch.
 
-After each step the gradients are averaged by the number of targets behind them, so all processes
-take the same step, and it is the step one process would take from the whole batch. All of them
-see one file system (checkpoints are read by all and written by the first).
+After each step the gradients are averaged, weighted by their numbers of targets, so all processes
+take the same step, which is the step of a single process on the whole batch. All processes share
+one file system: checkpoints are written by the first and read by all.
 """
 
 from collections.abc import Iterator
@@ -21,41 +21,41 @@ from castpoi.training.world import World
 
 @dataclass(frozen=True, kw_only=True)
 class Team:
-    """The processes that train together; one alone is a team too."""
+    """The processes that train together; a single one too."""
 
     world: World = field(default_factory=World)
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
     @property
     def is_alone(self) -> bool:
-        """Whether there is nobody to share with."""
+        """Whether there is one process only."""
         return self.world.ranks == 1
 
     def share(self, objective: Objective[Batch], batch: Batch) -> Batch:
-        """This process's part of a batch."""
+        """The share of a batch of this process."""
         if self.is_alone:
             return batch
         return objective.share(batch, self.world.rank, self.world.ranks)
 
     def average_gradients(self, model: nn.Module, loss: float, targets: int) -> tuple[float, int]:
-        """Average gradients over all targets of the team; its mean loss and number of targets."""
+        """Average gradients over all targets; the mean loss and number of targets of all."""
         if self.is_alone:
             return loss, targets
         weights = [weight for weight in model.parameters() if weight.requires_grad]
-        has_slope = torch.tensor([float(weight.grad is not None) for weight in weights])
-        slopes = [_slope(weight).flatten() * targets for weight in weights]
+        has_grad = torch.tensor([float(weight.grad is not None) for weight in weights])
+        grads = [_grad(weight).flatten() * targets for weight in weights]
         tally = torch.tensor([loss * targets if targets else 0.0, float(targets)])
-        summed = self._sum(torch.cat([*slopes, torch.cat([tally, has_slope]).to(slopes[0])]))
+        summed = self._sum(torch.cat([*grads, torch.cat([tally, has_grad]).to(grads[0])]))
         sizes = [*(weight.numel() for weight in weights), 2, len(weights)]
-        *slopes, tally, has_slope = summed.split(sizes)
+        *grads, tally, has_grad = summed.split(sizes)
         total = float(tally[1])
-        for weight, slope, anybody in zip(weights, slopes, has_slope.tolist(), strict=True):
-            # a weight that no process used must stay without a gradient, or it would decay
-            weight.grad = (slope / total).view_as(weight) if anybody else None
+        for weight, grad, is_used in zip(weights, grads, has_grad.tolist(), strict=True):
+            # a weight that no process used must remain without a gradient, or it would decay
+            weight.grad = (grad / total).view_as(weight) if is_used else None
         return float(tally[0]) / total, round(total)
 
     def gather(self, share: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-        """The whole of what process r has computed for the numbers r, r + ranks, ... [count]"""
+        """All values, of which process r has computed numbers r, r + ranks, ... [count]"""
         if self.is_alone:
             return share
         whole = torch.zeros(count, dtype=torch.float64, device=self.device)
@@ -64,7 +64,7 @@ class Team:
         return gathered
 
     def wait(self) -> None:
-        """Go on when all have come this far."""
+        """Wait until all processes have reached this point."""
         if not self.is_alone:
             self._sum(torch.zeros(1, device=self.device))
 
@@ -75,7 +75,7 @@ class Team:
 
 @contextmanager
 def team(device: torch.device) -> Iterator[Team]:
-    """The team that torchrun has called together, while the block runs; or one alone."""
+    """The processes started by torchrun, or this one alone, while the block runs."""
     world = World.from_environment()
     if world.ranks == 1:
         yield Team(device=device)
@@ -87,5 +87,5 @@ def team(device: torch.device) -> Iterator[Team]:
         dist.destroy_process_group()
 
 
-def _slope(weight: nn.Parameter) -> Tensor:
+def _grad(weight: nn.Parameter) -> Tensor:
     return torch.zeros_like(weight) if weight.grad is None else weight.grad

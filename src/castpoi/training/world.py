@@ -1,6 +1,6 @@
-"""Which of several processes this one is, as `torchrun` says in the environment.
+"""Rank of this process among those that `torchrun` has started, from the environment.
 
-Known without torch, since counted methods do not need it.
+It does not import torch, which counted methods do not need.
 """
 
 import os
@@ -10,23 +10,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """This process among those that train together."""
+    """Rank of this process, and number of processes."""
 
     rank: int = 0
-    """Its number."""
+    """Its number among all processes."""
     ranks: int = 1
-    """How many there are."""
+    """Number of processes."""
     local_rank: int = 0
-    """Its number on this machine, which is also the number of its device."""
+    """Its number on this machine, and of its device."""
 
     @property
     def is_first(self) -> bool:
-        """Whether it is the one that writes and speaks."""
+        """Whether it is the process that writes files and prints."""
         return self.rank == 0
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "World":
-        """The world torchrun has made, or one process alone."""
+        """The processes started by torchrun, or a single one."""
         words = os.environ if environment is None else environment
         if not {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= words.keys():
             return cls()
