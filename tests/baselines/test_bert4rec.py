@@ -6,9 +6,8 @@ from torch.nn import functional
 from castpoi.baselines.bert4rec import Bert4Rec, Bert4RecConfig
 from castpoi.baselines.sequence import real_slots
 from castpoi.training.sequence_loss import next_place_loss
-from tests.baselines.oracle import TOLERANCE, check_scores, load_oracle
+from tests.baselines.oracle import TOLERANCE, check_scores, load_oracle, names_of_blocks
 from tests.baselines.prefixes import LENGTHS, WINDOWS, check_padding_is_not_read
-from tests.baselines.transformer_names import names_of_blocks
 
 ORACLE = load_oracle("bert4rec")
 LAYERS = ORACLE.about["n_layers"]

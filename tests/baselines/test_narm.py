@@ -4,42 +4,6 @@ import pytest
 import torch
 
 from castpoi.baselines.narm import Narm, NarmConfig
-from tests.baselines.oracle import check_loss, check_scores, load_oracle
-from tests.baselines.prefixes import check_every_prefix, check_padding_is_not_read
-
-NAMED = {
-    "place.weight": "item_embedding.weight",
-    "gru.weight_ih_l0": "gru.weight_ih_l0",
-    "gru.weight_hh_l0": "gru.weight_hh_l0",
-    "key.weight": "a_1.weight",
-    "query.weight": "a_2.weight",
-    "weight.weight": "v_t.weight",
-    "out.weight": "b.weight",
-}
-
-
-def oracles_twin() -> Narm:
-    oracle = load_oracle("narm")
-    config = NarmConfig(width=8, window=6, memory_width=12, padding_class=True)
-    model = Narm(config=config, places=oracle.places)
-    oracle.load_into(model, NAMED)
-    return model
-
-
-def test_narm_scores_as_the_oracle_does() -> None:
-    check_scores(oracles_twin(), load_oracle("narm"))
-
-
-def test_narm_learns_from_the_loss_of_the_oracle() -> None:
-    check_loss(oracles_twin(), load_oracle("narm"))
-
-
-def test_narm_states_of_a_window_are_those_of_its_prefixes_alone() -> None:
-    check_every_prefix(oracles_twin())
-
-
-def test_narm_never_reads_padding() -> None:
-    check_padding_is_not_read(oracles_twin())
 
 
 def test_narm_worked_by_hand() -> None:

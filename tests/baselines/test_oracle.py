@@ -1,4 +1,4 @@
-"""The oracle's fixtures ask what they should, and are what the official models score."""
+"""Our models score and learn as the official ones do; the fixtures of these cover all cases."""
 
 import os
 import subprocess
@@ -10,7 +10,16 @@ import torch
 from castpoi.baselines.narm import Narm, NarmConfig
 from castpoi.checkins.prepare import Preparation, prepare
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize, write_checkins
-from tests.baselines.oracle import FOLDER, NAMES, TOLERANCE, load_oracle
+from tests.baselines.oracle import (
+    FOLDER,
+    NAMED,
+    NAMES,
+    TOLERANCE,
+    check_loss,
+    check_scores,
+    load_oracle,
+    twin,
+)
 
 ORACLE_PYTHON = os.environ.get("CASTPOI_ORACLE_PYTHON")
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "recbole_oracle.py"
@@ -49,6 +58,16 @@ def test_bert4rec_drops_the_first_visit_of_short_histories_too() -> None:
     # beside the mask a full window has no room for its first visit, a short one has
     torch.testing.assert_close(oracle.scores[is_full], kept[is_full])
     assert (oracle.scores - kept)[~is_full].abs().amax(dim=1).min() > 0.01
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_model_scores_as_the_oracle_does(name: str) -> None:
+    check_scores(twin(name), load_oracle(name))
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_model_has_the_loss_of_the_oracle(name: str) -> None:
+    check_loss(twin(name), load_oracle(name))
 
 
 def test_a_weight_of_the_oracle_that_ours_does_not_take_is_noticed() -> None:

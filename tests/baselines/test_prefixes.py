@@ -1,0 +1,52 @@
+"""A model that learns all positions of a window at once has the states of its prefixes."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from castpoi.baselines.sasrec import ESasRec, ESasRecConfig
+from castpoi.baselines.sequence import SequenceModel
+from tests.baselines.oracle import twin
+from tests.baselines.prefixes import check_every_prefix, check_padding_is_not_read
+
+
+def model_of(name: str, **settings: Any) -> SequenceModel:
+    return small_esasrec() if name == "esasrec" else twin(name, **settings)
+
+
+def small_esasrec() -> ESasRec:
+    torch.manual_seed(4)
+    config = ESasRecConfig(width=8, window=6, heads=2, feed_forward_width=16)
+    model = ESasRec(config=config, places=12).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(torch.randn_like(weight), alpha=0.3)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("sasrec", {}),
+        ("esasrec", {}),
+        ("core", {}),
+        ("narm", {}),
+        ("stamp", {"reads_padding": True}),
+        ("stamp", {"reads_padding": False}),
+    ],
+)
+def test_states_of_a_window_are_those_of_its_prefixes(name: str, settings: dict[str, Any]) -> None:
+    model = model_of(name, **settings)
+    check_every_prefix(model if name in ("narm", "stamp") else model.double())
+
+
+@pytest.mark.parametrize("name", ["sasrec", "esasrec", "core", "narm", "srgnn"])
+def test_padding_is_not_read(name: str) -> None:
+    check_padding_is_not_read(model_of(name))
+
+
+def test_stamp_reads_padding_only_with_its_setting() -> None:
+    check_padding_is_not_read(twin("stamp", reads_padding=False))
+    with pytest.raises(AssertionError, match="not equal"):
+        check_padding_is_not_read(twin("stamp", reads_padding=True))
