@@ -1,9 +1,8 @@
-"""Whether what is installed here is what constraints.txt says, without asking anybody.
+"""Check offline that the installed versions are the pinned ones; `make lint` runs it.
 
-An audit for known holes asks an advisory service, for which a network is needed (`make audit`). It
-is worth something only if what runs is what was audited; that can be checked offline, and `make
-lint` does: every distribution installed has a pin and its version, and every requirement of
-pyproject.toml is pinned to a version that it allows.
+`make audit` looks the pins up in a database of known vulnerabilities, which needs a network. Its
+verdict holds only if the pinned versions are the installed ones. So each installed distribution
+must have a pin with its version, and each requirement of pyproject.toml a pin that it allows.
 """
 
 import sys
@@ -19,12 +18,12 @@ from packaging.version import Version
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 OURS: Final = "castpoi"
-BROUGHT_BY_VENV: Final = {"pip", "setuptools", "wheel"}
-"""What Python puts into an environment by itself; castpoi runs without."""
+INSTALLED_BY_VENV: Final = {"pip", "setuptools", "wheel"}
+"""Packages that Python puts into a new environment; castpoi does not need them."""
 
 
 def read_pins(text: str) -> dict[str, Version]:
-    """Name -> version of every line `name==version`; anything else in the file is an error."""
+    """Name -> version of each line `name==version`; any other line is an error."""
     pins: dict[str, Version] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         pin = line.partition("#")[0].strip()
@@ -40,45 +39,47 @@ def read_pins(text: str) -> dict[str, Version]:
 
 
 def requirements_of(pyproject: str) -> list[Requirement]:
-    """What castpoi and its extras ask for by name, themselves left out."""
+    """Requirements of castpoi and of its extras, without castpoi itself."""
     project = tomllib.loads(pyproject)["project"]
-    asked = [project["dependencies"], *project["optional-dependencies"].values()]
-    found = (Requirement(text) for texts in asked for text in texts)
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    found = (Requirement(text) for group in groups for text in group)
     return [each for each in found if canonicalize_name(each.name) != OURS]
 
 
 def problems(
-    installed: Mapping[str, Version], pins: Mapping[str, Version], asked: Iterable[Requirement]
+    installed: Mapping[str, Version],
+    pins: Mapping[str, Version],
+    requirements: Iterable[Requirement],
 ) -> list[str]:
-    """What does not fit together, a sentence each."""
-    told = []
+    """One sentence for each difference between the three."""
+    found = []
     for name, version in sorted(installed.items()):
-        if name in BROUGHT_BY_VENV or name == OURS:
+        if name in INSTALLED_BY_VENV or name == OURS:
             continue
         if name not in pins:
-            told.append(f"{name} {version} is installed and has no pin; add it or uninstall it")
+            found.append(f"{name} {version} is installed and has no pin; add it or uninstall it")
         elif Version(version.public) != pins[name]:  # 2.13.0+cpu is a build of 2.13.0
-            told.append(f"{name} {version} is installed and {pins[name]} is pinned; install that")
-    for requirement in asked:
+            found.append(f"{name} {version} is installed and {pins[name]} is pinned; install that")
+    for requirement in requirements:
         name = canonicalize_name(requirement.name)
         if name not in pins:
-            told.append(f"pyproject.toml asks for {requirement}, which has no pin; add it")
+            found.append(f"pyproject.toml requires {requirement}, which has no pin; add it")
         elif pins[name] not in requirement.specifier:
-            told.append(f"pyproject.toml asks for {requirement} and {pins[name]} is pinned")
-    return told
+            found.append(f"pyproject.toml requires {requirement} and {pins[name]} is pinned")
+    return found
 
 
 def main() -> None:
-    """Tell what does not fit and end with 1, or say that all is well."""
+    """Print the differences and exit with 1, or print that there are none."""
     pins = read_pins((ROOT / "constraints.txt").read_text(encoding="utf-8"))
-    asked = requirements_of((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    requirements = requirements_of((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     installed: dict[str, Version] = {
         canonicalize_name(each.metadata["Name"]): Version(each.version) for each in distributions()
     }
-    told = problems(installed, pins, asked)
-    if told:
-        raise SystemExit("\n".join([*told, f"{len(told)} differences from constraints.txt"]))
-    sys.stdout.write(f"{len(installed)} distributions are as constraints.txt pins them\n")
+    found = problems(installed, pins, requirements)
+    if found:
+        raise SystemExit("\n".join([*found, f"{len(found)} differences from constraints.txt"]))
+    sys.stdout.write(f"{len(installed)} distributions match constraints.txt\n")
 
 
 if __name__ == "__main__":

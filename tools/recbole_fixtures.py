@@ -1,4 +1,4 @@
-"""What the official models score with small random weights, as files for our tests.
+"""Write the scores of the official models with small random weights, as files for our tests.
 
 Shapes: B histories, T slots of a window (right-padded), P places; row 0 is padding.
 """
@@ -25,11 +25,11 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "CORE": {"embedding_size": 8, **_TRANSFORMER},
 }
 HISTORIES: Final = ["a", "b", "ab", "aa", "aba", "abab", "abcde", "abcdef", "abcabc", "aaaaaa"]
-"""One letter a place, drawn anew for every history: of one visit, short, full, with repeats."""
+"""One letter per place, with new places for each history: one visit, short, full, repeats."""
 
 
 def write_fixtures(folder: Path, seed: int) -> None:
-    """One safetensors file a model: its weights by RecBole's names, histories and scores."""
+    """Write a safetensors file per model: weights by RecBole's names, histories and scores."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, name in enumerate(MODELS):
         random_numbers = torch.Generator().manual_seed(seed + number)
@@ -40,7 +40,7 @@ def write_fixtures(folder: Path, seed: int) -> None:
         content = {"rows": rows, "lengths": lengths, "scores": _scores(model, rows, lengths, users)}
         if name == "Caser":
             content["users"] = users
-        if name == "BERT4Rec":  # whose loss is of visits that were masked
+        if name == "BERT4Rec":  # its loss is over masked visits
             content["scores_of_all_visits"] = _scores_of_all_visits(model, rows, lengths, users)
             content["is_masked"] = _masks(lengths)
             content["loss"] = _cloze_loss(model, rows, content["is_masked"])
@@ -56,7 +56,7 @@ def write_fixtures(folder: Path, seed: int) -> None:
 
 
 def _randomise(model: nn.Module, random_numbers: torch.Generator) -> None:
-    """Weights large enough that no part can be left out unseen; row 0 is one of them."""
+    """Draw weights so large that no part of a model can be missing unnoticed; row 0 included."""
     with torch.no_grad():
         for name, weight in model.named_parameters():
             centre = 1.0 if "layernorm.weight" in name.lower() or "ln.weight" in name else 0.0
@@ -80,20 +80,20 @@ def _scores(model: Any, rows: Tensor, lengths: Tensor, users: Tensor) -> Tensor:
 
 @torch.no_grad()
 def _loss(model: Any, rows: Tensor, lengths: Tensor, users: Tensor, targets: Tensor) -> Tensor:
-    """What the model would learn from these histories, without dropout."""
+    """The training loss of these histories, without dropout."""
     loss: Tensor = model.calculate_loss(batch_of(rows, lengths, users, targets))
     return loss.reshape(1)
 
 
 def _masks(lengths: Tensor) -> Tensor:
-    """The last visit, and in longer histories one before it; never the first. [B] -> [B, T]"""
+    """Mask the last visit, and in longer histories one before it; never the first. [B] -> [B, T]"""
     slots, last = torch.arange(WINDOW), (lengths - 1).unsqueeze(1)
     return (slots > 0) & ((slots == last) | ((slots == last - 2) & (last > 2)))
 
 
 @torch.no_grad()
 def _cloze_loss(model: Any, rows: Tensor, is_masked: Tensor) -> Tensor:
-    """What BERT4Rec would learn from these masks, without dropout; RecBole only draws others."""
+    """The loss of BERT4Rec for these masks, without dropout; RecBole draws its masks."""
     most = int(is_masked.sum(dim=1).max())
     index = torch.zeros(len(rows), most, dtype=torch.long)  # 0: no mask
     places = torch.zeros_like(index)
@@ -109,10 +109,10 @@ def _cloze_loss(model: Any, rows: Tensor, is_masked: Tensor) -> Tensor:
 
 
 def _scores_of_all_visits(model: Any, rows: Tensor, lengths: Tensor, users: Tensor) -> Tensor:
-    """What BERT4Rec scores when it keeps as many last visits as fit beside the mask.
+    """Scores of BERT4Rec with as many last visits as fit next to the mask.
 
-    The official model drops the first slot of every window, also of a short one. So it gets a
-    visit to drop: any place in front of the visits that are to be kept.
+    The official model drops the first slot of each window, also of a short one. So each window
+    begins with an extra visit for it to drop.
     """
     kept = lengths.clamp(max=WINDOW - 1)  # [B]
     shifted = torch.ones_like(rows)

@@ -1,4 +1,4 @@
-"""The official RecBole 1.2.1 models, made without RecBole's own data sets.
+"""The official RecBole 1.2.1 models, created without RecBole's data sets.
 
 Shapes: B histories, T slots of a window (right-padded), P places; row 0 is padding.
 """
@@ -16,14 +16,14 @@ from recbole.utils import get_model
 from torch import Tensor
 
 USERS, ROWS, LENGTHS, TARGETS = "user_id", "item_id_list", "item_length", "item_id"
-"""RecBole's names of what a model reads, and of the place to foretell."""
+"""RecBole's names of the inputs of a model, and of the target place."""
 
 MODELS: Final = ("SASRec", "BERT4Rec", "Caser", "NARM", "SRGNN", "STAMP", "CORE")
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """All that a RecBole model asks of a dataset: how many rows its tables have."""
+    """The only attributes of a dataset that a RecBole model reads: the sizes of its tables."""
 
     places: int
     users: int
@@ -45,7 +45,7 @@ class Vocabulary:
 
 
 def official(name: str, vocabulary: Vocabulary, sizes: dict[str, Any]) -> tuple[Any, Config]:
-    """A RecBole model with its default settings but for the given sizes."""
+    """A RecBole model with default settings, except for the given sizes."""
     settings = {
         "use_gpu": False,
         "train_neg_sample_args": None,
@@ -58,5 +58,5 @@ def official(name: str, vocabulary: Vocabulary, sizes: dict[str, Any]) -> tuple[
 
 
 def batch_of(rows: Tensor, lengths: Tensor, users: Tensor, targets: Tensor) -> Interaction:
-    """Histories in RecBole's words."""
+    """Histories under RecBole's field names."""
     return Interaction({USERS: users, ROWS: rows, LENGTHS: lengths, TARGETS: targets})

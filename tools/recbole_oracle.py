@@ -1,6 +1,6 @@
-"""The oracle of the seven baselines: RecBole 1.2.1, run from an environment of its own.
+"""The reference for the seven baselines: RecBole 1.2.1, in its own environment.
 
-RecBole needs older libraries than castpoi, so it never stands beside it. Make its environment once:
+RecBole needs older libraries than castpoi, so it cannot share an environment with it. Create one:
 
     python3.11 -m venv /tmp/oracle
     /tmp/oracle/bin/pip install torch==2.13.0 numpy==1.26.4 'pandas<3' 'setuptools<81' \\
@@ -8,10 +8,10 @@ RecBole needs older libraries than castpoi, so it never stands beside it. Make i
     /tmp/oracle/bin/python tools/recbole_oracle.py fixtures tests/baselines/oracle
     /tmp/oracle/bin/python tools/recbole_oracle.py train SASRec CITY --out RESULT
 
-`fixtures` writes what the official models score with small random weights; the tests of castpoi
-compare with that and need no RecBole. `train` trains an official model on the train part of a
-prepared city and ranks its test targets with castpoi's own evaluation, so that
-`castpoi compare` can set the RESULT beside ours.
+`fixtures` writes the scores of the official models with small random weights; castpoi's tests
+compare with these files and need no RecBole. `train` trains an official model on the train split
+of a prepared city and ranks its test targets with castpoi's evaluation, so that
+`castpoi compare` can compare the RESULT with ours.
 """
 
 import argparse
@@ -20,11 +20,11 @@ from pathlib import Path
 
 from recbole_fixtures import write_fixtures
 from recbole_models import MODELS
-from recbole_training import say, time_epoch, train
+from recbole_training import print_json, time_epoch, train
 
 
 def main() -> None:
-    """Read the command line and do one of the two."""
+    """Run the verb of the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -38,12 +38,14 @@ def main() -> None:
     training.add_argument("--out", type=Path, metavar="RESULT", help="folder of the result")
     training.add_argument("--seed", type=int, default=42)
     training.add_argument("--epochs", type=int, default=300)
-    training.add_argument("--prefixes", type=int, help="learn from the first so many, for a try")
+    training.add_argument("--prefixes", type=int, help="train on the first N prefixes only")
     training.add_argument(
         "--time-epochs", type=float, metavar="SHARE", help="only time this part of an epoch; 1: all"
     )
     training.add_argument(
-        "--hurry", action="store_true", help="the same steps in parts, without a search for NaN"
+        "--hurry",
+        action="store_true",
+        help="take steps in micro-batches, without anomaly detection",
     )
     options = parser.parse_args()
     options.words = sys.argv[1:]
@@ -52,11 +54,11 @@ def main() -> None:
         write_fixtures(options.folder, options.seed)
         return
     if options.time_epochs is not None:
-        say(time_epoch(options))
+        print_json(time_epoch(options))
     elif options.out is None:
         parser.error("train needs --out RESULT, or --time-epochs SHARE")
     else:
-        say(train(options))
+        print_json(train(options))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""An official model trained on one of our cities, judged by our evaluation.
+"""Train an official model on one of our cities, and evaluate it with our protocol.
 
 Shapes: B prefixes, T slots of a window (right-padded), N check-ins, P places; row 0 is padding.
 """
@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))  # castpoi, not installed here
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))  # not installed here
 
 import numpy as np
 import torch
@@ -32,20 +32,20 @@ from castpoi.evaluation.ranking import rank_targets
 
 HISTORY: Final = 50
 BATCH, RATE, PATIENCE = 2048, 1e-3, 10
-"""RecBole's defaults: prefixes a step, Adam's rate, epochs without a better validation value."""
+"""RecBole's defaults: prefixes per step, learning rate of Adam, epochs without improvement."""
 
-PART: Final = 64
-"""Prefixes that are learned from at once where a step is taken in parts that a cache holds."""
+MICRO_BATCH: Final = 64
+"""Prefixes of a micro-batch with --hurry: it fits a cache."""
 
 UNDIVIDED: Final = "BERT4Rec"
-"""Its loss is a mean over masks, not over prefixes: parts of a step would weigh otherwise."""
+"""Its loss is a mean over masks, not over prefixes, so micro-batches would change it."""
 
-BLIND_TO_PADDING: Final = "SASRec"
-"""Its windows may end where the longest history of a part does."""
+IGNORES_PADDING: Final = "SASRec"
+"""Its windows may be cut to the longest history of a micro-batch."""
 
 
 class OracleRanker:
-    """An official model behind castpoi's protocol of every ranking method."""
+    """An official model that implements castpoi's protocol of a ranking method."""
 
     def __init__(self, model: Any, vocabulary: Vocabulary, user_rows: dict[Any, int]) -> None:
         self.model = model
@@ -58,7 +58,7 @@ class OracleRanker:
         return self.vocabulary.places
 
     def encode(self, histories: Any) -> Interaction:
-        """Last visits of each history; an empty one is a visit to padding."""
+        """Last visits of each history; an empty history is one visit to padding."""
         window = self.vocabulary.window
         lengths = np.minimum(histories.lengths, window)
         rows = windows_of(histories.place, histories.bounds[1:], lengths, window)
@@ -73,7 +73,7 @@ class OracleRanker:
     def score(
         self, encoded: Interaction, candidates: NDArray[np.int64] | None = None
     ) -> NDArray[np.float32]:
-        """Scores of all places; the padding class is left out. [B, P]"""
+        """Scores of all places, without the padding class. [B, P]"""
         if candidates is not None:
             raise NotImplementedError("the oracle scores all places")
         scores: NDArray[np.float32] = self.model.eval().full_sort_predict(encoded).numpy()
@@ -91,7 +91,7 @@ def windows_of(
 
 
 def prefixes_of(trajectories: Any, most: int | None) -> Interaction:
-    """Every train check-in with a history, as RecBole makes its rows: the last 50 visits before."""
+    """Each train check-in with its last 50 visits before, as RecBole builds its rows."""
     before = np.arange(len(trajectories)) - trajectories.starts
     rows = np.flatnonzero((trajectories.part == 0) & (before > 0))[:most]
     lengths = np.minimum(before[rows], HISTORY)
@@ -104,24 +104,24 @@ def prefixes_of(trajectories: Any, most: int | None) -> Interaction:
 
 
 def first_visits(trajectories: Any) -> dict[Any, int]:
-    """Row of the user whose trajectory begins with this visit: a history names no user."""
+    """First visit -> row of its user, because a history has no user."""
     starts = np.unique(trajectories.starts)
     begins = zip(
         trajectories.at_us[starts].tolist(), trajectories.place[starts].tolist(), strict=True
     )
     found = dict(zip(begins, (trajectories.user[starts] + 1).tolist(), strict=True))
     if len(found) < len(starts):
-        raise SystemExit("two users have the same first check-in: Caser cannot tell them apart")
+        raise SystemExit("two users have the same first check-in: Caser needs to distinguish them")
     return found
 
 
 class Training:
-    """RecBole's training loop in its bare form: Adam, shuffled prefixes, its own transform."""
+    """RecBole's training loop without its extras: Adam, shuffled prefixes, RecBole's transform."""
 
     def __init__(self, name: str, city: City, *, seed: int, most: int | None) -> None:
         self.name = name
         self.seed = seed
-        self.part = BATCH
+        self.micro_batch = BATCH
         self._begin(epoch=0)
         self.vocabulary = Vocabulary(city.places.height, city.users.height, HISTORY)
         self.model, config = official(name, self.vocabulary, {})
@@ -131,7 +131,7 @@ class Training:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What makes two trainings the same."""
+        """The values that are equal in two equal trainings."""
         return {
             "model": self.name,
             "seed": self.seed,
@@ -141,39 +141,38 @@ class Training:
 
     @property
     def is_hurried(self) -> bool:
-        """Whether steps are taken in parts."""
-        return self.part < BATCH
+        """Whether steps are taken in micro-batches."""
+        return self.micro_batch < BATCH
 
     def hurry(self) -> None:
-        """The same steps in a third of the time, on one core.
+        """Take the same steps in a third of the time, on one core.
 
-        Each is taken in parts that a cache holds, whose gradients add up to its own; and no
-        gradient is looked through for NaN, which RecBole asks of torch when it is imported
-        (sine.py) and does with every model.
+        Gradients of micro-batches that fit a cache add up to that of the step. Importing RecBole
+        (sine.py) makes torch search each gradient for NaN; this is turned off.
         """
         torch.autograd.set_detect_anomaly(False)
         torch.set_flush_denormal(True)
         if self.name != UNDIVIDED:
-            self.part = PART
+            self.micro_batch = MICRO_BATCH
 
     def learn(self, epoch: int, share: float = 1.0) -> list[float]:
-        """One epoch, or a part of one; the loss of every step."""
+        """Train for an epoch or a share of one; returns the loss of each step."""
         self._begin(epoch)
         self.model.train()
         steps = torch.randperm(len(self.prefixes)).split(BATCH)
         return [self._step(chosen) for chosen in steps[: max(1, round(share * len(steps)))]]
 
     def _begin(self, epoch: int) -> None:
-        """Chance depends on the epoch alone, so that a killed training can go on."""
+        """Seed the random numbers by epoch, so that a killed training can resume."""
         random.seed(self.seed + 1000 * epoch)  # RecBole's masks of BERT4Rec draw from it
         torch.manual_seed(self.seed + 1000 * epoch)
 
     def _step(self, chosen: Tensor) -> float:
         self.optimizer.zero_grad()
-        if self.is_hurried:  # histories of a length stand together
+        if self.is_hurried:  # histories of one length in one micro-batch
             chosen = chosen[self.prefixes[LENGTHS][chosen].argsort()]
         summed = 0.0
-        for some in chosen.split(self.part):
+        for some in chosen.split(self.micro_batch):
             loss = self.model.calculate_loss(self._batch(some)) * (len(some) / len(chosen))
             loss.backward()
             summed += float(loss.detach())
@@ -182,13 +181,13 @@ class Training:
 
     def _batch(self, chosen: Tensor) -> Interaction:
         batch = self.transform(self.vocabulary, self.prefixes[chosen])
-        if self.name == BLIND_TO_PADDING and self.is_hurried:
+        if self.name == IGNORES_PADDING and self.is_hurried:
             batch[ROWS] = batch[ROWS][:, : int(batch[LENGTHS].max())]
         return batch
 
 
 def time_epoch(options: argparse.Namespace) -> dict[str, Any]:
-    """Seconds an epoch, measured on a whole one or on a part of it, and peak memory."""
+    """Seconds per epoch, measured on a whole one or a share of it, and peak memory."""
     city = City.load(options.city)
     training = Training(options.model, city, seed=options.seed, most=options.prefixes)
     if options.hurry:
@@ -206,15 +205,15 @@ def time_epoch(options: argparse.Namespace) -> dict[str, Any]:
 
 
 class Progress:
-    """Where a training stands, in a file beside the result: a killed one goes on from there."""
+    """The checkpoint of a training, in a file next to the result, to resume after a kill."""
 
     def __init__(self, file: Path, training: Training) -> None:
         self.file, self.training = file, training
         self.epoch, self.best_epoch, self.best = 0, 0, -1.0
         self.weights: dict[str, Tensor] = {}
 
-    def note(self, value: float) -> None:
-        """One more epoch, with this value on validation."""
+    def add_epoch(self, value: float) -> None:
+        """Count an epoch with this validation value, and write the checkpoint."""
         self.epoch += 1
         if value > self.best:
             self.best, self.best_epoch = value, self.epoch
@@ -230,7 +229,7 @@ class Progress:
         half.replace(self.file)
 
     def resume(self) -> None:
-        """Take up what the file holds, if there is one."""
+        """Load the checkpoint, if there is one."""
         if not self.file.exists():
             return
         with safe_open(self.file, framework="pt") as opened:
@@ -260,7 +259,7 @@ class Progress:
 
 
 def train(options: argparse.Namespace) -> dict[str, Any]:
-    """Train until ten epochs were no better on validation; rank the test targets with the best."""
+    """Train until ten epochs bring no improvement; rank the test targets with the best."""
     name, city = options.model, City.load(options.city)
     training = Training(name, city, seed=options.seed, most=options.prefixes)
     if options.hurry:
@@ -270,8 +269,10 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     ranker = OracleRanker(training.model, training.vocabulary, first_visits(city.trajectories))
     while progress.epoch < min(options.epochs, progress.best_epoch + PATIENCE):
         loss = float(np.mean(training.learn(progress.epoch + 1)))
-        progress.note(validation_value(ranker, city, name))
-        say({"epoch": progress.epoch, "loss": round(loss, 4), "best": round(progress.best, 5)})
+        progress.add_epoch(validation_value(ranker, city, name))
+        print_json(
+            {"epoch": progress.epoch, "loss": round(loss, 4), "best": round(progress.best, 5)}
+        )
     training.model.load_state_dict(progress.weights)
     origin = {
         "oracle": "recbole 1.2.1",
@@ -291,12 +292,12 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def validation_value(ranker: OracleRanker, city: City, name: str) -> float:
-    """MRR@10 on the validation part, by which RecBole chooses an epoch."""
+    """MRR@10 on the validation split, by which RecBole chooses an epoch."""
     ranks = rank_targets(ranker, city.trajectories, city.targets("validation"), method=name)
     return float(np.where(ranks <= 10, 1 / ranks, 0.0).mean())
 
 
-def say(content: dict[str, Any]) -> None:
-    """One line of JSON, at once."""
+def print_json(content: dict[str, Any]) -> None:
+    """Print one line of JSON and flush it."""
     sys.stdout.write(json.dumps(content) + "\n")
     sys.stdout.flush()
