@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize
-from castpoi.checkins.synthetic.categories import CATEGORIES
 from castpoi.checkins.synthetic.config import ZONE
+from castpoi.checkins.synthetic.plan import CATEGORIES
 from castpoi.core.errors import BadInput
 from tests.messages import refused
 
@@ -96,7 +96,7 @@ def test_a_city_of_another_first_day_keeps_to_its_days() -> None:
     first_day=st.dates(date(2023, 1, 1), date(2025, 12, 31)),
     seed=st.integers(0, 2**63),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_any_city_keeps_to_its_size_and_days(
     users: int, places: int, days: int, rate: float, first_day: date, seed: int
 ) -> None:
@@ -114,29 +114,30 @@ def test_any_city_keeps_to_its_size_and_days(
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    "settings",
     [
-        ({"users": 0}, "a city of 0 users has no check-ins; ask for 1 or more"),
-        ({"places": 19}, "19 places leave no room for homes.*ask for 20 or more"),
-        ({"days": 0}, "days is 0; ask for 1 to 3650 days"),
-        ({"days": 3_651}, "days is 3651; ask for 1 to 3650 days"),
-        ({"checkins_per_day": 0.0}, "0.0 check-ins per day is not a human life"),
-        ({"checkins_per_day": float("nan")}, "nan check-ins per day is not a human life"),
-        ({"checkins_per_day": 51.0}, "51.0 check-ins per day .* at most 50"),
-        ({"first_day": date(1900, 1, 1)}, "the first day is 1900-01-01; choose one from 1971"),
-        ({"users": 20_000_000}, "about 1,920,000,000 check-ins .* ask for fewer users"),
-        ({"exploration_rho": 1.1}, "exploration_rho is 1.1, but it is a share"),
-        ({"habit_share": -0.1}, "habit_share is -0.1, but it is a share"),
-        ({"jump_exponent": 0.0}, "jump_exponent is 0.0; choose one above 0"),
-        ({"jump_offset_km": -1.0}, "jump_offset_km is -1.0; choose one above 0"),
-        ({"jump_cutoff_km": float("inf")}, "jump_cutoff_km is inf; choose one above 0"),
-        ({"exploration_gamma": -0.2}, "exploration_gamma is -0.2; choose one of 0 or more"),
-        ({"popularity_exponent": -1.0}, "popularity_exponent is -1.0; choose one of 0 or more"),
+        {"users": 0},
+        {"places": 19},
+        {"days": 0},
+        {"days": 3_651},
+        {"checkins_per_day": 0.0},
+        {"checkins_per_day": float("nan")},
+        {"checkins_per_day": 51.0},
+        {"first_day": date(1900, 1, 1)},
+        {"users": 20_000_000},
+        {"exploration_rho": 1.1},
+        {"habit_share": -0.1},
+        {"jump_exponent": 0.0},
+        {"jump_offset_km": -1.0},
+        {"jump_cutoff_km": float("inf")},
+        {"exploration_gamma": -0.2},
+        {"popularity_exponent": -1.0},
     ],
+    ids=str,
 )
-def test_nonsense_is_refused(asked: dict[str, object], words: str) -> None:
-    with pytest.raises(BadInput, match=words):
-        SynthesisConfig(**asked)  # type: ignore[arg-type]
+def test_settings_out_of_range_are_refused(settings: dict[str, object]) -> None:
+    with refused(BadInput):
+        SynthesisConfig(**settings)  # type: ignore[arg-type]
 
 
 def test_a_negative_seed_is_refused() -> None:

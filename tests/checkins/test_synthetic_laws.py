@@ -15,8 +15,8 @@ from scipy import stats
 from scipy.spatial import cKDTree
 
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize
-from castpoi.checkins.synthetic.city_plan import lay_out_city
 from castpoi.checkins.synthetic.config import ZONE
+from castpoi.checkins.synthetic.plan import lay_out_city
 from castpoi.geo.distance import haversine_km
 from castpoi.geo.zones import zones_of
 

@@ -10,18 +10,26 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from scipy import integrate, stats
 
-from castpoi.checkins.synthetic.categories import CATEGORIES, appeal_by_slot, index_of
-from castpoi.checkins.synthetic.city_plan import lay_out_city
 from castpoi.checkins.synthetic.config import SynthesisConfig
-from castpoi.checkins.synthetic.jumps import LONGEST_JUMP_KM, Blocks, JumpLaw
-from castpoi.checkins.synthetic.memory import KnownPlaces
-from castpoi.checkins.synthetic.people import People, settle_people
-from castpoi.checkins.synthetic.rhythm import Calendar, draw_instants
-from castpoi.checkins.synthetic.wandering import (
+from castpoi.checkins.synthetic.plan import (
+    CATEGORIES,
+    LONGEST_JUMP_KM,
+    Blocks,
+    JumpLaw,
+    People,
+    appeal_by_slot,
+    index_of,
+    lay_out_city,
+    settle_people,
+)
+from castpoi.checkins.synthetic.walk import (
     ANCHORS,
-    Wanderers,
-    exploration_chance,
-    moment_likeness,
+    Calendar,
+    KnownPlaces,
+    Walk,
+    draw_instants,
+    exploration_probability,
+    slot_similarity,
 )
 
 HOME, WORK, BAKERY, BAR, PARK = range(5)
@@ -74,18 +82,18 @@ def test_a_point_in_an_empty_block_or_outside_finds_the_nearest_places() -> None
 
 
 @given(arrays(np.int64, (40, 2), elements=st.integers(0, 1_000_000)))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_a_known_place_is_always_recognised(pairs: NDArray[np.int64]) -> None:
     known = KnownPlaces(len(pairs))
-    known.learn(pairs[:, 0], pairs[:, 1])
-    assert known.know(pairs[:, 0], pairs[:, 1]).all()
+    known.add(pairs[:, 0], pairs[:, 1])
+    assert known.contains(pairs[:, 0], pairs[:, 1]).all()
 
 
 def test_a_place_never_seen_is_rarely_taken_for_a_known_one() -> None:
     people, places = np.divmod(np.arange(20_000), 100)
     known = KnownPlaces(len(people))
-    known.learn(people, places)
-    assert known.know(people, places + 100).mean() < 0.13
+    known.add(people, places)
+    assert known.contains(people, places + 100).mean() < 0.13
 
 
 # rhythm
@@ -117,7 +125,7 @@ def test_workdays_and_weekends_have_slots_of_their_own() -> None:
     days=st.integers(1, 3),
     seed=st.integers(0, 1_000),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_instants_of_a_person_rise_strictly_and_stay_inside_the_days(
     counts: list[int], first_day: date, days: int, seed: int
 ) -> None:
@@ -159,10 +167,10 @@ def test_people_live_in_residences_and_work_in_offices_near_them() -> None:
     assert commute_km(people.work) < 0.6 * commute_km(anyone)
 
 
-# wandering
+# visits
 
 
-def wanderers_of(diary: list[tuple[int, int]], slot: int, habit_share: float) -> Wanderers:
+def walk_of(diary: list[tuple[int, int]], slot: int, habit_share: float) -> Walk:
     """Many people with the same diary of (place, moment), about to make one more visit."""
     crowd = 6_000
     config = SynthesisConfig(users=crowd, places=50, habit_share=habit_share)
@@ -174,21 +182,21 @@ def wanderers_of(diary: list[tuple[int, int]], slot: int, habit_share: float) ->
     )
     slots = np.array([*(moment for _, moment in diary), slot], dtype=np.uint8)
     plan = lay_out_city(config, np.random.default_rng(1))
-    wanderers = Wanderers(plan, people, np.tile(slots, crowd), config, np.random.default_rng(2))
+    walk = Walk(plan, people, np.tile(slots, crowd), config, np.random.default_rng(2))
     for entry, (place, _) in enumerate(diary):
-        wanderers.diaries.place[wanderers.diaries.begin + ANCHORS + entry] = place
-    return wanderers
+        walk.diaries.place[walk.diaries.begin + ANCHORS + entry] = place
+    return walk
 
 
-def remembered(wanderers: Wanderers) -> NDArray[np.int64]:
-    begin = wanderers.diaries.begin
+def remembered(walk: Walk) -> NDArray[np.int64]:
+    begin = walk.diaries.begin
     entry = int(begin[1] - begin[0]) - 1
-    return wanderers.remember(np.arange(len(begin)), begin + entry, entry)
+    return walk.remember(np.arange(len(begin)), begin + entry, entry)
 
 
 def test_a_return_goes_to_a_place_in_proportion_to_its_visits() -> None:
     diary = [(BAKERY, 8)] * 5 + [(BAR, 22)] * 3  # after home and work, which open every diary
-    returns = remembered(wanderers_of(diary, slot=12, habit_share=0.0))
+    returns = remembered(walk_of(diary, slot=12, habit_share=0.0))
     counts = np.bincount(returns, minlength=4)
     expected = np.array([1, 1, 5, 3]) / 10 * len(returns)
     assert stats.chisquare(counts, expected).pvalue > 0.001
@@ -197,29 +205,29 @@ def test_a_return_goes_to_a_place_in_proportion_to_its_visits() -> None:
 @pytest.mark.parametrize(("slot", "usual", "other"), [(8, BAKERY, BAR), (22, BAR, BAKERY)])
 def test_a_habit_returns_to_what_one_does_at_that_hour(slot: int, usual: int, other: int) -> None:
     diary = [(BAKERY, 8), (BAR, 22)] * 4 + [(PARK, 15)]
-    returns = remembered(wanderers_of(diary, slot=slot, habit_share=1.0))
+    returns = remembered(walk_of(diary, slot=slot, habit_share=1.0))
     assert (returns == usual).mean() > 0.9
     assert (returns == other).mean() < 0.1
 
 
 def test_a_habit_repeats_the_step_made_before_from_here() -> None:
     diary = [(WORK, 12), (BAKERY, 12), (HOME, 12), (BAR, 12)] * 3 + [(WORK, 12)]
-    returns = remembered(wanderers_of(diary, slot=12, habit_share=1.0))
+    returns = remembered(walk_of(diary, slot=12, habit_share=1.0))
     assert (returns == BAKERY).mean() > 0.75  # 3 of 15 remembered visits are such steps
     assert (returns == WORK).mean() < 0.01  # where one is already
 
 
 def test_the_chance_of_exploring_is_rho_times_known_places_to_minus_gamma() -> None:
     config = SynthesisConfig(exploration_rho=0.6, exploration_gamma=0.5)
-    assert exploration_chance(np.array([1, 4, 9]), config) == pytest.approx([0.6, 0.3, 0.2])
+    assert exploration_probability(np.array([1, 4, 9]), config) == pytest.approx([0.6, 0.3, 0.2])
 
 
 def test_a_moment_is_most_like_itself_and_hours_wrap_at_midnight() -> None:
-    likeness = moment_likeness()
-    assert (likeness.argmax(axis=1) == np.arange(48)).all()
-    assert likeness == pytest.approx(likeness.T)
-    assert likeness[23, 0] == likeness[11, 12]
-    assert likeness[12, 12 + 24] < likeness[12, 13]
+    similarity = slot_similarity()
+    assert (similarity.argmax(axis=1) == np.arange(48)).all()
+    assert similarity == pytest.approx(similarity.T)
+    assert similarity[23, 0] == similarity[11, 12]
+    assert similarity[12, 12 + 24] < similarity[12, 13]
 
 
 def test_categories_appeal_at_their_peaks() -> None:

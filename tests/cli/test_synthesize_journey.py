@@ -119,8 +119,8 @@ def test_what_is_not_a_synthetic_city_is_never_touched(
         (folder, "exists and is not a synthetic city; choose another --out"),
         (own, "exists and is not a synthetic city; choose another --out"),
         (broken, "exists and is not a synthetic city; choose another --out"),
-        (file, "is a file, and its name is not that of a table"),
-        (table, "is a folder, but its name is that of a table; choose another --out"),
+        (file, "is a file without the suffix of a table"),
+        (table, "is a folder with the suffix of a table; choose another --out"),
     ):
         ended = castpoi("data", "synthesize", *BIG, "--out", out, "--overwrite")
         assert ended.code == 1
@@ -170,8 +170,8 @@ def test_an_ending_that_cannot_be_written_is_refused(
     out = tmp_path / name
     ended = castpoi("data", "synthesize", *BIG, "--out", out)
     assert ended.code == 1
-    assert f"{out} ends in {out.suffix}, which cannot be written; a table ends in" in ended.err
-    assert "the name of a folder has no ending" in ended.err
+    assert f"{out} ends in {out.suffix}, which cannot be written; use .parquet" in ended.err
+    assert "no suffix for a folder" in ended.err
     assert not out.exists()
 
 
@@ -203,7 +203,7 @@ def test_a_folder_that_cannot_be_made_is_told(castpoi: CommandLine) -> None:
 def test_nonsense_ends_with_one_sentence(castpoi: CommandLine, tmp_path: Path) -> None:
     ended = castpoi("data", "synthesize", "--places", 3, "--out", tmp_path / "town", "--json")
     assert ended.code == 1
-    assert "3 places leave no room" in ended.json["error"]
+    assert "places is 3; choose a value from 20" in ended.json["error"]
     assert not (tmp_path / "town").exists()
 
 

@@ -1,4 +1,4 @@
-"""What one asks of a synthetic city, and the parameters of the laws it follows."""
+"""Settings of a synthetic city: its size, and the parameters of the laws of mobility."""
 
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -7,12 +7,26 @@ from typing import Any, Final
 from castpoi.core.errors import BadInput
 
 ZONE: Final = "America/New_York"
-"""The clock of the city; it has daylight-saving time, so that no test can forget it."""
+"""Time zone of the city; it has daylight-saving time."""
 
 FEWEST_PLACES: Final = 20
-"""Below this there is no room for homes, works and places to go."""
+"""Below this there are not enough homes, workplaces and other places."""
 
 MOST_CHECKINS: Final = 1_000_000_000
+_RANGES: Final = {
+    "users": (1, MOST_CHECKINS),
+    "places": (FEWEST_PLACES, MOST_CHECKINS),
+    "days": (1, 3_650),
+    "checkins_per_day": (1e-6, 50),
+    "exploration_rho": (0, 1),
+    "exploration_gamma": (0, 1e6),
+    "habit_share": (0, 1),
+    "jump_exponent": (1e-6, 1e6),
+    "jump_offset_km": (1e-6, 1e6),
+    "jump_cutoff_km": (1e-6, 1e6),
+    "popularity_exponent": (0, 1e6),
+}
+"""Smallest and largest value of each setting."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,20 +36,20 @@ class SynthesisConfig:
     users: int = 500
     """People; each of them has at least three check-ins."""
     places: int = 2_000
-    """Places of the plan, homes and works included; the remotest may stay unvisited."""
+    """Places of the plan, homes and workplaces included; some may have no visit."""
     days: int = 120
-    """Whole local days, the first one included."""
+    """Number of local days."""
     checkins_per_day: float = 0.8
-    """Mean over people; single people differ by a log-normal factor."""
+    """Mean over people, who differ by a log-normal factor."""
     first_day: date = date(2024, 1, 8)
-    """The first local day; by default a Monday nine weeks before the clocks change."""
+    """The first local day; the default is a Monday nine weeks before the clocks change."""
 
     exploration_rho: float = 0.68
-    """Chance that a person who knows one place goes somewhere new (Song et al. 2010)."""
+    """Probability that a person with one known place visits a new one (Song et al. 2010)."""
     exploration_gamma: float = 0.21
-    """How fast that chance falls with the number of known places (Song et al. 2010)."""
+    """Decrease of that probability with the number of known places (Song et al. 2010)."""
     habit_share: float = 0.7
-    """Share of free returns that repeat what was done at a like moment; no habit of a model."""
+    """Share of free returns that repeat a visit at a similar time of the week."""
     jump_exponent: float = 1.75
     """Exponent of the jump lengths (González et al. 2008)."""
     jump_offset_km: float = 1.5
@@ -46,46 +60,23 @@ class SynthesisConfig:
     """Attractiveness of the place of rank r falls with r to this power (Zipf)."""
 
     def __post_init__(self) -> None:
-        self._check_size()
-        for name in ("exploration_rho", "habit_share"):
-            share = getattr(self, name)
-            if not 0 <= share <= 1:
-                raise BadInput(f"{name} is {share}, but it is a share; choose one from 0 to 1")
-        for name in ("jump_exponent", "jump_offset_km", "jump_cutoff_km"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise BadInput(f"{name} is {getattr(self, name)}; choose one above 0")
-        for name in ("exploration_gamma", "popularity_exponent"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise BadInput(f"{name} is {getattr(self, name)}; choose one of 0 or more")
-
-    def _check_size(self) -> None:
-        if self.users < 1:
-            raise BadInput(f"a city of {self.users} users has no check-ins; ask for 1 or more")
-        if self.places < FEWEST_PLACES:
-            raise BadInput(
-                f"{self.places} places leave no room for homes, works and places to go; "
-                f"ask for {FEWEST_PLACES} or more"
-            )
-        if not 1 <= self.days <= 3_650:
-            raise BadInput(f"days is {self.days}; ask for 1 to 3650 days")
-        if not 0 < self.checkins_per_day <= 50:
-            raise BadInput(
-                f"{self.checkins_per_day} check-ins per day is not a human life; "
-                "ask for more than 0 and at most 50"
-            )
+        for name, (least, most) in _RANGES.items():
+            value = getattr(self, name)
+            if not least <= value <= most:  # nan fails too
+                raise BadInput(f"{name} is {value}; choose a value from {least:,} to {most:,}")
         if not 1971 <= self.first_day.year <= 2100:
             raise BadInput(f"the first day is {self.first_day}; choose one from 1971 to 2100")
         if self.expected_checkins > MOST_CHECKINS:
             raise BadInput(
-                f"about {self.expected_checkins:,} check-ins are asked for, the most is "
-                f"{MOST_CHECKINS:,}; ask for fewer users, days or check-ins per day"
+                f"these settings make about {self.expected_checkins:,} check-ins, the most is "
+                f"{MOST_CHECKINS:,}; reduce users, days or check-ins per day"
             )
 
     @property
     def expected_checkins(self) -> int:
-        """About how many check-ins there will be."""
+        """The approximate number of check-ins."""
         return round(self.users * self.days * self.checkins_per_day)
 
     def as_json(self) -> dict[str, Any]:
-        """Every parameter, for the record."""
+        """All settings as JSON values."""
         return {**asdict(self), "first_day": self.first_day.isoformat(), "zone": ZONE}

@@ -1,7 +1,7 @@
-"""A synthetic city to disk, whole or not at all: one table, or a folder with its parameters.
+"""Writing a synthetic city, complete or not at all: one table, or a folder with its settings.
 
 OUT.csv, .csv.gz, .tsv, .tsv.gz, .parquet   the table alone
-OUT/checkins.parquet, OUT/synthesis.json    the table and how to make it again
+OUT/checkins.parquet, OUT/synthesis.json    the table, and the settings to make it again
 """
 
 from collections.abc import Callable
@@ -27,32 +27,32 @@ TABLE: Final = "checkins.parquet"
 PARAMETERS: Final = "synthesis.json"
 KIND: Final = "synthesis"
 ENDINGS: Final = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
-"""What the name of a table may end in."""
+"""Suffixes of tables."""
 _COLUMNS: Final = ["user", "place", "lat", "lon", "time", "category", "name"]
 _COMPRESSION: Final = "zstd"
 _TIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def is_table(out: Path) -> bool:
-    """Whether a path names one table rather than a folder."""
+    """Whether a path is that of one table rather than of a folder."""
     return _writer_of(out) is not None
 
 
 def check_free(out: Path, *, overwrite: bool) -> None:
-    """Refuse a path that is taken or that we cannot write, before any work is done."""
+    """Refuse a path that exists or cannot be written, before any work is done."""
     if is_table(out):
         _check_free_table(out, overwrite=overwrite)
         return
     if out.is_file():
         raise BadInput(
-            f"{out} is a file, and its name is not that of a table "
-            f"({', '.join(ENDINGS)}); choose another --out"
+            f"{out} is a file without the suffix of a table ({', '.join(ENDINGS)}); choose another "
+            "--out"
         )
-    # .2 of town-1.2 is no ending; a letter begins one
+    # a suffix begins with a letter; town-1.2 has none
     if out.suffix[1:2].isalpha() and not out.exists():
         raise BadInput(
-            f"{out} ends in {out.suffix}, which cannot be written; a table ends in "
-            f"{', '.join(ENDINGS)}, and the name of a folder has no ending"
+            f"{out} ends in {out.suffix}, which cannot be written; use {', '.join(ENDINGS)} for a "
+            "table, or no suffix for a folder"
         )
     check_vacant(out, kind=KIND, overwrite=overwrite)
 
@@ -62,7 +62,7 @@ def _check_free_table(out: Path, *, overwrite: bool) -> None:
     if not out.exists():
         return
     if not out.is_file():
-        raise BadInput(f"{out} is a folder, but its name is that of a table; choose another --out")
+        raise BadInput(f"{out} is a folder with the suffix of a table; choose another --out")
     if not _is_synthetic(out):
         raise BadInput(f"{out} exists and is not a synthetic city; choose another --out")
     if not overwrite:
@@ -73,7 +73,7 @@ def _check_free_table(out: Path, *, overwrite: bool) -> None:
 
 
 def _is_synthetic(table: Path) -> bool:
-    """Whether a table begins as ours do."""
+    """Whether a table has our columns and ids."""
     name = table.name.lower()
     separator = "\t" if name.endswith((".tsv", ".tsv.gz")) else ","
     try:
@@ -110,7 +110,7 @@ def write_checkins(
 def describe_synthesis(
     checkins: pl.DataFrame, config: SynthesisConfig, seed: int
 ) -> dict[str, object]:
-    """All that is needed to make the same check-ins again, and how many there are."""
+    """Everything that is needed to make the same check-ins again, and their number."""
     return {
         "kind": KIND,
         "castpoi": castpoi.__version__,
@@ -123,7 +123,7 @@ def describe_synthesis(
 
 
 def _writer_of(path: Path) -> Callable[[pl.DataFrame, Path], None] | None:
-    """How to write a table, by the end of its name; None where it names no table."""
+    """The function that writes a table, by its suffix; None if it has another suffix."""
     name = path.name.lower()
     if name.endswith(".parquet"):
         return lambda checkins, to: checkins.write_parquet(to, compression=_COMPRESSION)
