@@ -49,7 +49,7 @@ def test_a_method_is_added_by_registering_it_once() -> None:
 
 
 def test_a_counted_method_has_no_trainer() -> None:
-    with pytest.raises(TypeError, match="revisit is counted, not learned"):
+    with pytest.raises(TypeError, match="revisit only counts, it is not trained"):
         METHODS.named("revisit").trainer_function()
 
 
@@ -86,7 +86,7 @@ def test_an_installed_method_that_does_not_load_is_told_to_who_asks_for_it(
 ) -> None:
     methods = Methods()
     methods.add_installed(points)
-    words = f"method '{name}' is installed but does not load: {why}; mend the package that has it"
+    words = f"method '{name}' is installed but does not load: {why}; fix the package that has it"
     with pytest.raises(UnknownMethod, match=words):
         methods.named(name)
 

@@ -24,14 +24,7 @@ from castpoi.methods.run import Run
 from castpoi.serving.settings import ServiceSettings
 from castpoi.training.train import TrainingOptions, fit, train
 
-# What lets all methods learn in three minutes: those with dear passes get fewer (those of CaST-POI
-# without biases are dearest, those of the other two twice as dear as other baselines'), steps
-# are smaller and so more, and CaST-POI learns from half as many candidates a target.
-_SHARE_OF_EPOCHS: Final = {
-    "target-attention": 1 / 3,
-    "bert4rec": 2 / 3,
-    "srgnn": 2 / 3,
-}
+# Small steps and few candidates per target, so that all methods are trained within three minutes.
 _OF_TUNED: Final = {"batch": "128"}
 _OF_FAST: Final = {"hard_candidates": "8", "drawn_candidates": "10"}
 _TUNED: Final = "tuned"
@@ -200,8 +193,7 @@ def _brief_training(method: Method, epochs: int) -> TrainingOptions | None:
     """How a method learns in a demo; None for one that only counts."""
     if not method.needs_training:
         return None
-    share = _SHARE_OF_EPOCHS.get(method.name, 1.0)
-    settings = {"epochs": str(max(1, round(share * epochs)))}
+    settings = {"epochs": str(max(1, round(method.demo_epochs * epochs)))}
     if _TUNED in method.presets:
         return TrainingOptions(preset=_TUNED, settings=settings | _OF_TUNED)
     return TrainingOptions(settings=settings | _OF_FAST)

@@ -1,15 +1,10 @@
-"""The ranking methods by name: the one place where a method is made known.
+"""The ranking methods by name. Adding a method takes its file and one entry here.
 
-A method is added by one entry here, a sequence model by one more in `baselines/sequence.py`;
-evaluation, comparison and the command line ask only this table. Modules are named, not imported (as
-the verbs in cli/main.py), so that listing methods stays quick and restoring a run never pulls in
-the code that trained it.
-
-A package of your own adds methods without a change here: each is a `Method`, made known by an entry
-point of the group `castpoi.methods` (docs/reproduce.md shows one).
+Modules are named, not imported (as the verbs in cli/main.py): listing methods is fast, and loading
+a run never imports the code that trained it. Another package adds a `Method` by an entry point of
+the group `castpoi.methods` (docs/reproduce.md has an example).
 """
 
-import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
@@ -18,11 +13,11 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
 from castpoi.checkins.city import City
-from castpoi.core.errors import BadInput, UnknownMethod
+from castpoi.core.errors import BadInput, UnknownMethod, did_you_mean
 from castpoi.methods.ranker import SavableRanker
 
 GROUP: Final = "castpoi.methods"
-"""The entry points by which an installed package makes its methods known."""
+"""Entry points by which an installed package adds methods."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,24 +26,28 @@ class Method:
 
     name: str
     line: str
-    """What it does, in one line."""
+    """One line about it."""
+    label: str = ""
+    """Its name in tables.  [default: the name]"""
     ranker: str
     """Its ranker, as `module:Class`."""
     trainer: str | None = None
-    """The function that learns it, as `module:function`; None: its ranker's `count` counts it."""
+    """The function that trains it, as `module:function`; None: its ranker has a `count`."""
     presets: tuple[str, ...] = ()
-    """Settings to start from, by name, the default first; only a learned method has some."""
+    """Names of settings to start from, the default first; only of a trained method."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Settings that make the method what it is, by name, as a person would write them."""
+    """Settings that define the method, by name, as text."""
+    demo_epochs: float = 1.0
+    """Share of the epochs of `castpoi demo`; less for a method with slow epochs."""
 
     @property
     def default_preset(self) -> str | None:
-        """The preset where nobody names one."""
+        """The preset that is used unless another is given."""
         return next(iter(self.presets), None)
 
     @property
     def needs_training(self) -> bool:
-        """Whether it is learned; otherwise counting is enough."""
+        """Whether it is trained; otherwise it only counts."""
         return self.trainer is not None
 
     @property
@@ -57,7 +56,7 @@ class Method:
         return (self.trainer or "").startswith("castpoi.")
 
     def check_free(self, names: Collection[str], *, where: str = "") -> None:
-        """Refuse a change of what makes the method what it is; `where` begins the sentence."""
+        """Refuse to change a setting that defines the method; `where` begins the message."""
         fixed = next((name for name in self.settings if name in names), None)
         if fixed is not None:
             raise BadInput(
@@ -66,24 +65,24 @@ class Method:
             )
 
     def ranker_class(self) -> type[SavableRanker[Any]]:
-        """The class that scores places, imported now."""
-        found: type[SavableRanker[Any]] = _imported(self.ranker)
+        """Import and return the class of its ranker."""
+        found: type[SavableRanker[Any]] = imported(self.ranker)
         return found
 
     def count(self, city: City, *, part: str) -> SavableRanker[Any]:
-        """Its ranker, counted from what may be known before `part` is foretold."""
-        counted: SavableRanker[Any] = _imported(self.ranker).count(city, part=part)
+        """Its ranker, counted from the check-ins before the split to predict."""
+        counted: SavableRanker[Any] = imported(self.ranker).count(city, part=part)
         return counted
 
     def trainer_function(self) -> Any:
-        """The function that learns it, imported now (see `training.train.Trainer`)."""
+        """Import and return the function that trains it (see `training.train.Trainer`)."""
         if self.trainer is None:
-            raise TypeError(f"{self.name} is counted, not learned")
-        return _imported(self.trainer)
+            raise TypeError(f"{self.name} only counts, it is not trained")
+        return imported(self.trainer)
 
 
 class Methods:
-    """All methods castpoi knows, the best one first."""
+    """All methods, the best one first."""
 
     def __init__(self, *methods: Method) -> None:
         self._by_name = {method.name: method for method in methods}
@@ -94,26 +93,26 @@ class Methods:
 
     @property
     def best(self) -> Method:
-        """The method to train when nobody names one: the first of the table."""
+        """The method to train unless another is given: the first one."""
         return next(iter(self))
 
     @property
     def names(self) -> list[str]:
-        """The names a person may ask for."""
+        """The names of all methods."""
         return list(self._by_name)
 
     def register(self, method: Method) -> None:
-        """Make one more method known."""
+        """Add a method."""
         if method.name in self._by_name:
             raise ValueError(f"a method named {method.name} is already registered")
         self._by_name[method.name] = method
 
     def add_installed(self, points: Iterable[EntryPoint]) -> None:
-        """Make methods of other packages known; one that fails is told to who asks for it."""
+        """Add methods of other packages; one that fails raises an error only when it is used."""
         for point in points:
             try:
                 self.register(_method_of(point))
-            except Exception as problem:  # a stranger's code may do anything
+            except Exception as problem:  # code of another package may raise anything
                 self._broken[point.name] = f"{type(problem).__name__}: {problem}"
 
     def named(self, name: str) -> Method:
@@ -122,88 +121,22 @@ class Methods:
             return self._by_name[name]
         if name in self._broken:
             raise UnknownMethod(
-                f"method '{name}' is installed but does not load: {self._broken[name]}; mend the "
+                f"method '{name}' is installed but does not load: {self._broken[name]}; fix the "
                 f"package that has it, or install it again"
             )
-        close = difflib.get_close_matches(name.lower(), self.names, n=1)
-        guess = f"did you mean '{close[0]}'? " if close else ""
+        guess = did_you_mean(name, self.names)
         raise UnknownMethod(
             f"no method is named '{name}'; {guess}the methods are {', '.join(self.names)}"
         )
 
-
-def _sequence(name: str, line: str) -> Method:
-    """A learned baseline that reads the places of the last visits, in order."""
-    return Method(
-        name=name,
-        line=line,
-        ranker="castpoi.baselines.sequence:SequenceRanker",
-        trainer="castpoi.training.sequence:train_sequence",
-        presets=("paper", "tuned"),
-    )
-
-
-METHODS = Methods(
-    Method(
-        name="castpoi-next",
-        line="ours: CaST-POI with own habits and nearness instead of the reader",
-        ranker="castpoi.model.ranker:CastPoiRanker",
-        trainer="castpoi.training.castpoi:train_castpoi",
-        presets=("next",),
-    ),
-    Method(
-        name="castpoi",
-        line="the paper's: every candidate reads the history for itself",
-        ranker="castpoi.model.ranker:CastPoiRanker",
-        trainer="castpoi.training.castpoi:train_castpoi",
-        presets=("fast", "paper"),
-    ),
-    Method(
-        name="revisit",
-        line="own visits to the place times its popularity (the paper's heuristic)",
-        ranker="castpoi.baselines.simple:Revisit",
-    ),
-    Method(
-        name="popularity",
-        line="check-ins of everybody at the place",
-        ranker="castpoi.baselines.simple:Popularity",
-    ),
-    Method(
-        name="nearest",
-        line="nearest to the last visit first",
-        ranker="castpoi.baselines.simple:Nearest",
-    ),
-    Method(
-        name="markov",
-        line="own moves from the last place, then the crowd's, then popularity",
-        ranker="castpoi.baselines.markov:Markov",
-    ),
-    Method(
-        name="recent",
-        line="most recently visited first",
-        ranker="castpoi.baselines.simple:Recent",
-    ),
-    Method(
-        name="target-attention",
-        line="CaST-POI's reader without distance, age and gate (after DIN)",
-        ranker="castpoi.model.ranker:CastPoiRanker",
-        trainer="castpoi.training.castpoi:train_castpoi",
-        presets=("fast", "paper"),
-        settings={"spatial_bias": "false", "temporal_bias": "false", "revisit_gate": "false"},
-    ),
-    _sequence("esasrec", "SASRec as recent replications have it: gates, pre-norm"),
-    _sequence("sasrec", "self-attention over the last visits"),
-    _sequence("bert4rec", "self-attention both ways, guesses masked visits"),
-    _sequence("caser", "convolutions over the last visits"),
-    _sequence("narm", "a recurrent network with attention"),
-    _sequence("srgnn", "a graph network over the moves of the last visits"),
-    _sequence("stamp", "attention led by the last visit and the mean of all"),
-    _sequence("core", "a weighted mean of the places visited"),
-)
+    def label_of(self, name: str) -> str:
+        """The name of a method in tables; also of one that is not installed."""
+        method = self._by_name.get(name)
+        return method.label or name if method else name
 
 
 def _method_of(point: EntryPoint) -> Method:
-    """The method that an entry point names, under its own name."""
+    """The method of an entry point, which must have its name."""
     found = point.load()
     if not isinstance(found, Method):
         raise TypeError(f"{point.value} is no castpoi.methods.registry.Method")
@@ -212,10 +145,65 @@ def _method_of(point: EntryPoint) -> Method:
     return found
 
 
-def _imported(reference: str) -> Any:
-    """What `module:name` points to."""
+def imported(reference: str) -> Any:
+    """Import the object of a reference `module:name`."""
     module, _, name = reference.partition(":")
     return reduce(getattr, name.split("."), import_module(module))
 
+
+def _castpoi(name: str, label: str, line: str, *presets: str, **more: Any) -> Method:
+    ranker, trainer = "castpoi.model.ranker:CastPoiRanker", "castpoi.training.castpoi:train_castpoi"
+    return Method(
+        name=name, label=label, line=line, ranker=ranker, trainer=trainer, presets=presets, **more
+    )
+
+
+def _counting(name: str, label: str, line: str, ranker: str) -> Method:
+    return Method(name=name, label=label, line=line, ranker=f"castpoi.baselines.{ranker}")
+
+
+def _sequence(name: str, label: str, line: str, **more: Any) -> Method:
+    """A baseline that is trained to read the places of the last visits, in order."""
+    ranker = "castpoi.baselines.sequence:SequenceRanker"
+    trainer, presets = "castpoi.training.sequence:train_sequence", ("paper", "tuned")
+    return Method(
+        name=name, label=label, line=line, ranker=ranker, trainer=trainer, presets=presets, **more
+    )
+
+
+_TARGET_ATTENTION: Final = {
+    "spatial_bias": "false", "temporal_bias": "false", "revisit_gate": "false",
+}  # fmt: skip
+
+# fmt: off
+METHODS = Methods(
+    _castpoi("castpoi-next", "CaST-POI next",
+             "ours: CaST-POI with visit-pattern features and distances instead of the reader",
+             "next"),
+    _castpoi("castpoi", "CaST-POI", "the paper's: every candidate reads the history by itself",
+             "fast", "paper"),
+    _counting("revisit", "Revisit heuristic",
+              "own visits to the place times its popularity (the paper's heuristic)",
+              "simple:Revisit"),
+    _counting("popularity", "Popularity", "number of check-ins at the place", "simple:Popularity"),
+    _counting("nearest", "Nearest", "nearest to the last visit first", "simple:Nearest"),
+    _counting("markov", "Markov",
+              "own moves from the last place, then everybody's, then popularity", "markov:Markov"),
+    _counting("recent", "Most recent", "most recently visited first", "simple:Recent"),
+    _castpoi("target-attention", "Target attention",
+             "CaST-POI's reader without distance, age and gate (after DIN)", "fast", "paper",
+             settings=_TARGET_ATTENTION, demo_epochs=1 / 3),
+    _sequence("esasrec", "eSASRec", "SASRec as in recent replications: gates, pre-norm"),
+    _sequence("sasrec", "SASRec", "self-attention over the last visits"),
+    _sequence("bert4rec", "BERT4Rec", "bidirectional self-attention, predicts masked visits",
+              demo_epochs=2 / 3),
+    _sequence("caser", "Caser", "convolutions over the last visits"),
+    _sequence("narm", "NARM", "a recurrent network with attention"),
+    _sequence("srgnn", "SR-GNN", "a graph network over the moves of the last visits",
+              demo_epochs=2 / 3),
+    _sequence("stamp", "STAMP", "attention led by the last visit and the mean of all"),
+    _sequence("core", "CORE", "a weighted mean of the places visited"),
+)
+# fmt: on
 
 METHODS.add_installed(entry_points(group=GROUP))

@@ -45,24 +45,6 @@ _TUNED: Final = "tuned"
 _OTHER_SETTINGS: Final = "settings-"
 _ORACLE_KEY: Final = "oracle"  # in the manifest of a result of tools/recbole_oracle.py
 _RECBOLE: Final = "recbole-"
-_LABELS: Final = {
-    "castpoi": "CaST-POI",
-    "castpoi-next": "CaST-POI next",
-    "target-attention": "Target attention",
-    "esasrec": "eSASRec",
-    "sasrec": "SASRec",
-    "bert4rec": "BERT4Rec",
-    "caser": "Caser",
-    "narm": "NARM",
-    "srgnn": "SR-GNN",
-    "stamp": "STAMP",
-    "core": "CORE",
-    "revisit": "Revisit heuristic",
-    "markov": "Markov",
-    "recent": "Most recent",
-    "popularity": "Popularity",
-    "nearest": "Nearest",
-}
 
 
 def outlines_in(suite: Mapping[str, Any], *, path: str) -> list[TableOutline]:
@@ -118,7 +100,7 @@ def row_of_run(
 
 
 def _row_of_method(method: str) -> Row:
-    row = Row(name=method, label=_LABELS.get(method, method), method=method, role="baseline")
+    row = Row(name=method, label=METHODS.label_of(method), method=method, role="baseline")
     role = OURS if method in OUR_METHODS else "baseline" if row.is_learned else "heuristic"
     return replace(row, role=role)
 
