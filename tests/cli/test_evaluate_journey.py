@@ -151,7 +151,7 @@ def test_a_run_whose_city_has_moved_asks_for_it(
     city.rename(tmp_path / "moved")
     ended = castpoi("evaluate", tmp_path / "run", "--out", tmp_path / "result")
     assert ended.code == 1
-    assert f"a city that is not at {city}; say where the city is now (--city)" in ended.err
+    assert f"a city that is not at {city}; give its folder with --city" in ended.err
     mended = castpoi(
         "evaluate", tmp_path / "run", "--city", tmp_path / "moved", "--out", tmp_path / "result"
     )
@@ -166,7 +166,7 @@ def test_a_run_that_has_seen_validation_is_not_evaluated_on_it(
         "evaluate", tmp_path / "run", "--part", "validation", "--out", tmp_path / "result"
     )
     assert ended.code == 1
-    assert "has seen the validation part" in ended.err
+    assert "has seen the validation split" in ended.err
 
 
 def test_a_misspelt_method_gets_a_guess(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_an_empty_history_gets_popular_places(
             "no place is left to recommend: of 1 none is new",
         ),
         (["--history", "no.csv"], "no.csv cannot be read: No such file"),
-        (["--user", "user 0", "--city", "nowhere"], "a city that is not at nowhere; say where"),
+        (["--user", "user 0", "--city", "nowhere"], "a city that is not at nowhere; give its"),
     ],
 )
 def test_what_makes_no_sense_is_told_in_one_sentence(

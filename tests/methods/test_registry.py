@@ -12,7 +12,9 @@ def test_every_method_has_a_line_and_a_ranker_that_can_be_imported() -> None:
     assert METHODS.names[:3] == ["castpoi-next", "castpoi", "revisit"]
     for method in METHODS:
         assert method.line
+        assert METHODS.label_of(method.name) == method.label
         assert bool(method.presets) is method.needs_training
+        assert not method.needs_training or callable(method.trainer_function())
         assert method.ranker_class().__name__.lower() == method.ranker.partition(":")[2].lower()
 
 
@@ -44,6 +46,7 @@ def test_a_method_is_added_by_registering_it_once() -> None:
     dice = Method(name="dice", line="throws dice", ranker="somewhere:Dice", trainer="there:throw")
     methods.register(dice)
     assert methods.named("dice").needs_training
+    assert methods.label_of("dice") == methods.label_of("DICE").lower() == "dice"
     with pytest.raises(ValueError, match="a method named dice is already registered"):
         methods.register(dice)
 

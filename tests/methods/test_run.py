@@ -49,9 +49,9 @@ def test_the_log_has_one_event_a_line_and_the_first_names_method_and_seed(run_fo
 
 def test_a_run_may_not_foretell_what_it_has_seen(run_folder: Path) -> None:
     run = load_run(run_folder)
-    run.check_may_foretell("test")
+    run.check_may_predict("test")
     with refused(BadInput):
-        run.check_may_foretell("validation")
+        run.check_may_predict("validation")
 
 
 def test_a_changed_model_is_noticed(run_folder: Path) -> None:

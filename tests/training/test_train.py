@@ -78,7 +78,7 @@ def test_a_learned_method_comes_by_registering_alone(
     np.testing.assert_array_equal(found.popularity, expected)
     assert "dice thrown" in (tmp_path / "run" / "log.jsonl").read_text()
     assert run.manifest["knows"] == ["train"]
-    run.check_may_foretell("validation")  # it has learned from train alone
+    run.check_may_predict("validation")  # it has learned from train alone
 
 
 def test_a_counted_method_knows_what_comes_before_the_part() -> None:
@@ -92,7 +92,7 @@ def test_a_run_for_validation_has_counted_train_alone(city: Path, tmp_path: Path
     run = train(city, tmp_path / "run", method="popularity", part="validation")
     ranker: Any = run.ranker
     assert ranker.popularity.tolist() == [3, 2, 2, 1, 0]
-    run.check_may_foretell("validation")
+    run.check_may_predict("validation")
 
 
 def test_an_unknown_method_is_refused_before_anything_is_read(tmp_path: Path) -> None:

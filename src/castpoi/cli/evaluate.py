@@ -115,7 +115,7 @@ def _show_table(console: Console, result: Result) -> None:
 
 def _from_run(folder: Path, city_folder: Path | None, part: str) -> _Subject:
     run = load_run(folder)
-    run.check_may_foretell(part)
+    run.check_may_predict(part)
     city = city_of(run, city_folder)
     origin: dict[str, Any] = {
         "run": str(folder.resolve()),

@@ -1,13 +1,13 @@
-"""A run on disk: a method that has been trained or counted on a city, ready to rank.
+"""A run on disk: a method that was trained or counted on a city, ready to rank.
 
-    RUN/model.safetensors   what it has counted or learned
+    RUN/model.safetensors   its weights or counts
     RUN/config.json         its settings
-    RUN/places.parquet      the places it ranks, as in its city, and their known check-ins
-    RUN/log.jsonl           what happened, one event a line
+    RUN/places.parquet      the places it ranks, as in its city, with their known check-ins
+    RUN/log.jsonl           the events of its training, one a line
     RUN/manifest.json       method, seed, city and fingerprint, SHA-256 of all files, versions,
                             commit, wall time
 
-Loading reads numbers and words only; it never runs code from the folder.
+Loading reads data only; it never runs code from the folder.
 """
 
 import json
@@ -37,7 +37,7 @@ PLACES: Final = "places.parquet"
 LOG: Final = "log.jsonl"
 
 KNOWN_CHECKINS: Final = "checkins"
-"""Column of the run's places that the city's do not have: check-ins the run may know of."""
+"""Column of the run's places that a city lacks: check-ins in the splits that the run uses."""
 
 PLACE_SCHEMA: Final = pl.Schema([*record.PLACE_SCHEMA.items(), (KNOWN_CHECKINS, pl.UInt32())])
 
@@ -46,7 +46,7 @@ _TRAIN_AGAIN: Final = "train again with 'castpoi train'"
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A ranker and where it comes from."""
+    """A ranker and its origin."""
 
     ranker: SavableRanker[Any]
     manifest: dict[str, Any]
@@ -69,7 +69,7 @@ class Run:
 
     @property
     def city(self) -> Path:
-        """Where the city stood when the run was made."""
+        """The city's folder when the run was made."""
         return Path(self.manifest["city"])
 
     @property
@@ -82,20 +82,20 @@ class Run:
         """Its method, the preset, and the settings that differ from it."""
         return dict(self.manifest["row"])
 
-    def check_may_foretell(self, part: str) -> None:
-        """Refuse a part that the run has already seen."""
+    def check_may_predict(self, part: str) -> None:
+        """Refuse a split that the run has already seen."""
         if part in self.manifest["knows"]:
             raise BadInput(
-                f"{self.folder} has seen the {part} part, so it cannot be evaluated on it; train "
+                f"{self.folder} has seen the {part} split, so it cannot be evaluated on it; train "
                 f"it with 'castpoi train --part {part}'"
             )
 
 
 class RunLog:
-    """The events of a run, one JSON object a line; never a user id, never a coordinate.
+    """The events of a run, one JSON object a line, without user ids and coordinates.
 
-    Kept in memory until the run is written; with a path also on disk from the first event on, so
-    that a person can watch a long training.
+    They are in memory until the run is written; with a path they are also appended to that file at
+    once, so that a long training can be watched.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -105,7 +105,7 @@ class RunLog:
             path.write_text("", encoding="utf-8")
 
     def event(self, event: str, **fields: object) -> None:
-        """Note what has just happened."""
+        """Append an event."""
         line = json.dumps({"at_utc": now_utc(), "event": event, **fields}, ensure_ascii=False)
         self.lines.append(line + "\n")
         if self.path is not None:
@@ -155,7 +155,7 @@ def write_run(
 
 
 def load_run(folder: Path) -> Run:
-    """Read a run and check that its files are those that were written."""
+    """Read a run and check that its files have not changed since it was written."""
     manifest = read_manifest(folder, kind="run", needs={SHA256})
     check_files(folder, manifest, (MODEL, CONFIG, PLACES))
     method = METHODS.named(manifest["method"])
@@ -163,7 +163,7 @@ def load_run(folder: Path) -> Run:
     config = read_json(folder / CONFIG)
     try:
         ranker = method.ranker_class().restore(config, arrays)
-    except (BadInput, KeyError, TypeError, ValueError) as problem:  # of an earlier castpoi, perhaps
+    except (BadInput, KeyError, TypeError, ValueError) as problem:  # perhaps of an earlier castpoi
         raise BrokenFolder(
             f"{folder} does not fit the method {method.name} ({problem}); {_TRAIN_AGAIN}"
         ) from problem
@@ -171,7 +171,7 @@ def load_run(folder: Path) -> Run:
 
 
 def places_of(city: City, knows: Sequence[str]) -> pl.DataFrame:
-    """The places of a city, with the check-ins of each in the parts that a run knows."""
+    """The places of a city, with the check-ins of each in the splits that a run uses."""
     trajectories = city.trajectories
     known = np.isin(trajectories.part, [record.PARTS.index(part) for part in knows])
     counts = np.bincount(trajectories.place[known], minlength=city.places.height)
@@ -184,18 +184,18 @@ def read_places(run: Run) -> pl.DataFrame:
 
 
 def city_of(run: Run, city: Path | None = None) -> City:
-    """The city a run was made on, there or where it is now; refuses another split."""
+    """The city a run was made on, from its folder or another one; refuses another split."""
     folder = run.city if city is None else city
     if not folder.is_dir():
         raise BrokenFolder(
-            f"{run.folder} was trained on a city that is not at {folder}; say where the city is "
-            f"now (--city), or {_TRAIN_AGAIN}"
+            f"{run.folder} was trained on a city that is not at {folder}; give its folder "
+            f"with --city, or {_TRAIN_AGAIN}"
         )
     found = City.load(folder)
     if found.fingerprint != run.fingerprint:
         raise BrokenFolder(
             f"{run.folder} was trained on a city with fingerprint {run.fingerprint[:12]}, but "
-            f"{folder} has {found.fingerprint[:12]}; say where its own city is (--city), or "
+            f"{folder} has {found.fingerprint[:12]}; give its own city with --city, or "
             f"{_TRAIN_AGAIN}"
         )
     return found
