@@ -78,7 +78,7 @@ def test_a_trajectory_that_runs_backwards_is_found(city: City) -> None:
     order = [1, 0, *range(2, len(VISITS))]
     finding = found(resealed(city, city.checkins[order]), "time order")
     assert finding.status == "failed"
-    assert "1 check-ins stand before an earlier one" in finding.finding
+    assert "1 check-ins come before an earlier one" in finding.finding
 
 
 def test_a_target_that_repeats_its_own_history_at_the_same_instant_is_found() -> None:
@@ -108,7 +108,7 @@ def test_a_target_at_a_place_that_train_does_not_know_is_found() -> None:
     city = small_city(visits, ["train", "train", "validation", "test"])
     finding = found(city, "unseen users or places")
     assert finding.status == "failed"
-    assert "1 targets at places that train does not know" in finding.finding
+    assert "1 a place that is not in train" in finding.finding
 
 
 def test_a_stranger_at_the_same_place_and_instant_is_no_leak_but_unknown_to_train() -> None:
@@ -116,7 +116,7 @@ def test_a_stranger_at_the_same_place_and_instant_is_no_leak_but_unknown_to_trai
     assert found(city, "target in its own past").status == "passed"
     finding = found(city, "unseen users or places")
     assert finding.status == "failed"
-    assert finding.finding.startswith("1 targets of users and 0 targets at places")
+    assert finding.finding.startswith("1 targets have a user and 0 a place")
 
 
 def test_a_user_whose_test_comes_before_train_is_found() -> None:
@@ -144,21 +144,21 @@ def test_parts_of_a_chronological_split_follow_one_another_in_time(city: City) -
     for wrong in (early, at_once):
         finding = found(replace(wrong, manifest=chronological), "split overlap")
         assert finding.status == "failed"
-        assert "begins before the part before it has ended" in finding.finding
+        assert "begins before the previous one" in finding.finding
 
 
 def test_an_offset_that_is_not_the_zones_is_found(city: City) -> None:
     summer = city.checkins.with_columns(pl.lit(-240, dtype=pl.Int16).alias(record.OFFSET))
     finding = found(replace(city, checkins=summer), "local clock")
     assert finding.status == "failed"
-    assert "8 local offsets are not those of the place's zone" in finding.finding
+    assert "8 local offsets differ" in finding.finding
 
 
 def test_a_place_without_a_zone_fails_the_check_of_the_clock_alone(city: City) -> None:
     unzoned = city.places.with_columns(pl.lit(None, dtype=pl.String).alias(record.ZONE))
     failed = [each for each in audit(replace(city, places=unzoned)) if each.status == "failed"]
     assert [each.check for each in failed] == ["local clock"]
-    assert failed[0].finding == "cannot be checked: the tables do not fit together"
+    assert "the tables do not fit together" in failed[0].finding
 
 
 def test_a_move_faster_than_an_airliner_is_counted() -> None:

@@ -1,7 +1,7 @@
-"""The audit: what a careful colleague would check before trusting a city.
+"""The audit: ten checks of a city.
 
-A check *fails* where a number measured on the city would be wrong (leakage, a broken split, a
-clock that is not human), and *warns* where it would be right but may mislead.
+A check *fails* if metrics measured on the city would be wrong (leakage, a broken split, a wrong
+clock), and *warns* if they would be right but may mislead.
 """
 
 from collections.abc import Callable
@@ -10,13 +10,12 @@ from itertools import pairwise
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from polars.exceptions import PolarsError
 
 from castpoi.checkins import record
 from castpoi.checkins.city import REVISIT_WINDOW, City, fault_of
 from castpoi.checkins.describe import top_share
-from castpoi.checkins.record import HOUR_US, MINUTE_US
+from castpoi.checkins.record import HOUR_US
 from castpoi.checkins.rhythm import rhythm_of
 from castpoi.checkins.trajectory import Trajectories
 from castpoi.geo.distance import haversine_km
@@ -26,9 +25,9 @@ Status = Literal["passed", "warned", "failed"]
 Test = Callable[[City], tuple[Status, str]]
 
 TELEPORT_KM_PER_HOUR: Final = 1000.0
-"""Faster than an airliner between two check-ins: one of the two did not happen there and then."""
+"""Faster than an airliner; one of the two check-ins has a wrong place or time."""
 TELEPORT_LEAST_KM: Final = 1.0
-"""Below this, coordinates of one block and clocks to the minute explain any speed."""
+"""At shorter distances, rounded coordinates and times explain any speed."""
 MUCH_TELEPORTED: Final = 0.01
 UNUSUAL_REVISIT_SHARE: Final = (0.05, 0.95)
 MUCH_AT_ONE_PLACE: Final = 0.2
@@ -52,18 +51,18 @@ def audit(city: City) -> list[Outcome]:
 
 
 def _checked(city: City, check: str, test: Test) -> Outcome:
-    """The outcome of a check; tables that were tampered with may not even fit together."""
+    """The outcome of a check; it fails if the tables do not fit together."""
     try:
         return Outcome(check, *test(city))
     except (IndexError, TypeError, ValueError, PolarsError):
-        return Outcome(check, "failed", "cannot be checked: the tables do not fit together")
+        return Outcome(check, "failed", "cannot be checked, because the tables do not fit together")
 
 
 def _fingerprint(city: City) -> tuple[Status, str]:
     fault = fault_of(city)
     if fault is not None:
         return "failed", f"{fault}; prepare the city again"
-    return "passed", f"all files are as written; the content still is {city.fingerprint[:12]}"
+    return "passed", f"no file has changed; the content has fingerprint {city.fingerprint[:12]}"
 
 
 def _time_order(city: City) -> tuple[Status, str]:
@@ -75,29 +74,29 @@ def _time_order(city: City) -> tuple[Status, str]:
         wrong |= tied & (step < 0)
         tied &= step == 0
     if wrong.any():
-        return "failed", f"{wrong.sum():,} check-ins stand before an earlier one of their user"
-    return "passed", "every trajectory runs forward in time"
+        return "failed", f"{wrong.sum():,} check-ins come before an earlier one of their user"
+    return "passed", "every trajectory is in time order"
 
 
 def _own_past(city: City) -> tuple[Status, str]:
-    """A target that also stands in its own history, at the very same instant, is given away."""
+    """A target is leaked if its history has the same place at the same instant."""
     visits = city.trajectories
     rows = city.targets(record.TEST)
-    given_away = np.zeros(len(rows), dtype=np.bool_)
-    # Among check-ins of one instant equal places stand side by side, so one look back is enough.
+    leaked = np.zeros(len(rows), dtype=np.bool_)
+    # check-ins at one instant are sorted by place, so only the one before can be equal
     later = rows > 0
     before = rows[later] - 1
-    given_away[later] = (
+    leaked[later] = (
         (visits.user[before] == visits.user[rows[later]])
         & (visits.at_us[before] == visits.at_us[rows[later]])
         & (visits.place[before] == visits.place[rows[later]])
     )
-    if given_away.any():
+    if leaked.any():
         return "failed", (
-            f"{given_away.sum():,} test targets repeat a check-in of their own history at the same "
+            f"{leaked.sum():,} test targets repeat a check-in of their history at the same "
             "instant; prepare without --keep-duplicates"
         )
-    return "passed", "no test target stands in its own history"
+    return "passed", "no test target is in its own history"
 
 
 def _unseen(city: City) -> tuple[Status, str]:
@@ -108,16 +107,16 @@ def _unseen(city: City) -> tuple[Status, str]:
     new_users = ~np.isin(visits.user[targets], visits.user[is_train])
     if new_places.any() or new_users.any():
         return "failed", (
-            f"{new_users.sum():,} targets of users and {new_places.sum():,} targets at places that "
-            "train does not know"
+            f"{new_users.sum():,} targets have a user and {new_places.sum():,} a place that is not "
+            "in train"
         )
-    return "passed", "train knows the user and the place of every target"
+    return "passed", "the user and the place of every target are in train"
 
 
 def _overlap(city: City) -> tuple[Status, str]:
     ids = city.split[record.CHECKIN]
     if ids.n_unique() != len(ids) or not ids.sort().equals(city.checkins[record.CHECKIN].sort()):
-        return "failed", "the split does not name every check-in exactly once"
+        return "failed", "the split does not contain every check-in exactly once"
     visits = city.trajectories
     if city.manifest.get("split") == "chronological":
         return _parts_follow_in_time(visits)
@@ -136,8 +135,8 @@ def _parts_follow_in_time(visits: Trajectories) -> tuple[Status, str]:
     spans = [span for span in spans if len(span)]
     for earlier, later in pairwise(spans):
         if earlier.max() >= later.min():
-            return "failed", "a part begins before the part before it has ended"
-    return "passed", "every check-in is in one part, and the parts follow one another in time"
+            return "failed", "a part begins before the previous one has ended"
+    return "passed", "every check-in is in one part, and the parts do not overlap in time"
 
 
 def _revisits(city: City) -> tuple[Status, str]:
@@ -151,7 +150,7 @@ def _revisits(city: City) -> tuple[Status, str]:
 
 
 def _rhythm(city: City) -> tuple[Status, str]:
-    rhythm = rhythm_of(_local_us(city))
+    rhythm = rhythm_of(city.local_us)
     if not rhythm.is_judged:
         return "warned", rhythm.sentence
     if rhythm.is_human:
@@ -161,16 +160,17 @@ def _rhythm(city: City) -> tuple[Status, str]:
 
 
 def _local_clock(city: City) -> tuple[Status, str]:
-    """Offsets as the zones of the places say, unless the source's own were asked for."""
+    """Whether offsets are those of the zones of the places, or the source's own on request."""
     rule = str(city.manifest.get("zone_rule", ""))
     if rule.startswith("offset"):
         return "passed", "local time follows the offset column of the source"
     number, zones = numbered_zones(city.places[record.ZONE])
     zone_of_row = number[city.checkins[record.PLACE].to_numpy()]
-    at_us = city.checkins[record.AT_UTC].to_physical().to_numpy()
-    wrong = offsets_minutes(at_us, zone_of_row, zones) != city.checkins[record.OFFSET].to_numpy()
+    wrong = (
+        offsets_minutes(city.at_us, zone_of_row, zones) != city.checkins[record.OFFSET].to_numpy()
+    )
     if wrong.any():
-        return "failed", f"{wrong.sum():,} local offsets are not those of the place's zone"
+        return "failed", f"{wrong.sum():,} local offsets differ from the zone of their place"
     return "passed", f"local time agrees with {len(zones)} time zone{'s' * (len(zones) > 1)}"
 
 
@@ -179,7 +179,7 @@ def _teleports(city: City) -> tuple[Status, str]:
     same_user = np.flatnonzero(np.diff(visits.user) == 0)
     if not len(same_user):
         return "passed", "no user has two check-ins"
-    lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
+    lat, lon = city.lat, city.lon
     here, there = visits.place[same_user], visits.place[same_user + 1]
     km = haversine_km(lat[here], lon[here], lat[there], lon[there])
     hours = (visits.at_us[same_user + 1] - visits.at_us[same_user]) / HOUR_US
@@ -198,11 +198,6 @@ def _popularity(city: City) -> tuple[Status, str]:
     top = top_share(counts, 0.01)
     status: Status = "warned" if one > MUCH_AT_ONE_PLACE else "passed"
     return status, f"the busiest place has {one:.1%} of all check-ins, the busiest 1 % {top:.1%}"
-
-
-def _local_us(city: City) -> NDArray[np.int64]:
-    at_us: NDArray[np.int64] = city.checkins[record.AT_UTC].to_physical().to_numpy()
-    return at_us + city.checkins[record.OFFSET].to_numpy().astype(np.int64) * MINUTE_US
 
 
 CHECKS: Final[dict[str, Test]] = {

@@ -1,7 +1,7 @@
-"""What a city looks like in numbers: who comes back, how far, how soon, at which hour.
+"""The numbers that describe a city: revisits, distances, gaps, hours.
 
-Everything is counted over all check-ins of the city, left-out ones too; only the revisit share
-asks the split, for it speaks of test targets. Hours, weekdays and days are local.
+All check-ins of the city count, left-out ones too; only the revisit share is that of test targets.
+Hours, weekdays and days are local.
 """
 
 import math
@@ -16,44 +16,28 @@ from numpy.typing import NDArray
 
 from castpoi.checkins import record
 from castpoi.checkins.city import REVISIT_WINDOW, City
-from castpoi.checkins.record import HOUR_US, MINUTE_US
+from castpoi.checkins.record import DAY_US, HOUR_US
+from castpoi.checkins.trajectory import weekday_of
 from castpoi.geo.distance import bucket_of, haversine_km
 
 DISTANCE_EDGES_KM: Final = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-"""Two buckets a decade, for distances of people spread over many decades."""
+"""Two buckets per factor of ten, because distances of people span many of them."""
 DISTANCE_LABELS: Final = (
-    "< 100 m",
-    "100–300 m",
-    "0.3–1 km",
-    "1–3 km",
-    "3–10 km",
-    "10–30 km",
-    "30–100 km",
-    "100–300 km",
-    "300–1,000 km",
-    "≥ 1,000 km",
+    *("< 100 m", "100–300 m", "0.3–1 km", "1–3 km", "3–10 km", "10–30 km"),
+    *("30–100 km", "100–300 km", "300–1,000 km", "≥ 1,000 km"),
 )
 GAP_EDGES_HOURS: Final = (1 / 6, 1.0, 6.0, 24.0, 24.0 * 7, 24.0 * 30)
 GAP_LABELS: Final = ("< 10 min", "10–60 min", "1–6 h", "6–24 h", "1–7 d", "7–30 d", "≥ 30 d")
 USER_EDGES: Final = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 USER_LABELS: Final = (
-    "< 2",
-    "2–4",
-    "5–9",
-    "10–19",
-    "20–49",
-    "50–99",
-    "100–199",
-    "200–499",
-    "500–999",
-    "≥ 1,000",
+    *("< 2", "2–4", "5–9", "10–19", "20–49", "50–99"),
+    *("100–199", "200–499", "500–999", "≥ 1,000"),
 )
 HOUR_LABELS: Final = tuple(f"{hour:02d}" for hour in range(24))
 WEEKDAY_LABELS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 NOT_GIVEN: Final = "(not given)"
 TOP_CATEGORIES: Final = 10
 
-_EPOCH_WEEKDAY: Final = 3  # 1 January 1970 was a Thursday, and Monday is 0
 _CURVE_POINTS: Final = 60
 
 
@@ -64,12 +48,12 @@ class Bucket:
     label: str
     count: int
     share: float
-    """Part of the whole, 0 to 1; 0 where the whole is empty."""
+    """Share of the whole, 0 to 1; 0 if the whole is empty."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Quartiles:
-    """How a number of check-ins varies over users or over places."""
+    """The distribution of the number of check-ins over users or over places."""
 
     min: int
     lower_quartile: float
@@ -81,7 +65,7 @@ class Quartiles:
 
 @dataclass(frozen=True, kw_only=True)
 class CityDescription:
-    """The numbers of one city; None stands where there is nothing to count."""
+    """The numbers of one city; None if there is nothing to count."""
 
     checkins: int
     users: int
@@ -90,14 +74,14 @@ class CityDescription:
     first_day: date | None
     last_day: date | None
     days: int
-    """Days from the first to the last, both counted."""
+    """Days from the first to the last, both included."""
     train: int
     validation: int
     test: int
     left_out: int
     test_targets: int
     revisit_share: float | None
-    """Test targets whose place stands among the user's 512 visits before it."""
+    """Share of test targets whose place is among the user's 512 visits before it."""
     new_share: float | None
     checkins_per_user: Quartiles | None
     checkins_per_place: Quartiles | None
@@ -105,7 +89,7 @@ class CityDescription:
     median_distance_km: float | None
     """Between consecutive visits of one user."""
     same_place_share: float | None
-    """Consecutive visits that stay at the place."""
+    """Share of consecutive visits at the same place."""
     distances: tuple[Bucket, ...]
     median_gap_hours: float | None
     gaps: tuple[Bucket, ...]
@@ -114,11 +98,11 @@ class CityDescription:
     top_categories: tuple[Bucket, ...]
     zones: tuple[Bucket, ...]
     gini: float | None
-    """Skew of popularity: 0 if all places are alike, near 1 if one place has everything."""
+    """Inequality of popularity: 0 if all places have equal check-ins, near 1 if one has all."""
     top_1_percent_share: float | None
     top_10_percent_share: float | None
     popularity: tuple[tuple[int, int], ...]
-    """(rank, check-ins) of places from the busiest on, at ranks evenly spaced in logarithm."""
+    """(rank, check-ins) of places from the busiest on, at ranks on a logarithmic scale."""
 
     def as_json(self) -> dict[str, Any]:
         """The numbers as plain JSON values."""
@@ -129,7 +113,7 @@ class CityDescription:
 
 
 def describe_city(city: City) -> CityDescription:
-    """Count everything worth knowing about a city."""
+    """Compute the numbers of a city."""
     per_user = np.bincount(_column(city, record.USER), minlength=city.users.height)
     per_place = checkins_per_place(city)
     parts = np.bincount(city.split[record.PART].to_physical(), minlength=len(record.PARTS)).tolist()
@@ -163,7 +147,7 @@ def checkins_per_place(city: City) -> NDArray[np.int64]:
 
 
 def gini(counts: NDArray[np.int64]) -> float | None:
-    """The Gini coefficient of the counts; None where there is nothing to share."""
+    """The Gini coefficient of the counts; None if they are all 0."""
     total = int(counts.sum())
     if not total:
         return None
@@ -173,7 +157,7 @@ def gini(counts: NDArray[np.int64]) -> float | None:
 
 
 def top_share(counts: NDArray[np.int64], fraction: float) -> float | None:
-    """Part of all check-ins that the busiest fraction of places has; at least one place."""
+    """Share of all check-ins at the busiest fraction of places; at least one place."""
     total = int(counts.sum())
     if not total:
         return None
@@ -181,7 +165,7 @@ def top_share(counts: NDArray[np.int64], fraction: float) -> float | None:
 
 
 def busiest(places: int, fraction: float) -> int:
-    """How many places the busiest fraction of them is: rounded up, at least one."""
+    """Number of places in the busiest fraction of them: rounded up, at least one."""
     return max(1, math.ceil(places * fraction))
 
 
@@ -202,12 +186,11 @@ def _revisits(city: City) -> dict[str, Any]:
 def _moves(city: City) -> dict[str, Any]:
     """Distance and gap from each visit to the next one of the same user."""
     user, place = _column(city, record.USER), _column(city, record.PLACE)
-    at_us = _column(city, record.AT_UTC)
-    goes_on = user[1:] == user[:-1]
-    before, after = place[:-1][goes_on], place[1:][goes_on]
-    lat, lon = city.places[record.LAT].to_numpy(), city.places[record.LON].to_numpy()
+    is_same_user = user[1:] == user[:-1]
+    before, after = place[:-1][is_same_user], place[1:][is_same_user]
+    lat, lon = city.lat, city.lon
     distance_km = haversine_km(lat[before], lon[before], lat[after], lon[after])
-    gap_hours = np.diff(at_us)[goes_on] / HOUR_US
+    gap_hours = np.diff(city.at_us)[is_same_user] / HOUR_US
     has_moves = len(distance_km) > 0
     return {
         "median_distance_km": float(np.median(distance_km)) if has_moves else None,
@@ -219,21 +202,23 @@ def _moves(city: City) -> dict[str, Any]:
 
 
 def _rhythm(city: City) -> dict[str, Any]:
-    minute = _column(city, record.AT_UTC) // MINUTE_US + _column(city, record.OFFSET)
-    hour = minute // 60
-    day = hour // 24
-    first, last = (_date(day.min()), _date(day.max())) if len(day) else (None, None)
-    return {
-        "first_day": first,
-        "last_day": last,
-        "days": (last - first).days + 1 if first and last else 0,
-        "hours": _buckets(HOUR_LABELS, np.bincount(hour % 24, minlength=24)),
-        "weekdays": _buckets(WEEKDAY_LABELS, np.bincount((day + _EPOCH_WEEKDAY) % 7, minlength=7)),
+    local_us = city.local_us
+    hours = np.bincount(local_us // HOUR_US % 24, minlength=24)
+    weekdays = np.bincount(weekday_of(local_us), minlength=7)
+    found = {
+        "hours": _buckets(HOUR_LABELS, hours),
+        "weekdays": _buckets(WEEKDAY_LABELS, weekdays),
     }
-
-
-def _date(day: np.int64) -> date:
-    return date(1970, 1, 1) + timedelta(days=int(day))
+    if not len(local_us):
+        return {**found, "first_day": None, "last_day": None, "days": 0}
+    first, last = (int(at // DAY_US) for at in (local_us.min(), local_us.max()))
+    epoch = date(1970, 1, 1)
+    return {
+        **found,
+        "first_day": epoch + timedelta(days=first),
+        "last_day": epoch + timedelta(days=last),
+        "days": last - first + 1,
+    }
 
 
 def _quartiles(counts: NDArray[np.int64]) -> Quartiles | None:
@@ -264,15 +249,15 @@ def _buckets(labels: Sequence[str], counts: NDArray[np.int64]) -> tuple[Bucket, 
     )
 
 
-def _checkins_by(city: City, trait: str, per_place: NDArray[np.int64]) -> tuple[Bucket, ...]:
-    """Check-ins by a trait of their place, most first and then by name."""
+def _checkins_by(city: City, column: str, per_place: NDArray[np.int64]) -> tuple[Bucket, ...]:
+    """Check-ins by a property of their place, by descending count and then by name."""
     counted = (
-        city.places.select(pl.col(trait).fill_null(NOT_GIVEN), pl.Series("count", per_place))
-        .group_by(trait)
+        city.places.select(pl.col(column).fill_null(NOT_GIVEN), pl.Series("count", per_place))
+        .group_by(column)
         .agg(pl.col("count").sum())
-        .sort(["count", trait], descending=[True, False])
+        .sort(["count", column], descending=[True, False])
     )
-    return _buckets(counted[trait].to_list(), counted["count"].to_numpy())
+    return _buckets(counted[column].to_list(), counted["count"].to_numpy())
 
 
 def _popularity_curve(per_place: NDArray[np.int64]) -> tuple[tuple[int, int], ...]:
