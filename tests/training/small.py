@@ -5,7 +5,6 @@ from typing import Any
 
 import torch
 
-from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.model.castpoi import CastPoi, new_model
 from castpoi.model.config import ModelConfig
@@ -34,7 +33,7 @@ def tiny_model_config(**changes: Any) -> ModelConfig:
 
 def tiny_model(city: City, config: ModelConfig, *, noise: float = 0.0, seed: int = 0) -> CastPoi:
     """An untrained model; noise moves every weight, so that no term is zero by its start."""
-    lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
+    lat, lon = city.lat, city.lon
     traits = traits_of(city, config)
     model = new_model(config=config, lat=lat, lon=lon, seed=seed, traits=traits)
     if model.shared is not None:

@@ -85,7 +85,7 @@ def beyond_accuracy(city: City, rows: NDArray[np.int64], best: TopPlaces) -> Bey
     by_checkin = np.argsort(city.trajectories.checkin[rows], kind="stable")
     rows, listed = rows[by_checkin], best.place[by_checkin]  # [N], [N, K]
     target, first = city.trajectories.place[rows], listed[:, 0]
-    lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
+    lat, lon = city.lat, city.lon
     km_off = haversine_km(lat[first], lon[first], lat[target], lon[target])
     counts = counts_in_train(city)
     confidence = best.softmax[by_checkin, 0].astype(np.float32)

@@ -161,7 +161,7 @@ def rank_table(city: City, rows: NDArray[np.int64], ranks: NDArray[np.float64]) 
     place = trajectories.place[rows]
     has_history = rows > trajectories.starts[rows]
     before = np.where(has_history, rows - 1, rows)
-    lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
+    lat, lon = city.lat, city.lon
     last = trajectories.place[before]
     hours = (trajectories.at_us[rows] - trajectories.at_us[before]) / HOUR_US
     table = pl.DataFrame(

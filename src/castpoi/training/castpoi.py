@@ -132,7 +132,7 @@ def traits_of(city: City, model: ModelConfig) -> PlaceTraits | None:
 
 def untrained_model(city: City, config: ModelConfig, *, seed: int) -> CastPoi:
     """An untrained model for the places of a city."""
-    lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
+    lat, lon = city.lat, city.lon
     return new_model(config=config, lat=lat, lon=lon, seed=seed, traits=traits_of(city, config))
 
 
@@ -176,5 +176,5 @@ def _check_memory(city: City, model: ModelConfig, training: CastPoiTraining, dev
 
 
 def _builder(city: City, model: ModelConfig) -> BatchBuilder:
-    lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
+    lat, lon = city.lat, city.lon
     return BatchBuilder(config=model, lat=lat, lon=lon)

@@ -17,7 +17,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.model.batch import BatchBuilder, Windows, windows_of
 from castpoi.model.castpoi import CastPoi
@@ -82,7 +81,7 @@ class FastObjective:
         self.seed = seed
         self.places = city.places.height
         histories = city.train
-        lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
+        lat, lon = city.lat, city.lon
         builder = BatchBuilder(config=model, lat=lat, lon=lon)
         self.facts = builder.facts(histories)
         self.place = histories.place

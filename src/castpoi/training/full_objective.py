@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import CastPoi, Encoded, Refinement
@@ -50,7 +49,7 @@ class FullObjective:
         self.trajectories = city.train_trajectories
         self.target_rows = self.trajectories.rows_with_history
         self.is_new = ~self.trajectories.is_revisit(self.target_rows, window=REVISIT_WINDOW)
-        lat, lon = (city.places[name].to_numpy() for name in (record.LAT, record.LON))
+        lat, lon = city.lat, city.lon
         self.builder = BatchBuilder(config=model, lat=lat, lon=lon)
 
     def batches(self, epoch: int) -> Sequence[Prefixes]:
