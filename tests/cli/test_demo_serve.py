@@ -30,8 +30,8 @@ def test_the_demo_ends_on_a_service_that_knows_the_people_of_its_city(
     words = ("--out", tmp_path / "demo", "--users", 25, "--epochs", 1, "--serve", "--port", 0)
     ended = castpoi("demo", *words)
     assert ended.code == 0, ended.err
-    assert "it is the map of the city" in ended.out
-    assert "answers at http://127.0.0.1:" in ended.out
+    assert "for the map of the city" in ended.out
+    assert "is served at http://127.0.0.1:" in ended.out
     ((users, visits),) = known
     assert 0 < users <= 25
     assert visits > users
@@ -43,5 +43,5 @@ def test_the_demo_serves_or_prints_one_object_but_not_both(
 ) -> None:
     ended = castpoi("demo", "--out", tmp_path / "demo", "--serve", "--json")
     assert ended.code == 2
-    assert "--serve goes on until stopped" in ended.err
+    assert "--serve runs until stopped" in ended.err
     assert not (tmp_path / "demo").exists()

@@ -1,4 +1,4 @@
-"""`castpoi demo`: the whole road on a synthetic city, from check-ins to one honest table."""
+"""`castpoi demo`: every step on a synthetic city, from check-ins to one table of methods."""
 
 import shlex
 import time
@@ -12,7 +12,7 @@ from castpoi.checkins.prepare import Preparation, prepare
 from castpoi.checkins.synthetic import SynthesisConfig, check_free, synthesize, write_checkins
 from castpoi.cli.compare import as_json, show_comparison
 from castpoi.cli.console import Console, speaks
-from castpoi.cli.options import SEED
+from castpoi.cli.options import FOLDER, port_option, seed_option
 from castpoi.cli.serve import serve
 from castpoi.core.files import check_vacant, write_json, writing
 from castpoi.core.progress import Progress
@@ -21,7 +21,6 @@ from castpoi.evaluation.evaluate import evaluate
 from castpoi.evaluation.result import Result
 from castpoi.methods.registry import METHODS, Method
 from castpoi.methods.run import Run
-from castpoi.serving.settings import ServiceSettings
 from castpoi.training.train import TrainingOptions, fit, train
 
 # Small steps and few candidates per target, so that all methods are trained within three minutes.
@@ -34,31 +33,23 @@ _CHECKINS: Final = "checkins.csv.gz"
 @click.command()
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=FOLDER,
     default=Path("castpoi-demo"),
     show_default=True,
-    help="Folder for everything the demo makes.",
+    help="Folder for all files of the demo.",
 )
-@click.option(
-    "--seed", type=SEED, default=42, show_default=True, help="Of the city and the models."
-)
+@seed_option("Of the city and the models.")
 @click.option("--users", type=int, default=200, show_default=True, help="People of the city.")
 @click.option(
     "--epochs",
     type=click.IntRange(min=1),
     default=3,
     show_default=True,
-    help="Passes of each training; dear baselines get fewer.",
+    help="Passes of each training; slow baselines get fewer.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace a former demo; other files in OUT stay.")
-@click.option("--serve", "serves", is_flag=True, help="End on the map of the city, until stopped.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=ServiceSettings.port,
-    show_default=True,
-    help="Port of the map; 0 takes a free one.",
-)
+@click.option("--overwrite", is_flag=True, help="Replace a previous demo; other files stay.")
+@click.option("--serve", "serves", is_flag=True, help="At the end, serve a map until stopped.")
+@port_option
 @speaks
 def demo(
     console: Console,
@@ -71,34 +62,34 @@ def demo(
     serves: bool,
     port: int,
 ) -> None:
-    """The whole road on a synthetic city: no network and no files needed.
+    """Run every step on a synthetic city, without network and files.
 
-    Makes check-ins after published laws of human mobility, prepares them into a city, trains every
-    method that learns, briefly, evaluates all methods under one protocol and prints one table. The
-    best model is left in OUT/run. With --serve it ends on a map of the city, in a browser.
+    Makes check-ins by published laws of human mobility, prepares a city, trains every method
+    briefly, evaluates all methods under one protocol and prints one table. The best model is in
+    OUT/run. With --serve the demo ends with a map of the city, in a browser.
     """
     if serves and console.as_json:
         raise click.UsageError(
-            "--serve goes on until stopped and --json ends with one object: leave one of them out, "
-            "and serve the run of the demo with 'castpoi serve' afterwards"
+            "--serve runs until stopped and --json ends with one object: leave one of them out; "
+            "'castpoi serve' can serve the run of the demo afterwards"
         )
     began = time.perf_counter()
-    _make_room(out, overwrite=overwrite)
-    with console.progress() as progress, progress.task("demo", total=3) as road:
+    _make_folder(out, overwrite=overwrite)
+    with console.progress() as progress, progress.task("demo", total=3) as steps:
         city = _made_city(out, users, seed, progress)
-        road.advance()
+        steps.advance()
         run = _trained_run(out, seed, epochs, progress)
-        road.advance()
+        steps.advance()
         results = _results(city, run, out, seed, epochs, progress)
         comparison = compare(results, sort_by="MRR")
-        road.advance()
-    _tell(console, city, run, comparison, seconds=time.perf_counter() - began)
+        steps.advance()
+    _show(console, city, run, comparison, seconds=time.perf_counter() - began)
     if serves:
         _serve_map(console, out / "run", port)
 
 
 def _made_city(out: Path, users: int, seed: int, progress: Progress) -> City:
-    """A synthetic city: its raw check-ins on disk, and what preparing makes of them."""
+    """Write the check-ins of a synthetic city, and prepare it."""
     config = SynthesisConfig(users=users, places=max(4 * users, 200))
     checkins = synthesize(config, seed=seed, progress=progress)
     source = write_checkins(checkins, out / _CHECKINS, config=config, seed=seed, overwrite=True)
@@ -106,7 +97,7 @@ def _made_city(out: Path, users: int, seed: int, progress: Progress) -> City:
 
 
 def _trained_run(out: Path, seed: int, epochs: int, progress: Progress) -> Run:
-    """The best method present, trained on the city."""
+    """Train the best method on the city."""
     return train(
         out / "city",
         out / "run",
@@ -118,10 +109,10 @@ def _trained_run(out: Path, seed: int, epochs: int, progress: Progress) -> Run:
     )
 
 
-def _tell(
+def _show(
     console: Console, city: City, run: Run, comparison: Comparison, *, seconds: float
 ) -> None:
-    """Show the table of all methods, and say what was made and what to try next."""
+    """Show the table of all methods, the files, and the next commands."""
     manifest, out = city.manifest, run.folder.parent
     console.say(
         f"A synthetic city of {manifest['users']:,} people, {manifest['places']:,} places and "
@@ -129,8 +120,8 @@ def _tell(
         f"{manifest['test']:,} people go next?"
     )
     show_comparison(console, comparison)
-    console.say("What learns had a few passes only; 'castpoi train' gives it its time.")
-    _say_what_next(console, out, run.method, seconds)
+    console.say("Trained methods had a few epochs only; 'castpoi train' uses all of them.")
+    _show_next(console, out, run.method, seconds)
     console.result(
         {
             "out": str(out),
@@ -144,16 +135,16 @@ def _tell(
 
 def _serve_map(console: Console, run: Path, port: int) -> None:
     """Serve the run until stopped, as `castpoi serve` does."""
-    console.say("\nOpen the address below in a browser: it is the map of the city.")
+    console.say("\nOpen the address below in a browser for the map of the city.")
     quiet = {"as_json": False, "quiet": console.quiet, "debug": False}
     click.get_current_context().invoke(serve, run=run, port=port, **quiet)
 
 
-def _make_room(out: Path, *, overwrite: bool) -> None:
-    """Mark a folder as a demo; refuse one that holds anything that we must not replace.
+def _make_folder(out: Path, *, overwrite: bool) -> None:
+    """Create the folder of a demo; refuse one with files that must not be replaced.
 
-    Only the city, the run and the results of a former demo are replaced, each when the new one is
-    finished. Other files stay, among them the visits of a service (`run.visits.sqlite`).
+    Only the city, the run and the results of a previous demo are replaced, each when the new one is
+    complete. Other files stay, such as the visits of a service (`run.visits.sqlite`).
     """
     check_vacant(out, kind="demo", overwrite=overwrite)
     check_free(out / _CHECKINS, overwrite=True)
@@ -169,7 +160,7 @@ def _make_room(out: Path, *, overwrite: bool) -> None:
 def _results(
     city: City, run: Run, out: Path, seed: int, epochs: int, progress: Progress
 ) -> list[Result]:
-    """The run and every other method, evaluated on the test part."""
+    """Train and evaluate every method on the test split."""
     results = []
     with progress.task("methods", total=len(METHODS.names)) as methods:
         for method in METHODS:
@@ -190,7 +181,7 @@ def _results(
 
 
 def _brief_training(method: Method, epochs: int) -> TrainingOptions | None:
-    """How a method learns in a demo; None for one that only counts."""
+    """The training of a method in a demo; None for one that only counts."""
     if not method.needs_training:
         return None
     settings = {"epochs": str(max(1, round(method.demo_epochs * epochs)))}
@@ -199,15 +190,15 @@ def _brief_training(method: Method, epochs: int) -> TrainingOptions | None:
     return TrainingOptions(settings=settings | _OF_FAST)
 
 
-def _say_what_next(console: Console, out: Path, method: str, seconds: float) -> None:
+def _show_next(console: Console, out: Path, method: str, seconds: float) -> None:
     names = ("run", "city", "city.html", "results")
     run, city, page, results = (shlex.quote(str(out / name)) for name in names)
     console.say(
         f"\nDone in {seconds:.1f} s. Everything is in {out}:\n"
-        f"  checkins.csv.gz  the raw check-ins, as you might have them\n"
-        f"  city/            cleaned, localised, split and fingerprinted\n"
+        f"  checkins.csv.gz  the raw check-ins, a table like your own\n"
+        f"  city/            cleaned, split and fingerprinted\n"
         f"  run/             {method}, trained\n"
-        f"  results/         the rank of every target under every method\n"
+        f"  results/         the rank of every target by every method\n"
         f"\nTry next:\n"
         f"  castpoi serve {run}        (a map, in a browser)\n"
         f"  castpoi data describe {city} --html {page}\n"

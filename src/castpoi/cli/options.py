@@ -15,6 +15,7 @@ import click
 
 from castpoi.checkins.record import PRIVATE_CATEGORIES
 from castpoi.methods.registry import Method
+from castpoi.serving.settings import ServiceSettings
 
 Command = Callable[..., None]
 Decorator = Callable[[Command], Command]
@@ -56,6 +57,14 @@ split_option: Final = click.option(
     default="test",
     show_default=True,
     help="Split to predict; the method sees only check-ins before it.",
+)
+
+port_option: Final = click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=ServiceSettings.port,
+    show_default=True,
+    help="Port to listen on; 0 takes a free one.",
 )
 
 cold_places_option: Final = click.option(

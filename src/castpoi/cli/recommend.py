@@ -1,4 +1,4 @@
-"""`castpoi recommend`: where next, and why, for a user or a history."""
+"""`castpoi recommend`: the next places for a user or a history, with reasons."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -7,60 +7,56 @@ import click
 
 import castpoi
 from castpoi.cli.console import Console, speaks
-from castpoi.cli.options import cold_places_option, private_places_options
+from castpoi.cli.options import FOLDER, cold_places_option, parsed, private_places_options
 
-if TYPE_CHECKING:  # imported when the verb runs, so that --help stays quick
+if TYPE_CHECKING:  # imported when the verb runs, so that --help is fast
     from castpoi.recommend.recommendation import ContributingVisit, Recommendation, Recommendations
 
 
-class Point(click.ParamType[tuple[float, float]]):
-    """A latitude and a longitude, as LAT,LON; an error does not repeat them."""
-
-    name = "LAT,LON"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[float, float]:
-        """Two numbers from a text."""
-        try:
-            lat, lon = (float(degrees) for degrees in str(value).split(","))
-        except ValueError:
-            self.fail("it must be a latitude and a longitude in degrees: LAT,LON.", param, ctx)
-        return lat, lon
+def _point(text: str) -> tuple[float, float]:
+    """Read LAT,LON; an error does not repeat the position, which is personal."""
+    try:
+        lat, lon = map(float, text.split(","))
+    except ValueError:
+        raise click.BadParameter(
+            "it must be a latitude and a longitude in degrees: LAT,LON."
+        ) from None
+    return lat, lon
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
-@click.option("--user", metavar="ID", help="Somebody of the run's city.")
+@click.argument("run", type=FOLDER)
+@click.option("--user", metavar="ID", help="A user of the run's city.")
 @click.option(
     "--history",
     "history_file",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=FOLDER,
     help='Visits of anybody: a table with place and time, or JSON [{"place", "at"}].',
 )
 @click.option(
-    "--k", type=click.IntRange(min=1), default=10, show_default=True, help="How many places."
+    "--k", type=click.IntRange(min=1), default=10, show_default=True, help="Number of places."
 )
-@click.option("--explain", is_flag=True, help="Show terms and visits behind each place.")
-@click.option("--near", type=Point(), help="Where the person is, in degrees.")
+@click.option("--explain", is_flag=True, help="Show the terms and visits behind each score.")
+@click.option("--near", type=parsed("LAT,LON", _point), help="Position of the person, in degrees.")
 @click.option(
-    "--within-km", type=float, metavar="X", help="Only this far from --near or the last visit."
+    "--within-km",
+    type=float,
+    metavar="X",
+    help="Only places within this distance of --near or of the last visit.",
 )
 @click.option(
-    "--category", "categories", multiple=True, metavar="NAME", help="Only of this category."
+    "--category", "categories", multiple=True, metavar="NAME", help="Only places of this category."
 )
-@click.option("--exclude-visited", is_flag=True, help="Only places the history never visits.")
+@click.option("--exclude-visited", is_flag=True, help="Only places that the history never visits.")
 @click.option("--new-only", is_flag=True, help="Only places not among the last 512 visits.")
 @click.option(
     "--at",
     metavar="TIME",
-    help="The moment of asking, e.g. 2012-04-03T18:00-04:00; later visits are left out. For a run "
-    "trained with --known-time the moment of the next visit, now unless told.",
+    help="Time of the request, e.g. 2012-04-03T18:00-04:00; later visits are left out. For a run "
+    "trained with --known-time it is the time of the next visit.  [default there: now]",
 )
-@click.option(
-    "--city", type=click.Path(path_type=Path), help="Where the run's city is now, if it has moved."
-)
+@click.option("--city", type=FOLDER, help="The run's city, if it has moved.")
 @cold_places_option
 @private_places_options
 @speaks
@@ -70,39 +66,26 @@ def recommend(
     *,
     user: str | None,
     history_file: Path | None,
-    k: int,
-    explain: bool,
-    near: tuple[float, float] | None,
-    within_km: float | None,
-    categories: tuple[str, ...],
-    exclude_visited: bool,
-    new_only: bool,
-    at: str | None,
-    **reading: Any,
+    city: Path | None,
+    places: Path | None,
+    private_categories: tuple[str, ...],
+    **options: Any,
 ) -> None:
-    """Recommend the likeliest next places with a RUN.
+    """Recommend the most likely next places with a RUN.
 
     For a user of the run's city, or for anybody by a file of visits; a time without an offset
-    from UTC is the wall clock of the visited place. Filters apply before the best are taken.
+    from UTC is the local time of the visited place. Filters apply before the best are chosen.
     """
     from castpoi.recommend.input_files import read_history
     from castpoi.recommend.request import Request
 
     if (user is None) == (history_file is None):
         raise click.UsageError("Give either --user or --history.")
-    request = Request.of(
-        history=None if history_file is None else read_history(history_file),
-        user=user,
-        k=k,
-        at=at,
-        near=near,
-        within_km=within_km,
-        categories=categories or None,
-        exclude_visited=exclude_visited,
-        new_only=new_only,
-        explain=explain,
-    )
-    (answer,) = castpoi.load(run, **reading).recommend_many([request])
+    history = None if history_file is None else read_history(history_file)
+    options["categories"] = options["categories"] or None
+    request = Request.of(history=history, user=user, **options)
+    recommender = castpoi.load(run, city=city, places=places, private_categories=private_categories)
+    (answer,) = recommender.recommend_many([request])
     for remark in answer.remarks:
         console.note(f"Note: {remark}.")
     show(console, answer)
@@ -110,7 +93,7 @@ def recommend(
 
 
 def show(console: Console, answer: "Recommendations") -> None:
-    """Print recommendations as a table, and below it the reason for each."""
+    """Print recommendations as a table, then the reason for each."""
     from castpoi.recommend.explain import LAST_VISITS
 
     console.table(

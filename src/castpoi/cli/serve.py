@@ -1,4 +1,4 @@
-"""`castpoi serve`: recommendations of a run behind an HTTP API."""
+"""`castpoi serve`: recommendations of a run over HTTP."""
 
 import socket
 from collections.abc import Iterator
@@ -10,70 +10,61 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from castpoi.cli.console import Console, speaks
-from castpoi.cli.options import cold_places_option, private_places_options
+from castpoi.cli.options import (
+    FOLDER,
+    cold_places_option,
+    parsed,
+    port_option,
+    private_places_options,
+)  # fmt: skip
 from castpoi.core.errors import BadInput
 from castpoi.core.files import read_manifest
-from castpoi.recommend.scores import Shortlist
 from castpoi.serving.settings import Limits, ServiceSettings
 
-if TYPE_CHECKING:  # it needs an extra
+if TYPE_CHECKING:  # these need torch or an extra
+    from castpoi.recommend.scores import Shortlist
     from castpoi.serving.service import Service
 
 
-class ShortlistSize(click.ParamType[Shortlist]):
-    """A number of places, or `all`."""
-
-    name = "N|all"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Shortlist:
-        """The word `all`, or a whole number above 0."""
-        text = str(value)
-        if text == "all":
-            return "all"
-        if not text.isdecimal() or int(text) < 1:
-            self.fail(f"'{text}' is neither a number of places nor all.", param, ctx)
-        return int(text)
+def _shortlist(text: str) -> "Shortlist":
+    """Read `all`, or a number of places."""
+    if text == "all":
+        return "all"
+    if not text.isdecimal() or int(text) < 1:
+        raise click.BadParameter(f"'{text}' is neither a number of places nor all.")
+    return int(text)
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=FOLDER)
 @click.option(
     "--host", default=ServiceSettings.host, show_default=True, help="Address to listen on."
 )
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=ServiceSettings.port,
-    show_default=True,
-    help="Port to listen on; 0 takes a free one.",
-)
+@port_option
 @click.option(
     "--store",
     metavar="URL",
     envvar="CASTPOI_STORE",
-    help="The visit store: sqlite:///FILE or postgresql://USER@HOST/NAME; also CASTPOI_STORE in "
-    "the environment, where a password is not seen by others.  "
-    "[default: RUN.visits.sqlite beside the run]",
+    help="The visit store: sqlite:///FILE or postgresql://USER@HOST/NAME; or CASTPOI_STORE in the "
+    "environment, where other users cannot see a password.  [default: RUN.visits.sqlite]",
 )
 @click.option(
     "--api-key-file",
-    type=click.Path(path_type=Path),
-    help="API keys, one a line; also CASTPOI_API_KEYS in the environment, with commas. Needed "
-    "on every host but this machine's own. A proxy must limit the rate of wrong keys.",
+    type=FOLDER,
+    help="API keys, one a line; or CASTPOI_API_KEYS in the environment, separated by commas. "
+    "Needed for every host except this machine. A proxy must limit the rate of wrong keys.",
 )
 @click.option(
     "--cors-origin",
     "origins",
     multiple=True,
     metavar="ORIGIN",
-    help="A site whose pages may ask, e.g. https://app.example.org; none unless told.",
+    help="Another site whose pages have access, e.g. https://app.example.org.  [default: none]",
 )
 @click.option(
     "--city",
-    type=click.Path(path_type=Path),
-    help="Where the run's city is, if it has moved; a new store begins with its check-ins.",
+    type=FOLDER,
+    help="The run's city, if it has moved; a new store begins with its check-ins.",
 )
 @click.option(
     "--import-city/--no-import-city",
@@ -88,7 +79,7 @@ class ShortlistSize(click.ParamType[Shortlist]):
 )
 @click.option(
     "--shortlist",
-    type=ShortlistSize(),
+    type=parsed("N|all", _shortlist),
     help="Number of places that the reader of castpoi scores exactly, or all.  "
     "[default: 384 for more than 2,000 places, else all]",
 )
@@ -97,7 +88,7 @@ class ShortlistSize(click.ParamType[Shortlist]):
     type=click.IntRange(min=1),
     default=Limits.waiting,
     show_default=True,
-    help="Most requests that may wait; one more gets 503.",
+    help="Most requests that may wait; more are rejected with 503.",
 )
 @cold_places_option
 @private_places_options
@@ -114,18 +105,18 @@ def serve(
     import_city: bool,
     tiles: str | None,
     queue: int,
-    **reading: Any,
+    **loading: Any,
 ) -> None:
     """Serve the recommendations of a RUN over HTTP until stopped.
 
-    The API is described at /docs of the service. A posted visit changes the next recommendation.
-    SIGHUP, or POST /v1/model/reload, reads the RUN anew without dropping a request.
+    /docs of the service describes the API. A posted visit changes the next recommendation. SIGHUP,
+    or POST /v1/model/reload, loads the RUN again without dropping a request.
     """
-    with _the_extra():
+    with _needing_the_extra():
         from castpoi.serving.logs import logged_to_stderr
         from castpoi.serving.security import read_api_keys
         from castpoi.serving.server import listening_socket, serve_until_stopped
-    read_manifest(run, kind="run")  # a wrong folder is told before anything is opened
+    read_manifest(run, kind="run")  # refuses a wrong folder before anything is opened
     settings = ServiceSettings(
         host=host,
         port=port,
@@ -135,15 +126,15 @@ def serve(
         limits=Limits(waiting=queue),
     )
     with listening_socket(host, port) as listening:
-        service = _service(console, run, settings, store, reading, import_city=import_city)
+        service = _service(console, run, settings, store, loading, import_city=import_city)
         with logged_to_stderr():
-            ready = partial(_tell, console, service, listening)
+            ready = partial(_show_address, console, service, listening)
             serve_until_stopped(service, listening, on_ready=ready)
 
 
 @contextmanager
-def _the_extra() -> Iterator[None]:
-    """Import what only a service needs; where it is not installed, tell how to get it."""
+def _needing_the_extra() -> Iterator[None]:
+    """Refuse a missing library of the extra with the command that installs it."""
     try:
         yield
     except ModuleNotFoundError as problem:
@@ -157,11 +148,11 @@ def _service(
     run: Path,
     settings: ServiceSettings,
     store: str | None,
-    reading: dict[str, Any],
+    loading: dict[str, Any],
     *,
     import_city: bool,
 ) -> "Service":
-    """The service of a run, which it has yet to read, and of a store, which is open."""
+    """The service of a run, which is loaded later, and of an open store."""
     from castpoi.recommend.recommender import load
     from castpoi.serving.service import Service
     from castpoi.serving.store import VisitStore
@@ -169,20 +160,20 @@ def _service(
 
     return Service(
         settings=settings,
-        load=lambda: load(run, **reading),
+        load=lambda: load(run, **loading),
         store=VisitStore(store or f"sqlite:///{run.absolute()}.visits.sqlite"),
-        city=CityImport(folder=reading["city"], report=console.note) if import_city else None,
+        city=CityImport(folder=loading["city"], report=console.note) if import_city else None,
     )
 
 
-def _tell(console: Console, service: "Service", listening: socket.socket) -> None:
-    """Say that the service is ready: where it answers, with what, and how many it knows."""
+def _show_address(console: Console, service: "Service", listening: socket.socket) -> None:
+    """Show the address of a service that is ready, its model and its size."""
     from castpoi.serving.server import address_of
 
     users, visits = service.store.counts()
     card, address = service.card, address_of(listening)
     console.say(
-        f"{card.model} answers at {address} (docs: {address}/docs/): "
+        f"{card.model} is served at {address} (docs: {address}/docs/): "
         f"{card.places:,} places, {users:,} users with {visits:,} visits. "
         "Stop with Ctrl-C."
     )
