@@ -33,7 +33,7 @@ def test_a_file_of_ones_own_beside_the_city_is_never_replaced(
     notes.write_text("my own notes")
     ended = castpoi("data", "prepare", table(tmp_path), "--out", tmp_path / "city")
     assert ended.code == 1
-    assert "already exists, where bad rows would be written" in ended.err
+    assert "already exists, and dropped rows would be written to it" in ended.err
     assert notes.read_text() == "my own notes"
 
 
@@ -76,7 +76,7 @@ def test_a_table_named_a_published_layout_says_how_many_columns_are_missing(
     words = ("data", "prepare", table(tmp_path), "--format", "snap", "--out", tmp_path / "city")
     ended = castpoi(*words)
     assert ended.code == 1
-    assert "the snap layout has 5 columns parted by a tab, this file has 1" in ended.err
+    assert "the snap layout has 5 columns separated by a tab, this file has 1" in ended.err
     assert "read it with --format table" in ended.err
 
 
@@ -85,7 +85,7 @@ def test_utf_16_is_named_as_such(castpoi: CommandLine, tmp_path: Path) -> None:
     path.write_bytes("\n".join([HEADER, *GOOD]).encode("utf-16"))
     ended = castpoi("data", "prepare", path, "--out", tmp_path / "city")
     assert ended.code == 1
-    assert "UTF-16 or binary; save it as UTF-8 text" in ended.err
+    assert "UTF-16 or binary, not UTF-8 text; save it as UTF-8 text" in ended.err
     assert "\0" not in ended.err
 
 
@@ -116,7 +116,7 @@ def test_a_column_of_structs_is_no_id(castpoi: CommandLine, tmp_path: Path) -> N
     source = as_parquet(tmp_path, user=pl.struct("lat", "lon"))
     ended = castpoi("data", "prepare", source, "--out", tmp_path / "city")
     assert ended.code == 1
-    assert "which is no id; name another with --columns" in ended.err
+    assert "which are no ids; choose another column with --columns" in ended.err
 
 
 def test_a_city_of_one_place_has_nothing_to_choose_from(
@@ -144,5 +144,5 @@ def test_who_compares_a_suite_is_told_of_its_report(castpoi: CommandLine, tmp_pa
     castpoi("reproduce", tmp_path / "city", "--suite", "heuristics", "--out", tmp_path / "my suite")
     ended = castpoi("compare", tmp_path / "my suite")
     assert ended.code == 1
-    assert f"a page of all: castpoi report '{tmp_path}/my suite'" in ended.err
+    assert f"a page of all with: castpoi report '{tmp_path}/my suite'" in ended.err
     assert castpoi("compare", tmp_path / "my suite" / "city" / "revisit").code == 0

@@ -233,7 +233,7 @@ def test_what_is_wrong_with_a_suite_is_told_with_file_and_key(
             ".set: epochs='many' is not valid; it must",
         ),
         ("castpoi", "set = { heads = 3 }", ".set: heads=3 must divide width=128"),
-        ("sasrec", "set = { dropout = 2 }", ".set: dropout=2.0 is not valid; it must be"),
+        ("sasrec", "set = { dropout = 2 }", ".set: dropout='2' is not valid; it must be"),
         ("bert4rec", "set = { stride = 2 }", ".set: bert4rec shares no windows, so stride changes"),
         ("revisit", "set = { width = 8 }", ".set: revisit is counted, not learned"),
         ("revisit", "preset = 'paper'", ".preset: revisit has no presets; leave it out"),
