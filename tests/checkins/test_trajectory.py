@@ -154,3 +154,17 @@ def test_every_visit_is_followed_by_the_next_and_the_last_by_the_target(asked: A
     assert as_lists(untold, untold.following_us) == [
         [*(10 * row + 10 for row in h[:-1]), *(10 * row for row in h[-1:])] for h in slow
     ]
+
+
+def test_histories_of_a_city_have_their_users_and_those_of_a_request_have_none() -> None:
+    city = trajectories([(3, 0), (3, 1), (7, 2)])
+    before = city.histories_before(np.array([1, 2]))
+    request = Histories.of_one(place=city.place, at_us=city.at_us, offset_minutes=city.place)
+    assert city.as_histories().user.tolist() == [3, 7]  # type: ignore[union-attr]
+    assert Histories.concat([before, before]).user.tolist() == [3, 7] * 2  # type: ignore[union-attr]
+    assert request.user is None
+    assert Histories.concat([before, request]).user is None
+
+
+def test_no_check_ins_are_no_histories() -> None:
+    assert len(trajectories([]).as_histories()) == 0

@@ -34,6 +34,8 @@ class Histories:
     """History b is the slice bounds[b]:bounds[b + 1]. [B + 1]"""
     next_at_us: Numbers | None = None
     """Instant of the next visit of each history, UTC microseconds; None if not known. [B]"""
+    user: Numbers | None = None
+    """User of each history, for research models that learn users; None when serving. [B]"""
 
     @classmethod
     def of_one(cls, *, place: Numbers, at_us: Numbers, offset_minutes: Numbers) -> "Histories":
@@ -43,16 +45,18 @@ class Histories:
 
     @classmethod
     def concat(cls, many: Sequence["Histories"]) -> "Histories":
-        """One batch of many; it has the instants of next visits if all of them have."""
+        """One batch of many; it has next visits, and users, if all of them have."""
         nothing = np.empty(0, dtype=np.int64)
         lengths = np.concatenate([nothing, *(each.lengths for each in many)])
         moments = [each.next_at_us for each in many if each.next_at_us is not None]
+        users = [each.user for each in many if each.user is not None]
         return cls(
             place=np.concatenate([nothing, *(each.place for each in many)]),
             at_us=np.concatenate([nothing, *(each.at_us for each in many)]),
             offset_minutes=np.concatenate([nothing, *(each.offset_minutes for each in many)]),
             bounds=np.concatenate([[0], np.cumsum(lengths)]),
             next_at_us=np.concatenate([nothing, *moments]) if len(moments) == len(many) else None,
+            user=np.concatenate([nothing, *users]) if len(users) == len(many) else None,
         )
 
     def __len__(self) -> int:
@@ -162,12 +166,13 @@ class Trajectories:
 
     def as_histories(self) -> Histories:
         """All visits of every user, as one history each."""
-        starts = np.flatnonzero(np.r_[True, np.diff(self.user) != 0])
+        starts = np.flatnonzero(np.diff(self.user, prepend=-1))
         return Histories(
             place=self.place,
             at_us=self.at_us,
             offset_minutes=self.offset_minutes,
             bounds=np.r_[starts, len(self)],
+            user=self.user[starts],
         )
 
     def histories_before(
@@ -187,6 +192,7 @@ class Trajectories:
             offset_minutes=self.offset_minutes[visits],
             bounds=bounds,
             next_at_us=self.at_us[rows] if known_time else None,
+            user=self.user[rows],
         )
 
     def is_revisit(self, rows: Numbers, *, window: int) -> NDArray[np.bool_]:
