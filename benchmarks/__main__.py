@@ -1,13 +1,12 @@
-"""`make bench`: preparing, fingerprinting and evaluating, measured and compared.
+"""`make bench`: measure speed and memory, each as a ratio to a reference in the same run.
 
-`python -m benchmarks --help` lists what can be measured; results go to a JSON file as well.
+`--only` selects benchmarks, `--out` also writes the numbers to a JSON file.
 """
 
 import argparse
 import hashlib
 import json
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import torch
 
 from benchmarks.baselines import baselines_against_oracle
 from benchmarks.learning import exact_scoring, fast_against_full
-from benchmarks.measure import measured, synthetic_source
+from benchmarks.measure import best_of, measured, synthetic_source
 from benchmarks.serving import service_for_long, service_under_load
 from castpoi.baselines.simple import Revisit
 from castpoi.checkins.city import City, fingerprint_of
@@ -52,7 +51,7 @@ def prepare_against_pandas(folder: Path, checkins: int) -> dict[str, Any]:
 
 
 def prepare_large(folder: Path, checkins: int) -> dict[str, Any]:
-    """Ten times as many check-ins, without a comparison: do they fit 16 GB?"""
+    """`castpoi data prepare` of ten times as many check-ins: seconds and peak memory."""
     source = synthetic_source(folder, 10 * checkins)
     ours = measured(
         *("-m", "castpoi.cli.main", "data", "prepare", str(source), *RECIPE),
@@ -68,18 +67,12 @@ def prepare_large(folder: Path, checkins: int) -> dict[str, Any]:
 
 
 def fingerprint_against_sha256(folder: Path, checkins: int) -> dict[str, Any]:
-    """The fingerprint of a city against SHA-256 over as many bytes."""
+    """The fingerprint of a city against a plain SHA-256 of the same number of bytes."""
     city = City.load(folder / "city", verify=False)
     tables = city.checkins, city.users, city.places, city.split
-    ours, raw = float("inf"), float("inf")
-    content = bytes(17 * city.checkins.height)  # user, place, instant and part of every check-in
-    for _ in range(3):
-        began = time.perf_counter()
-        fingerprint_of(*tables)
-        ours = min(ours, time.perf_counter() - began)
-        began = time.perf_counter()
-        hashlib.sha256(content).hexdigest()
-        raw = min(raw, time.perf_counter() - began)
+    content = bytes(17 * city.checkins.height)  # user, place, time and split of every check-in
+    ours = best_of(3, lambda: fingerprint_of(*tables))
+    raw = best_of(3, lambda: hashlib.sha256(content).hexdigest())
     return {
         "checkins": city.checkins.height,
         "our_seconds": ours,
@@ -103,24 +96,15 @@ def evaluate_heuristic(folder: Path, checkins: int) -> dict[str, Any]:
     )
     targets = np.arange(users) * length + length - 1
     ranker = Revisit(popularity=np.bincount(popular, minlength=places))
-    ours = _best_of_three(lambda: rank_targets(ranker, visits, targets, method="revisit"))
-    fill = _best_of_three(lambda: np.ones((users, places), dtype=np.float32))
+    ours = best_of(3, lambda: rank_targets(ranker, visits, targets, method="revisit"))
+    fill = best_of(3, lambda: np.ones((users, places), dtype=np.float32))
     return {"our_seconds": ours, "fill_seconds": fill, "times_one_fill": ours / fill}
 
 
-def _best_of_three(work: Callable[[], object]) -> float:
-    best = float("inf")
-    for _ in range(3):
-        began = time.perf_counter()
-        work()
-        best = min(best, time.perf_counter() - began)
-    return best
-
-
-def _told(value: Any) -> str:
-    """A name, a number, or a row of numbers with their names."""
+def _text(value: Any) -> str:
+    """A name, a number, or a row of named numbers, as printed."""
     if isinstance(value, dict):
-        return "  ".join(f"{name} {_told(each)}" for name, each in value.items())
+        return "  ".join(f"{name} {_text(each)}" for name, each in value.items())
     if isinstance(value, str):
         return value
     return f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"
@@ -139,11 +123,11 @@ ON_REQUEST: dict[str, Callable[[Path, int], dict[str, Any]]] = {
     "prepare-large": prepare_large,
     "serve-long": service_for_long,
 }
-"""Too large for every `make bench`: they run only when they are named."""
+"""Too slow for every `make bench`: they run only with --only."""
 
 
 def main() -> None:
-    """Run the benchmarks and print one line a number."""
+    """Run the benchmarks and print one line per number."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "--checkins", type=int, default=5_000_000, help="size of the synthetic source"
@@ -164,7 +148,7 @@ def main() -> None:
             results[name] = benchmark(Path(folder), options.checkins)
             print(f"{name}: {benchmark.__doc__}")
             for key, value in results[name].items():
-                print(f"  {key:18} {_told(value)}")
+                print(f"  {key:18} {_text(value)}")
     if options.out:
         options.out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 

@@ -1,10 +1,10 @@
-"""How fast the seven baselines learn, against the official RecBole models in the same run.
+"""Training speed of the seven baselines, next to the official RecBole models in the same run.
 
-Both sides learn a part of an epoch with preset paper, each in a process of its own, on all cores
-that torch sees. The oracle runs in the environment that CASTPOI_ORACLE_PYTHON names (see
-tools/README.md); where it names none, only ours is measured.
+Both train for a part of an epoch with preset paper, each in its own process, on all cores that
+torch uses. The oracle (RecBole) runs with the Python of CASTPOI_ORACLE_PYTHON (tools/README.md);
+without that variable only our models are measured.
 
-`python -m benchmarks.baselines NAME CITY SHARE` measures ours alone and prints one JSON object.
+`python -m benchmarks.baselines NAME CITY SHARE` measures one of ours and prints one JSON object.
 """
 
 import json
@@ -41,49 +41,49 @@ OFFICIAL: Final = {
 """RecBole's name of each baseline."""
 
 SHARE: Final = 0.1
-"""Part of an epoch that is measured: the oracle needs up to twenty minutes for a whole one."""
+"""Part of an epoch that is measured: the oracle needs up to twenty minutes per epoch."""
 
 _ROOT: Final = Path(__file__).resolve().parents[1]
 _NEW_YORK: Final = _ROOT.parent / "shared" / "data" / "nyc.csv.gz"
 
 
 def baselines_against_oracle(folder: Path, checkins: int) -> dict[str, Any]:
-    """Seconds an epoch of each baseline on NYC, ours against the official RecBole model's."""
+    """Seconds per epoch of each baseline on NYC, next to those of the official RecBole model."""
     oracle = os.environ.get("CASTPOI_ORACLE_PYTHON")
     if oracle is None:
-        print("  the oracle is not measured: CASTPOI_ORACLE_PYTHON names no environment for it")
+        print("  the oracle is not measured: CASTPOI_ORACLE_PYTHON is not set")
     city = _new_york(folder)
     return {name: against_oracle(name, city, oracle=oracle, share=SHARE) for name in OFFICIAL}
 
 
 def against_oracle(name: str, city: Path, *, oracle: str | None, share: float) -> dict[str, float]:
-    """What an epoch of one baseline takes, and how many times longer the oracle's."""
-    ours = _told_by(sys.executable, "-m", "benchmarks.baselines", name, str(city), str(share))
-    row = {"our_seconds": ours["seconds_an_epoch"], "our_peak_gb": ours["peak_gb"]}
+    """Time and memory of one baseline and of the oracle, and how many times faster ours is."""
+    ours = _json_of(sys.executable, "-m", "benchmarks.baselines", name, str(city), str(share))
+    row = {"our_seconds": ours["seconds_per_epoch"], "our_peak_gb": ours["peak_gb"]}
     if oracle is None:
         return row
     tool = str(_ROOT / "tools" / "recbole_oracle.py")
     words = ("train", OFFICIAL[name], str(city), "--time-epochs", str(share))
-    theirs = _told_by(oracle, tool, *words)
+    theirs = _json_of(oracle, tool, *words)
     return {
         **row,
-        "oracle_seconds": theirs["seconds_an_epoch"],
+        "oracle_seconds": theirs["seconds_per_epoch"],
         "oracle_peak_gb": theirs["peak_gb"],
-        "times_faster": theirs["seconds_an_epoch"] / ours["seconds_an_epoch"],
+        "times_faster": theirs["seconds_per_epoch"] / ours["seconds_per_epoch"],
     }
 
 
-def _told_by(*command: str) -> dict[str, float]:
-    """The JSON object on the last line that a command prints."""
+def _json_of(*command: str) -> dict[str, float]:
+    """The JSON object on the last line of a command's output."""
     ended = subprocess.run(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if ended.returncode:
         raise SystemExit(f"{' '.join(command)} ended with exit code {ended.returncode}")
-    told: dict[str, float] = json.loads(ended.stdout.splitlines()[-1])
-    return told
+    printed: dict[str, float] = json.loads(ended.stdout.splitlines()[-1])
+    return printed
 
 
 def _new_york(folder: Path) -> Path:
-    """The folder of New York, or of a synthetic city of its size where it is absent."""
+    """The folder of prepared New York; without its data, of a synthetic city of that size."""
     if not _NEW_YORK.is_file():
         city_of_new_yorks_size(folder)
         return folder / "nyc-size"
@@ -92,7 +92,7 @@ def _new_york(folder: Path) -> Path:
 
 
 class PartOfAnEpoch:
-    """An objective of which only the first batches of an epoch are learned."""
+    """An objective that trains only on the first batches of each epoch."""
 
     def __init__(self, whole: Objective[Any], *, share: float) -> None:
         self.whole = whole
@@ -104,20 +104,20 @@ class PartOfAnEpoch:
         return every[: max(1, round(self.share_of_batches * len(every)))]
 
     def loss(self, model: nn.Module, batch: Any) -> Tensor:
-        """That of the whole."""
+        """Delegate to the whole objective."""
         return self.whole.loss(model, batch)
 
     def targets(self, batch: Any) -> int:
-        """Those of the whole."""
+        """Delegate to the whole objective."""
         return self.whole.targets(batch)
 
     def share(self, batch: Any, rank: int, ranks: int) -> Any:
-        """That of the whole."""
+        """Delegate to the whole objective."""
         return self.whole.share(batch, rank, ranks)
 
 
-def seconds_an_epoch(name: str, city: City, *, share: float) -> float:
-    """Our seconds an epoch, from a part of the second of two, without validation."""
+def seconds_per_epoch(name: str, city: City, *, share: float) -> float:
+    """Our seconds per epoch, measured on a part of the second of two epochs, without validation."""
     kind, plan = model_class(name), SequenceTraining.preset("paper")
     shape = kind.config_class.preset("paper")
     whole = objective_of(kind, city, shape, plan, seed=7)
@@ -135,11 +135,11 @@ def seconds_an_epoch(name: str, city: City, *, share: float) -> float:
 
 
 def main() -> None:
-    """Measure one baseline of ours."""
+    """Measure one of our baselines."""
     name, folder, share = sys.argv[1:]
-    seconds = seconds_an_epoch(name, City.load(Path(folder), verify=False), share=float(share))
+    seconds = seconds_per_epoch(name, City.load(Path(folder), verify=False), share=float(share))
     peak_gb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(json.dumps({"seconds_an_epoch": seconds, "peak_gb": peak_gb}))
+    print(json.dumps({"seconds_per_epoch": seconds, "peak_gb": peak_gb}))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""A crowd of clients in a process of its own: each asks, waits for the answer and asks again.
+"""HTTP clients in their own process: each sends a request, waits for the response, and repeats.
 
-`python -m benchmarks.clients` reads the order from standard input and prints one JSON object. The
-clients speak plain HTTP over kept connections, with as little work of their own as can be: what
-they take of the processor is taken from the service they measure.
+`python -m benchmarks.clients` reads a Load from standard input and prints one JSON object. The
+clients use plain HTTP over persistent connections and do little work themselves, because they
+share the processor with the service that they measure.
 """
 
 import asyncio
@@ -17,26 +17,26 @@ from typing import Any, Final
 
 import numpy as np
 
-_WARM_SHARE: Final = 0.1  # of the requests, at the beginning, that are not counted
-_FOREVER: Final = 10**12
+_WARM_UP_SHARE: Final = 0.1  # of the requests, at the start; their latency is not counted
+_UNLIMITED: Final = 10**12
 _ROOT: Final = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
-    """What a crowd shall ask, and for how long."""
+class Load:
+    """Which requests the clients send, and for how long."""
 
     port: int
     path: str
     clients: int
     bodies: Sequence[dict[str, Any]] = ()
-    """Asked in turn with POST; none asks with GET."""
+    """Sent in turn with POST; without bodies the requests are GET."""
     seconds: float = float("inf")
-    requests: int = _FOREVER
-    """Most requests of all clients together."""
+    requests: int = _UNLIMITED
+    """Upper limit for all clients together."""
 
     def request(self, number: int) -> bytes:
-        """One request, as it goes over the wire."""
+        """The bytes of one request."""
         body = b""
         if self.bodies:
             body = json.dumps(self.bodies[number % len(self.bodies)]).encode()
@@ -50,22 +50,22 @@ class Order:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
-    """What a crowd saw."""
+class LoadReport:
+    """Number, errors, latency and rate of the requests."""
 
     requests: int
     errors: int
-    """Answers other than 200, and connections that broke."""
+    """Responses other than 200, and broken connections."""
     p50_ms: float
     p99_ms: float
-    a_second: float
+    per_second: float
 
 
-def ask(order: Order) -> Told:
-    """Let a crowd ask from a process of its own."""
+def send(load: Load) -> LoadReport:
+    """Send the requests from another process."""
     ended = subprocess.run(
         [sys.executable, "-m", "benchmarks.clients"],
-        input=json.dumps(asdict(order)),
+        input=json.dumps(asdict(load)),
         stdout=subprocess.PIPE,
         cwd=_ROOT,
         text=True,
@@ -73,47 +73,47 @@ def ask(order: Order) -> Told:
     )
     if ended.returncode:
         raise SystemExit(f"the clients ended with exit code {ended.returncode}")
-    return Told(**json.loads(ended.stdout))
+    return LoadReport(**json.loads(ended.stdout))
 
 
 @dataclass
-class Crowd:
-    """The clients of one order and what they have seen so far."""
+class Clients:
+    """The clients of one load, and their measurements so far."""
 
-    order: Order
-    asked: int = 0
+    load: Load
+    sent: int = 0
     errors: int = 0
     latencies: list[float] = field(default_factory=list)
     until: float = 0.0
 
-    async def ask_all(self) -> Told:
-        """Ask until the time or the requests are used up."""
-        wires = [self.order.request(number) for number in range(max(len(self.order.bodies), 1))]
+    async def send_all(self) -> LoadReport:
+        """Send requests until the time or their number is used up."""
+        wires = [self.load.request(number) for number in range(max(len(self.load.bodies), 1))]
         began = time.perf_counter()
-        self.until = began + self.order.seconds
-        await asyncio.gather(*(self._be_client(wires) for _ in range(self.order.clients)))
+        self.until = began + self.load.seconds
+        await asyncio.gather(*(self._run_client(wires) for _ in range(self.load.clients)))
         seconds = time.perf_counter() - began
-        counted = self.latencies[int(_WARM_SHARE * len(self.latencies)) :]
+        counted = self.latencies[int(_WARM_UP_SHARE * len(self.latencies)) :]
         if not counted:
-            raise SystemExit(f"nobody got an answer from {self.order.path}")
+            raise SystemExit(f"no successful response from {self.load.path}")
         p50, p99 = np.percentile(counted, [50, 99]).tolist()
-        return Told(
-            requests=self.asked,
+        return LoadReport(
+            requests=self.sent,
             errors=self.errors,
             p50_ms=1000 * p50,
             p99_ms=1000 * p99,
-            a_second=len(self.latencies) / seconds,
+            per_second=len(self.latencies) / seconds,
         )
 
-    async def _be_client(self, wires: Sequence[bytes]) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.order.port)
-        while self.asked < self.order.requests and time.perf_counter() < self.until:
-            wire = wires[self.asked % len(wires)]
-            self.asked += 1
+    async def _run_client(self, wires: Sequence[bytes]) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.load.port)
+        while self.sent < self.load.requests and time.perf_counter() < self.until:
+            wire = wires[self.sent % len(wires)]
+            self.sent += 1
             began = time.perf_counter()
             writer.write(wire)
             try:
-                status = await _answered(reader)
+                status = await _status(reader)
             except (OSError, asyncio.IncompleteReadError):
                 self.errors += 1
                 return
@@ -124,8 +124,8 @@ class Crowd:
         writer.close()
 
 
-async def _answered(reader: asyncio.StreamReader) -> int:
-    """The status of the next answer, read to its end."""
+async def _status(reader: asyncio.StreamReader) -> int:
+    """The status of the next response, read to its end."""
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
     length = head.split(b"content-length:", 1)[1].split(b"\r\n", 1)[0]
     await reader.readexactly(int(length))
@@ -133,5 +133,5 @@ async def _answered(reader: asyncio.StreamReader) -> int:
 
 
 if __name__ == "__main__":
-    order = Order(**json.load(sys.stdin))
-    print(json.dumps(asdict(asyncio.run(Crowd(order).ask_all()))))
+    load = Load(**json.load(sys.stdin))
+    print(json.dumps(asdict(asyncio.run(Clients(load).send_all()))))

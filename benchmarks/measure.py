@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,21 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Measured:
-    """What one command took, and the JSON object it printed."""
+    """Time and memory of one command, and the JSON object that it printed."""
 
     seconds: float
     peak_gb: float
     printed: dict[str, Any]
+
+
+def best_of(times: int, work: Callable[[], object]) -> float:
+    """Seconds of the fastest of several calls."""
+    best = float("inf")
+    for _ in range(times):
+        began = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - began)
+    return best
 
 
 def measured(*command: str) -> Measured:
@@ -36,7 +47,7 @@ def measured(*command: str) -> Measured:
 
 
 def synthetic_source(folder: Path, checkins: int) -> Path:
-    """A raw csv of about this many check-ins, made once."""
+    """A raw csv of about this many check-ins; created once."""
     source = folder / f"synthetic-{checkins}.csv"
     if not source.exists():
         people = max(round(checkins / 96), 10)

@@ -1,7 +1,7 @@
-"""The recipe of the preparing benchmark as one would write it in pandas.
+"""The steps of the preparation benchmark in pandas, as in the notebooks that castpoi replaces.
 
-Nothing here is slow on purpose: it is the notebook that `castpoi data prepare` replaces.
-Run as `python -m benchmarks.pandas_prepare SOURCE OUT`; prints one JSON object.
+Nothing here is slow on purpose. `python -m benchmarks.pandas_prepare SOURCE OUT` prints one JSON
+object.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ HOUR = pd.Timedelta(hours=1)
 
 
 def core(checkins: Any, least: int) -> Any:
-    """Places, then users, with enough check-ins, until all have enough."""
+    """Drop places, then users, with too few check-ins, until all have enough."""
     while True:
         before = len(checkins)
         checkins = checkins[checkins.groupby("place")["user"].transform("size") >= least]
@@ -28,7 +28,7 @@ def core(checkins: Any, least: int) -> Any:
 
 
 def without_isolated(checkins: Any) -> Any:
-    """Check-ins within 24 hours of a neighbour, then sessions of two or more."""
+    """Keep check-ins within 24 hours of another of the user, then sessions of two or more."""
     gap = checkins.groupby("user")["time"].diff()
     following = gap.shift(-1)
     checkins = checkins[(gap <= 24 * HOUR) | (following <= 24 * HOUR)].copy()
@@ -38,7 +38,7 @@ def without_isolated(checkins: Any) -> Any:
 
 
 def localised(checkins: Any) -> Any:
-    """Every place gets the zone of its coordinates, every check-in its local time."""
+    """Add the time zone of each place and the local time of each check-in."""
     columns = ["lat", "lon", "category", "name"]
     places = checkins.groupby("place")[columns].agg(lambda values: values.mode().iloc[0])
     places["zone"] = [tzfpy.get_tz(lon, lat) for lat, lon in places[["lat", "lon"]].to_numpy()]
@@ -52,7 +52,7 @@ def localised(checkins: Any) -> Any:
 
 
 def split(checkins: Any) -> Any:
-    """Leave one out, without targets whose place train does not know."""
+    """Leave-one-out split, without targets whose place does not occur in train."""
     from_last = checkins.groupby("user").cumcount(ascending=False)
     count = checkins.groupby("user")["place"].transform("size")
     checkins["part"] = np.select([count < 3, from_last == 0, from_last == 1], [3, 2, 1], 0)
@@ -73,7 +73,7 @@ def fingerprint(checkins: Any, places: Any) -> str:
 
 
 def main(source: str, out: str) -> None:
-    """Prepare a city the plain way."""
+    """Prepare a city with pandas, and print its numbers."""
     checkins = pd.read_csv(source)
     checkins["time"] = pd.to_datetime(checkins["time"], utc=True, format="ISO8601")
     bad = checkins[["user", "place", "lat", "lon", "time"]].isna().any(axis=1)

@@ -1,9 +1,8 @@
-"""How fast `castpoi serve` answers, against a route that does nothing and the bare model call.
+"""Latency of `castpoi serve`, next to a route that does nothing and a plain call of the model.
 
-The service is timed with untrained models over made-up places. How short a shortlist may be depends
-on what was learned: its size, what it loses and what it saves are measured on the run that
-CASTPOI_RUN names (its city must be where it was trained), or else on a synthetic city of New York's
-size learned for one epoch.
+The service is measured with untrained models over random places. The quality of a shortlist depends
+on the trained weights: it is measured on the run in the folder CASTPOI_RUN (its city must still be
+in the folder where it was trained), or on a run trained for one epoch on a synthetic city.
 """
 
 import json
@@ -13,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +20,7 @@ import httpx
 import numpy as np
 import polars as pl
 
-from benchmarks.clients import Order, Told, ask
+from benchmarks.clients import Load, send
 from benchmarks.learning import city_of_new_yorks_size
 from castpoi.checkins import record
 from castpoi.core.provenance import Stopwatch
@@ -36,16 +35,16 @@ from castpoi.recommend.request import Request
 from castpoi.training.train import TrainingOptions, train
 
 HISTORY: Final = 50
-"""Visits of each history: as many as the reader reads."""
+"""Visits per history: the length of the reader's window."""
 PEOPLE: Final = 64
-"""Different histories that are asked in turn."""
+"""Number of different histories; requests use them in turn."""
 TOP: Final = 10
-"""Recommendations of an answer whose agreement counts."""
+"""Number of recommendations per answer, here and in the comparison with exact scores."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """How long and how much is measured."""
+    """Duration and size of the measurements."""
 
     runs: tuple[tuple[str, int], ...] = (
         ("castpoi", 5_000),
@@ -54,22 +53,22 @@ class Size:
     )
     """Method and number of places."""
     seconds: float = 10
-    """Of 1 and of 16 clients, and of each other measurement."""
+    """With 1 and 16 clients, and in all other measurements."""
     crowd_seconds: float = 60
-    """Of 64 clients."""
+    """With 64 clients."""
     steady_requests: int = 2_000
-    """Over which memory is watched."""
+    """Requests while memory is measured."""
     people: int = 500
-    """Of the run whose shortlist is compared with exact scores."""
+    """Users for whom the shortlist is compared with exact scores."""
 
 
 def service_under_load(folder: Path, checkins: int) -> dict[str, Any]:
-    """Milliseconds of /v1/recommend at 1, 16 and 64 clients, what it adds, and what it loses."""
+    """Latency of /v1/recommend with 1, 16 and 64 clients, its overhead, and the shortlist."""
     return measure_service(folder, Size())
 
 
 def service_for_long(folder: Path, checkins: int) -> dict[str, Any]:
-    """Memory over 50,000 requests; the other numbers only in passing."""
+    """Memory over 50,000 requests; the other numbers are measured briefly."""
     runs = (("castpoi-next", 5_000),)
     return measure_service(
         folder, Size(runs=runs, seconds=2, crowd_seconds=2, steady_requests=50_000)
@@ -77,7 +76,7 @@ def service_for_long(folder: Path, checkins: int) -> dict[str, Any]:
 
 
 def measure_service(folder: Path, size: Size) -> dict[str, Any]:
-    """All numbers of the service: a group a run, and the shortlist of a trained one."""
+    """All numbers of the service: one group per run, and the shortlist of a trained run."""
     rows: dict[str, Any] = {}
     for method, places in size.runs:
         run = untrained_run(folder / f"untrained-{method}-{places}", method, places)
@@ -87,20 +86,20 @@ def measure_service(folder: Path, size: Size) -> dict[str, Any]:
 
 
 def _of_run(run: Path, places: int, size: Size) -> dict[str, dict[str, float]]:
-    """The numbers of one run: bare calls, then the service under growing load."""
+    """The numbers of one run: plain calls, then the service under increasing load."""
     bodies = histories(places)
     exact = _milliseconds(load(run, shortlist="all"), bodies, size.seconds)
     with serving(run) as server:
         shortlist = _shortlist_of(server.port)
         as_served = load(run, shortlist=shortlist or "all")
         bare = _milliseconds(as_served, bodies, size.seconds)
-        recommend = Order(port=server.port, path="/v1/recommend", clients=1, bodies=bodies)
-        nothing = Order(port=server.port, path="/healthz", clients=1, seconds=size.seconds / 2)
-        noop = ask(nothing)
-        one = ask(replace(recommend, seconds=size.seconds))
-        some = ask(replace(recommend, seconds=size.seconds, clients=16))
-        crowd = ask(replace(recommend, seconds=size.crowd_seconds, clients=64))
-        stored = ask(
+        recommend = Load(port=server.port, path="/v1/recommend", clients=1, bodies=bodies)
+        nothing = Load(port=server.port, path="/healthz", clients=1, seconds=size.seconds / 2)
+        noop = send(nothing)
+        one = send(replace(recommend, seconds=size.seconds))
+        some = send(replace(recommend, seconds=size.seconds, clients=16))
+        crowd = send(replace(recommend, seconds=size.crowd_seconds, clients=64))
+        stored = send(
             replace(recommend, seconds=size.seconds / 2, bodies=_stored(server.port, bodies))
         )
         memory = _memory(server, replace(recommend, clients=16), size.steady_requests)
@@ -112,10 +111,10 @@ def _of_run(run: Path, places: int, size: Size) -> dict[str, dict[str, float]]:
             "times_faster": exact / bare,
         },
         "noop": {"p50_ms": noop.p50_ms, "p99_ms": noop.p99_ms},
-        "1_client": _row(one),
-        "16_clients": _row(some),
-        "64_clients": _row(crowd),
-        "stored_user": _row(stored),
+        "1_client": asdict(one),
+        "16_clients": asdict(some),
+        "64_clients": asdict(crowd),
+        "stored_user": asdict(stored),
         "framework": {
             "overhead_ms": one.p50_ms - bare,
             "times_bare": one.p50_ms / bare,
@@ -125,19 +124,8 @@ def _of_run(run: Path, places: int, size: Size) -> dict[str, dict[str, float]]:
     }
 
 
-def _row(told: Told) -> dict[str, float]:
-    """What a crowd saw, as a row of numbers."""
-    return {
-        "p50_ms": told.p50_ms,
-        "p99_ms": told.p99_ms,
-        "a_second": told.a_second,
-        "requests": told.requests,
-        "errors": told.errors,
-    }
-
-
 def untrained_run(folder: Path, method: str, places: int) -> Path:
-    """A run whose model knows nothing, over so many made-up places; made once."""
+    """A run with an untrained model over random places; created once."""
     if folder.exists():
         return folder
     rng = np.random.default_rng(7)
@@ -175,13 +163,15 @@ def untrained_run(folder: Path, method: str, places: int) -> Path:
 
 
 def histories(places: int) -> list[dict[str, Any]]:
-    """Bodies of requests, each with the history of another person."""
+    """Request bodies, each with a different random history."""
     rng = np.random.default_rng(8)
     hours = [f"2024-01-{1 + hour // 24:02}T{hour % 24:02}:00:00-05:00" for hour in range(31 * 24)]
     bodies = []
     for _ in range(PEOPLE):
-        haunts = rng.integers(places, size=HISTORY // 2)  # people come back
-        visited = rng.choice(haunts, size=HISTORY)
+        visitable = rng.integers(
+            places, size=HISTORY // 2
+        )  # half as many places as visits: people revisit
+        visited = rng.choice(visitable, size=HISTORY)
         moments = np.sort(rng.choice(len(hours), size=HISTORY, replace=False))
         visits = [
             {"place": f"place-{place}", "at": hours[hour]}
@@ -194,8 +184,8 @@ def histories(places: int) -> list[dict[str, Any]]:
 def _milliseconds(
     recommender: Recommender, bodies: Sequence[dict[str, Any]], seconds: float
 ) -> float:
-    """Median of one call of `recommend` in this process."""
-    recommender.recommend(**bodies[0])  # warm
+    """Median time of one call of `recommend` in this process."""
+    recommender.recommend(**bodies[0])  # warm up
     taken: list[float] = []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(taken) < 3:
@@ -207,24 +197,24 @@ def _milliseconds(
 
 @dataclass(frozen=True)
 class Server:
-    """A service in a process of its own."""
+    """A service in another process."""
 
     process: int
     port: int
 
     @property
     def memory_mb(self) -> float:
-        """Resident memory at this moment."""
+        """Current resident memory."""
         pages = int(Path(f"/proc/{self.process}/statm").read_text(encoding="ascii").split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 @contextmanager
 def serving(run: Path) -> Iterator[Server]:
-    """Let `castpoi serve` listen on a free port while the block runs, with an empty store."""
+    """Run `castpoi serve` on a free port, with an empty store, while the block runs."""
     command = [sys.executable, "-m", "castpoi.cli.main", "serve", str(run), "--port", "0", "--json"]
-    mine = {"CASTPOI_API_KEYS", "CASTPOI_STORE"}  # a person's own settings are not measured
-    environment = {name: value for name, value in os.environ.items() if name not in mine}
+    ignored = {"CASTPOI_API_KEYS", "CASTPOI_STORE"}  # settings of the developer
+    environment = {name: value for name, value in os.environ.items() if name not in ignored}
     with (
         run.with_name(f"{run.name}.log").open("w", encoding="utf-8") as log,
         subprocess.Popen(
@@ -235,7 +225,7 @@ def serving(run: Path) -> Iterator[Server]:
             assert process.stdout is not None
             ready = process.stdout.readline()
             if not ready:
-                raise SystemExit(f"the service did not start; {log.name} says why")
+                raise SystemExit(f"the service did not start; see {log.name}")
             yield Server(process.pid, int(json.loads(ready)["address"].rsplit(":", 1)[1]))
         finally:
             process.terminate()
@@ -248,7 +238,7 @@ def _shortlist_of(port: int) -> int | None:
 
 
 def _stored(port: int, bodies: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Put every history into the store, and ask for its user instead."""
+    """Post every history to the store; returns request bodies that name its user instead."""
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
         for number, body in enumerate(bodies):
             visits = [{"user": f"person-{number}", **visit} for visit in body["history"]]
@@ -256,11 +246,11 @@ def _stored(port: int, bodies: Sequence[dict[str, Any]]) -> list[dict[str, Any]]
     return [{"user": f"person-{number}", "k": TOP} for number in range(len(bodies))]
 
 
-def _memory(server: Server, order: Order, requests: int) -> dict[str, float]:
-    """Resident memory after each fifth of many requests; the first fifth warms."""
+def _memory(server: Server, load: Load, requests: int) -> dict[str, float]:
+    """Growth of resident memory over many requests, after a first fifth as warm-up."""
     after, errors = [], 0
     for _ in range(5):
-        errors += ask(replace(order, requests=requests // 5)).errors
+        errors += send(replace(load, requests=requests // 5)).errors
         after.append(server.memory_mb)
     return {
         "requests": requests,
@@ -272,11 +262,11 @@ def _memory(server: Server, order: Order, requests: int) -> dict[str, float]:
 
 
 def _trained_run(folder: Path) -> Path:
-    """The run that CASTPOI_RUN names, or one that has learned for an epoch; made once."""
+    """The run in CASTPOI_RUN, or one trained for one epoch; created once."""
     named = os.environ.get("CASTPOI_RUN")
     if named is not None:
         return Path(named)
-    print("  CASTPOI_RUN names no run: the shortlist is that of one epoch on a synthetic city")
+    print("  CASTPOI_RUN is not set: the shortlist is measured after one epoch on a synthetic city")
     learned = folder / "learned"
     if not learned.exists():
         city_of_new_yorks_size(folder)
@@ -286,9 +276,9 @@ def _trained_run(folder: Path) -> Path:
 
 
 def shortlist_of(run: Path, size: Size) -> dict[str, float]:
-    """How much of the exact top ten the default shortlist finds for users of the city.
+    """Share of the exact top ten that the default shortlist finds for users of the city.
 
-    Milliseconds are those of the bare call.
+    Milliseconds are those of plain calls.
     """
     users = city_of(load_run(run)).users[record.USER_ID].to_list()
     asked = users[:: max(1, len(users) // size.people)][: size.people]
@@ -315,7 +305,7 @@ def _compare(
     request: Callable[[str], Request],
     users: Sequence[str],
 ) -> dict[str, float]:
-    """Share of exact recommendations that are found, and of answers that are the same."""
+    """Share of exact recommendations that are found, and share of identical answers."""
     shared, same = [], []
     for user in users:
         wanted, got = (

@@ -1,4 +1,4 @@
-"""docs/baselines.md knows every learned method, and its numbers are those of the results."""
+"""docs/baselines.md lists every baseline, and its numbers are those of the results."""
 
 import json
 import re
@@ -30,7 +30,7 @@ def test_the_page_names_every_method_but_ours(name: str) -> None:
     assert f"`{name}`" in PAGE
 
 
-def test_its_accuracy_is_the_mean_of_the_seeds_that_are_there() -> None:
+def test_its_accuracy_is_the_mean_of_all_committed_seeds() -> None:
     _, _, *rows = table("| method |", "Accuracy, against the paper's")
     results = ROOT / "results" / "nyc"
     for name, seeds, ours, *_ in rows:
@@ -43,7 +43,7 @@ def test_its_accuracy_is_the_mean_of_the_seeds_that_are_there() -> None:
 
 
 @pytest.mark.parametrize("record", sorted((ROOT / "results" / "tune").glob("*/*/tune.json")))
-def test_the_preset_tuned_is_what_the_search_found(record: Path) -> None:
+def test_the_preset_tuned_has_the_settings_that_the_search_found(record: Path) -> None:
     search = json.loads(record.read_text())
     shape, plan = configs(search["method"], search["preset"], {})
     preset = {name: str(value) for name, value in (shape.to_dict() | plan.to_dict()).items()}

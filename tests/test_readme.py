@@ -23,10 +23,10 @@ def results_by_method() -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def test_the_tables_of_all_pages_are_written_from_the_results(committed: Evidence) -> None:
+def test_the_tables_of_all_pages_are_up_to_date(committed: Evidence) -> None:
     for page in PAGES:
         written = with_tables(page, committed)
-        assert written == (ROOT / page).read_text(encoding="utf-8"), f"{page}: give 'make tables'"
+        assert written == (ROOT / page).read_text(encoding="utf-8"), f"{page}: run 'make tables'"
 
 
 def test_the_table_of_all_methods_is_the_mean_of_the_results() -> None:
@@ -49,7 +49,7 @@ def test_the_table_of_all_methods_is_the_mean_of_the_results() -> None:
             assert cells[metric].split()[0] == f"{mean:.2f}", (method, metric)
 
 
-def test_the_first_words_of_the_readme_are_true(committed: Evidence) -> None:
+def test_the_first_paragraph_of_the_readme_has_the_measured_values(committed: Evidence) -> None:
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     found = re.search(r"top ten ([\d.]+) % of the time; the best .* reaches ([\d.]+) %", text)
     assert found is not None
@@ -64,18 +64,18 @@ def test_a_page_without_a_place_for_its_table_is_refused(
     monkeypatch: pytest.MonkeyPatch, committed: Evidence
 ) -> None:
     monkeypatch.setitem(PAGES, "CHANGELOG.md", PAGES["README.md"])
-    words = "CHANGELOG.md has 0 places for the table 'headline', not one"
-    with pytest.raises(SystemExit, match=words):
+    message = "CHANGELOG.md has 0 places for the table 'headline', not one"
+    with pytest.raises(SystemExit, match=message):
         with_tables("CHANGELOG.md", committed)
 
 
 def test_the_committed_report_is_made_from_the_committed_results() -> None:
     results = ROOT / "results"
     report = json.loads((results / "report" / "manifest.json").read_text(encoding="utf-8"))
-    told = {(results / "report" / path).resolve() for path in report["results"]}
-    suites = {path.parent for path in results.rglob("suite.json")}  # with a page of their own
+    listed = {(results / "report" / path).resolve() for path in report["results"]}
+    suites = {path.parent for path in results.rglob("suite.json")}  # these have their own report
     folders = {path.parent for path in results.rglob("ranks.parquet")}
-    assert told == {folder for folder in folders if not suites & set(folder.parents)}
+    assert listed == {folder for folder in folders if not suites & set(folder.parents)}
 
 
 def test_the_committed_tables_are_those_of_the_committed_results(
@@ -84,18 +84,18 @@ def test_the_committed_tables_are_those_of_the_committed_results(
     for outline in committed.tables:
         made = comma_separated(metric_table(outline, committed, committed_verdicts))
         path = ROOT / "results" / "report" / "tables" / f"{outline.name}.csv"
-        told = path.read_text(encoding="utf-8") if path.is_file() else ""
-        # daggers need all draws of the bootstrap; all else does not
-        assert made.replace(DAGGER, "") == told.replace(DAGGER, ""), (
-            f"{path.name}: give 'castpoi report results --overwrite'"
+        written = path.read_text(encoding="utf-8") if path.is_file() else ""
+        # daggers need all draws of the bootstrap, which this test does not make
+        assert made.replace(DAGGER, "") == written.replace(DAGGER, ""), (
+            f"{path.name}: run 'castpoi report results --overwrite'"
         )
 
 
-def test_no_number_of_known_time_stands_beside_the_others() -> None:
+def test_results_with_known_time_are_in_folders_of_their_own() -> None:
     for manifest in (ROOT / "results").rglob("manifest.json"):
-        is_told = json.loads(manifest.read_text(encoding="utf-8")).get("known_time", False)
+        is_known_time = json.loads(manifest.read_text(encoding="utf-8")).get("known_time", False)
         is_apart = "known-time" in manifest.relative_to(ROOT / "results").parts
-        assert is_told == is_apart, manifest
+        assert is_known_time == is_apart, manifest
 
 
 def test_the_speed_of_preparation_on_the_page_is_the_measured_one() -> None:

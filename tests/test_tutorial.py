@@ -1,4 +1,4 @@
-"""The commands of docs/tutorial.md work in their order, and answers look as shown there."""
+"""The commands of docs/tutorial.md work in their order, and answers have the shape shown there."""
 
 import argparse
 import json
@@ -27,7 +27,7 @@ MADE = {"visits.csv", "my-city", "my-city.html", "my-run", "my-results", "my-run
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: what kind it says it is, and what is in it."""
+    """A fenced block: its kind (the words after the fence) and its text."""
 
     kind: str
     text: str
@@ -47,7 +47,7 @@ def asked_and_shown() -> Iterator[tuple[list[str], Any]]:
 
 
 def curl(client: httpx.Client, words: list[str]) -> Any:
-    """What curl would get, as far as the tutorial uses curl."""
+    """The JSON that curl would print, for the options of curl that the tutorial uses."""
     parser = argparse.ArgumentParser()
     parser.add_argument("address")
     parser.add_argument("-s", action="store_true")
@@ -67,7 +67,7 @@ def curl(client: httpx.Client, words: list[str]) -> Any:
 
 
 def shape(content: Any) -> Any:
-    """The names of an answer without its numbers: those depend on the training."""
+    """The field names of an answer, without values, which depend on the training."""
     if isinstance(content, dict):
         return {name: shape(value) for name, value in content.items()}
     if isinstance(content, list):
@@ -76,11 +76,11 @@ def shape(content: Any) -> Any:
 
 
 def small(words: list[str]) -> list[str]:
-    """The command with a model that learns in no time."""
+    """The command with a tiny model, if it trains."""
     return [*words, "--threads", "1", *TINY_WORDS] if words[0] == "train" else words
 
 
-def test_the_tutorial_leads_from_a_table_to_answers(
+def test_all_commands_of_the_tutorial_work_and_all_answers_are_as_shown(
     castpoi: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answered: list[Any] = []

@@ -199,7 +199,7 @@ def time_epoch(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "model": options.model,
         "targets": len(training.prefixes),
-        "seconds_an_epoch": seconds * math.ceil(len(training.prefixes) / BATCH) / steps,
+        "seconds_per_epoch": seconds * math.ceil(len(training.prefixes) / BATCH) / steps,
         "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
     }
 

@@ -1,9 +1,9 @@
-"""Writes the tables of results into README.md and docs/, from the results in this repository.
+"""Write the tables of results into README.md and docs/, from the results in this repository.
 
     python tools/result_tables.py          # or: make tables
 
-A table stands between two marks, `<!-- results: NAME -->` and `<!-- end -->`; what is between them
-is replaced, all else is left as it is. A test checks that the pages are as this would write them.
+Only the text between the marks `<!-- results: NAME -->` and `<!-- end -->` is replaced. A test
+checks that the tables of all pages are up to date.
 """
 
 import json
@@ -29,27 +29,27 @@ _FIRST: Final = "nyc"
 _ONE_SEED_CITY: Final = "gowalla-nyc"
 _CALIFORNIA: Final = "gowalla-ca"
 _PAPERS_CALIFORNIA: Final = paper_city("ca", targets=3956)
-_BESIDE_CALIFORNIA: Final = ("MRR", "HR@10")
+_CALIFORNIA_METRICS: Final = ("MRR", "HR@10")
 _SEVEN: Final = ("core", "sasrec", "narm", "bert4rec", "caser", "srgnn", "stamp")
-_UNTUNED: Final = "target-attention"  # it has CaST-POI's preset, found as that was
+_UNTUNED: Final = "target-attention"  # it has CaST-POI's preset instead of a search
 _METRICS: Final = ("HR@1", "HR@5", "HR@10", "NDCG@10", "MRR")
 _HEADLINE: Final = ("HR@10", "MRR")
-"""Metrics that have their deviation and the paper's value beside them."""
-_ELSEWHERE: Final = {
+"""Metrics that are shown with their deviation and the paper's value."""
+_OTHER_CITIES_ROWS: Final = {
     "revisit": "revisit",
     "sasrec": "sasrec",
     "no-candidate-conditioning": "castpoi without its reader",
     "castpoi": "castpoi",
     "castpoi-next": "castpoi-next",
 }
-"""Rows of the table of other cities, and what it calls them."""
+"""Rows of the table of other cities, and their headers."""
 
 
 def first_table(evidence: Evidence) -> str:
     """All methods on New York, the best by MRR first, with the paper's values."""
     city = next(each for each in evidence.cities if each.name == _FIRST)
     rows = [row for row in evidence.rows if row.name in city.contenders and row.role != ABLATION]
-    rows = [row for row in rows if row.method in METHODS.names]  # the oracle's are no methods
+    rows = [row for row in rows if row.method in METHODS.names]  # without the oracle's
     rows.sort(key=lambda row: -fmean(_values(city, row.name, "MRR")))
     heads = ["method", "seeds", *_METRICS, "new HR@10", *(f"paper's {each}" for each in _HEADLINE)]
     lines = [
@@ -72,11 +72,11 @@ _README_ROWS: Final = {
     "core": "CORE: the best baseline with RecBole's settings",
     "revisit": "revisit: own visits times popularity, no training",
 }
-"""The rows of the README's table by MRR; the paper's own values are one more."""
+"""The rows of the README's table; the paper's own values are added."""
 
 
 def headline_table(evidence: Evidence) -> str:
-    """The six rows of the README: our models, the best baselines, the paper and a heuristic."""
+    """The six rows of the README by MRR: our models, the best baselines, the paper, a heuristic."""
     city = next(each for each in evidence.cities if each.name == _FIRST)
     metrics = ("HR@1", "HR@10", "MRR")
     lines = [
@@ -95,10 +95,10 @@ def headline_table(evidence: Evidence) -> str:
 
 
 def other_table(evidence: Evidence) -> str:
-    """A few methods on the other cities: MRR, HR@10 and that of new places; seeds in brackets."""
+    """MRR, HR@10 and HR@10 of new places on the other cities; number of seeds in brackets."""
     cities = [each for each in evidence.splits if each.name != _FIRST]
-    names = [name for name in _ELSEWHERE if any(name in city.contenders for city in cities)]
-    heads = ["city", *(_ELSEWHERE[name] for name in names)]
+    names = [name for name in _OTHER_CITIES_ROWS if any(name in city.contenders for city in cities)]
+    heads = ["city", *(_OTHER_CITIES_ROWS[name] for name in names)]
     lines = []
     for city in cities:
         means = {
@@ -110,23 +110,23 @@ def other_table(evidence: Evidence) -> str:
 
 
 def baselines_table(evidence: Evidence) -> str:
-    """The paper's seven on New York, preset `paper`, each seed and the paper's values."""
+    """The seven baselines of the paper on New York, preset `paper`, next to the paper's values."""
     city = next(each for each in evidence.cities if each.name == _FIRST)
     heads = ["method", "seeds", "ours", "by seed", "paper", "difference"]
     lines = []
     for name in (each for each in _SEVEN if each in city.contenders):
         row = next(row for row in evidence.rows if row.name == name)
         by_metric = [_values(city, name, metric) for metric in _HEADLINE]
-        told = [_of_paper(evidence.tables[0], city, row, metric) for metric in _HEADLINE]
+        published = [_of_paper(evidence.tables[0], city, row, metric) for metric in _HEADLINE]
         means = _means(city, name)
-        gaps = [mean - float(theirs) for mean, theirs in zip(means, told, strict=True)]
+        gaps = [mean - float(theirs) for mean, theirs in zip(means, published, strict=True)]
         lines.append(
             [
                 f"`{name}`",
                 _seeds(city, name),
                 _slashed(means),
                 ", ".join(f"{hits:.2f} / {mrr:.2f}" for hits, mrr in zip(*by_metric, strict=True)),
-                " / ".join(told),
+                " / ".join(published),
                 _signed(gaps),
             ]
         )
@@ -134,7 +134,7 @@ def baselines_table(evidence: Evidence) -> str:
 
 
 def tuned_table(evidence: Evidence) -> str:
-    """What the search found for each baseline, what that is worth on New York, and without it."""
+    """The settings that the search found for each baseline, and their gain on New York."""
     city = next(each for each in evidence.cities if each.name == _FIRST)
     heads = ["method", "found", "trials: validation MRR", "seeds", "`tuned`", "`paper`", "gain"]
     lines = []
@@ -143,8 +143,8 @@ def tuned_table(evidence: Evidence) -> str:
         if tuned not in city.contenders:
             continue
         found, reached = _search(name)
-        told = [_means(city, row) for row in (tuned, name) if row in city.contenders]
-        both = told if tuned != name and len(told) == 2 else []
+        means = [_means(city, row) for row in (tuned, name) if row in city.contenders]
+        both = means if tuned != name and len(means) == 2 else []
         gains = [one - other for one, other in zip(*both, strict=True)] if both else []
         lines.append(
             [
@@ -152,7 +152,7 @@ def tuned_table(evidence: Evidence) -> str:
                 found,
                 reached,
                 _seeds(city, tuned),
-                _slashed(told[0]),
+                _slashed(means[0]),
                 _slashed(both[1]) if both else "–",
                 _signed(gains) or "–",
             ]
@@ -161,11 +161,11 @@ def tuned_table(evidence: Evidence) -> str:
 
 
 def _search(name: str) -> tuple[str, str]:
-    """The settings of the best trial, and the worst and the best value of all; dashes for none."""
+    """The settings of the best trial, and the range of all values; dashes without a search."""
     path = ROOT / "results" / "tune" / _FIRST / name / "tune.json"
     if not path.is_file():
         return "–", "–"
-    trials = json.loads(path.read_text(encoding="utf-8"))["trials"]  # the best first
+    trials = json.loads(path.read_text(encoding="utf-8"))["trials"]  # best first
     values = [100 * trial["validation"]["MRR"] for trial in trials if trial["state"] == "done"]
     settings = ", ".join(f"{key} {value}" for key, value in trials[0]["settings"].items())
     return settings.replace("_", " "), f"{min(values):.2f} to {max(values):.2f}"
@@ -184,7 +184,7 @@ def _slashed(values: list[float]) -> str:
 
 
 def differences_table(evidence: Evidence) -> str:
-    """The fast preset less the same with one of its differences undone, on one city."""
+    """The fast preset compared with itself without one of its differences from the paper."""
     city = next(each for each in evidence.cities if each.name == _ONE_SEED_CITY)
     (suite,) = read_suite("differences").tables
     labels = {row.name: row.label for row in suite.rows}
@@ -209,7 +209,7 @@ def differences_table(evidence: Evidence) -> str:
 
 
 def settings_table(evidence: Evidence) -> str:
-    """Baselines on New York with one setting changed, beside the same seeds of the baseline."""
+    """Baselines on New York with one setting changed, next to the same seeds of the baseline."""
     city = next(each for each in evidence.cities if each.name == _FIRST)
     changed = [
         row
@@ -244,9 +244,9 @@ def settings_table(evidence: Evidence) -> str:
 
 
 def california_table(evidence: Evidence) -> str:
-    """The paper's methods on our California beside its own, the best of ours by MRR first."""
+    """The paper's methods on our California and on the paper's, ordered by our MRR."""
     city = next(each for each in evidence.cities if each.name == _CALIFORNIA)
-    told = {
+    published = {
         row.name: theirs
         for row in evidence.tables[0].rows
         if row.name in city.contenders
@@ -257,23 +257,23 @@ def california_table(evidence: Evidence) -> str:
         [
             f"`{name}`",
             _seeds(city, name),
-            _slashed([fmean(_values(city, name, metric)) for metric in _BESIDE_CALIFORNIA]),
-            _slashed(told[name]),
+            _slashed([fmean(_values(city, name, metric)) for metric in _CALIFORNIA_METRICS]),
+            _slashed(published[name]),
         ]
-        for name in sorted(told, key=lambda name: -fmean(_values(city, name, "MRR")))
+        for name in sorted(published, key=lambda name: -fmean(_values(city, name, "MRR")))
     ]
     return _piped([heads, ["---"] * len(heads), *lines])
 
 
 def california_parts_table(evidence: Evidence) -> str:
-    """What the paper's variants lose on our California beside what they lose on its own."""
+    """Loss of each of the paper's variants on our California and on the paper's."""
     city = next(each for each in evidence.cities if each.name == _CALIFORNIA)
     table = next(each for each in evidence.tables if each.name == f"ablation-{PAPERS_METHOD}")
     full = _of_papers_california(table, PAPERS_METHOD)
     heads = ["without", "seeds", f"`{_CALIFORNIA}`", "the paper's CA"]
     lines = []
     for name in (each for each in PAPERS_VARIANTS if each in city.contenders):
-        ours = [city.change(PAPERS_METHOD, name, each) for each in _BESIDE_CALIFORNIA]
+        ours = [city.change(PAPERS_METHOD, name, each) for each in _CALIFORNIA_METRICS]
         without = _of_papers_california(table, name)
         theirs = [one - other for one, other in zip(without, full, strict=True)]
         part = name.removeprefix("no-").replace("-", " ")
@@ -283,9 +283,9 @@ def california_parts_table(evidence: Evidence) -> str:
 
 
 def _of_papers_california(table: TableOutline, row: str) -> list[float]:
-    """MRR and HR@10 that the paper reports of a row on its California; nothing if it does not."""
-    told = [paper_value(table, _PAPERS_CALIFORNIA, row, each) for each in _BESIDE_CALIFORNIA]
-    return [value.mean for value in told if value is not None]
+    """MRR and HR@10 that the paper reports for a row on its California; empty if not reported."""
+    values = [paper_value(table, _PAPERS_CALIFORNIA, row, each) for each in _CALIFORNIA_METRICS]
+    return [value.mean for value in values if value is not None]
 
 
 def _seeds(city: CityEvidence, row: str) -> str:
@@ -300,7 +300,7 @@ def _mean(results: list[Result], metric: str) -> float:
 def _verdicts(
     results: Mapping[str, Result], row: str, others: list[str]
 ) -> list[tuple[Verdict, Verdict]]:
-    """A row against others: (MRR, HR@10), those of a metric corrected together."""
+    """Verdicts of a row against others: (MRR, HR@10), corrected per metric."""
     ours = Contender(row, (results[row],))
 
     def test(name: str, metric: str) -> PairedTest:
@@ -333,7 +333,7 @@ PAGES: Final[dict[str, Mapping[str, Callable[[Evidence], str]]]] = {
 
 
 def with_tables(page: str, evidence: Evidence) -> str:
-    """The text of a page with its tables written anew."""
+    """The text of a page with regenerated tables."""
     text = (ROOT / page).read_text(encoding="utf-8")
     for name, table in PAGES[page].items():
         marks = rf"(?<=<!-- results: {name} -->\n)(?:(?!<!-- end -->).)*(?=<!-- end -->)"
@@ -356,12 +356,12 @@ def _triple(city: CityEvidence, name: str, *, is_best: bool) -> str:
 
 
 def _of_paper(main: TableOutline, city: CityEvidence, row: Row, metric: str) -> str:
-    told = paper_value(main, paper_city(city.name, city.targets), row.name, metric)
-    return "–" if told is None else f"{told.mean:.2f}"
+    value = paper_value(main, paper_city(city.name, city.targets), row.name, metric)
+    return "–" if value is None else f"{value.mean:.2f}"
 
 
 def _values(city: CityEvidence, row: str, metric: str, *, of_new: bool = False) -> list[float]:
-    """A metric in percent, one value a seed."""
+    """A metric in percent, one value per seed."""
     return [100 * _metric(each.result, metric, of_new=of_new) for each in city.of(row)]
 
 
@@ -380,7 +380,7 @@ def _piped(lines: list[list[str]]) -> str:
 
 
 def main() -> None:
-    """Write all pages anew."""
+    """Regenerate the tables of all pages."""
     evidence = read_evidence(ROOT / "results")
     for page in PAGES:
         (ROOT / page).write_text(with_tables(page, evidence), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The benchmark of learning and scoring, on a city of a few people."""
+"""The benchmarks of training and scoring, on a city of eight users."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ from castpoi.model.config import ModelConfig
 
 @pytest.fixture
 def hamlet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A prepared city, named as the one to measure."""
+    """A prepared city, set as CASTPOI_CITY."""
     config = SynthesisConfig(users=8, places=30, days=15)
     source = write_checkins(
         synthesize(config, seed=5), tmp_path / "checkins.csv", config=config, seed=5
@@ -26,7 +26,7 @@ def hamlet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "hamlet"
 
 
-def test_a_pair_with_a_full_window_costs_what_the_paper_counts() -> None:
+def test_a_pair_with_a_full_window_costs_the_operations_that_the_paper_counts() -> None:
     fast = ModelConfig.preset("fast")
     assert pair_multiply_adds(fast, 50) == 173_184
     assert pair_multiply_adds(fast, 50) - pair_multiply_adds(fast, 49) == 2 * 2 * 128
@@ -36,20 +36,20 @@ def pair_multiply_adds(config: ModelConfig, visits: int) -> float:
     return learning.pair_flop(config, visits=visits) / 2
 
 
-def test_a_named_city_is_measured_and_the_file_tells_commit_and_threads(
+def test_a_given_city_is_measured_and_the_file_has_commit_and_threads(
     hamlet: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(learning, "FAST_STEPS", 2)
     written = hamlet.parent / "bench.json"
-    words = ["--only", "learn", "--only", "score", "--out", str(written)]
-    monkeypatch.setattr(sys, "argv", ["benchmarks", *words])
+    arguments = ["--only", "learn", "--only", "score", "--out", str(written)]
+    monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])
     benchmarks.main()
-    told = json.loads(written.read_text())
-    assert told["threads"] == torch.get_num_threads()
-    assert "commit" in told
-    assert told["learn"]["city"] == told["score"]["city"] == "hamlet"
-    assert told["learn"]["full_batch"] == 128
-    assert 0 < told["learn"]["full_targets"] <= 128
-    assert 0 < told["score"]["visits_read"] < 50
-    assert told["score"]["share_of_product_rate"] > 0
+    report = json.loads(written.read_text())
+    assert report["threads"] == torch.get_num_threads()
+    assert "commit" in report
+    assert report["learn"]["city"] == report["score"]["city"] == "hamlet"
+    assert report["learn"]["full_batch"] == 128
+    assert 0 < report["learn"]["full_targets"] <= 128
+    assert 0 < report["score"]["visits_read"] < 50
+    assert report["score"]["share_of_product_rate"] > 0
     assert "hamlet" in capsys.readouterr().out
