@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from castpoi.core.checksums import write_manifest
-from castpoi.core.files import read_json
+from castpoi.core.files import read_json, write_manifest
 
 
 def accept_changes(folder: Path, **entries: object) -> None:

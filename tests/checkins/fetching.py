@@ -65,6 +65,9 @@ class HeardTask:
     def advance(self, amount: float = 1) -> None:
         self.amounts.append(amount)
 
+    def describe(self, text: str) -> None:
+        pass
+
 
 def leftovers(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}

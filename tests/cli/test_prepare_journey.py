@@ -265,7 +265,7 @@ def test_an_end_in_the_middle_of_writing_leaves_no_half_city(
         raise fatal
 
     homes = {
-        "write_json": "castpoi.core.checksums.write_json",
+        "write_json": "castpoi.core.files.write_json",
         "DataFrame.write_parquet": "polars.DataFrame.write_parquet",
         "DataFrame.write_csv": "polars.DataFrame.write_csv",
     }

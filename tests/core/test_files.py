@@ -6,7 +6,9 @@ import stat
 from contextlib import nullcontext
 from pathlib import Path
 
+import polars as pl
 import pytest
+from polars.exceptions import PanicException
 
 from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.core.files import (
@@ -16,6 +18,7 @@ from castpoi.core.files import (
     read_json,
     read_manifest,
     read_or_nothing,
+    read_table,
     write_json,
 )
 from tests.messages import refused
@@ -282,3 +285,15 @@ def test_a_new_folder_is_on_the_disk_before_and_after_it_is_moved(
     made = [tmp_path / "city", *(tmp_path / "city").rglob("*")]
     assert {path.stat().st_ino for path in made} <= set(before_move)
     assert tmp_path.stat().st_ino in set(synced) - set(before_move)
+
+
+def test_a_panic_of_the_parquet_reader_is_a_damaged_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def panic(*_: object, **__: object) -> None:
+        raise PanicException("called `Result::unwrap()` on an `Err` value\nand more lines")
+
+    monkeypatch.setattr(pl, "read_parquet", panic)
+    words = r"t.parquet is damaged \(called `Result::unwrap\(\)` on an `Err` value\); make again$"
+    with pytest.raises(BrokenFolder, match=words):
+        read_table(tmp_path / "t.parquet", pl.Schema({"a": pl.Int64}), how_to_fix="make again")

@@ -5,32 +5,6 @@ from rich.console import Console as RichConsole
 from rich.progress import TimeRemainingColumn
 
 from castpoi.cli.console import Bars, Console
-from castpoi.core.progress import SILENCE, describe
-
-
-class Counter:
-    """A task that only counts."""
-
-    def advance(self, amount: float = 1) -> None:
-        pass
-
-
-class Described(Counter):
-    """A task that also shows a text."""
-
-    def __init__(self) -> None:
-        self.shown: list[str] = []
-
-    def describe(self, text: str) -> None:
-        self.shown.append(text)
-
-
-def test_a_text_is_shown_only_by_tasks_that_can() -> None:
-    described = Described()
-    with SILENCE.task("training") as silent:
-        for task in (Counter(), silent, described):
-            describe(task, "epoch 1")
-    assert described.shown == ["epoch 1"]
 
 
 def test_a_bar_shows_its_name_and_a_text() -> None:
@@ -38,7 +12,7 @@ def test_a_bar_shows_its_name_and_a_text() -> None:
     with Console(as_json=False, err=terminal).progress() as progress:
         assert isinstance(progress, Bars)
         with progress.task("training", total=2) as task:
-            describe(task, "epoch 1 · loss 2.345")
+            task.describe("epoch 1 · loss 2.345")
             (bar,) = progress.bars.tasks
             assert bar.description == "training · epoch 1 · loss 2.345"
 

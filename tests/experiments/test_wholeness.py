@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from castpoi.core.checksums import write_manifest
-from castpoi.core.files import read_json, write_json
+from castpoi.core.files import read_json, write_json, write_manifest
 from castpoi.evaluation.result import Result
 from castpoi.experiments import key
 from castpoi.experiments.experiment import CityFolder, experiments_of

@@ -29,10 +29,16 @@ from numpy.typing import NDArray
 
 from castpoi.checkins import record
 from castpoi.checkins.trajectory import Histories, Trajectories
-from castpoi.core.checksums import SHA256, file_faults, write_manifest
 from castpoi.core.errors import BrokenFolder
-from castpoi.core.files import new_folder, read_manifest
-from castpoi.core.tables import read_table, write_private_table
+from castpoi.core.files import (
+    SHA256,
+    file_faults,
+    new_folder,
+    read_manifest,
+    read_table,
+    write_manifest,
+    write_private_table,
+)
 
 REVISIT_WINDOW: Final = 512
 """A target is a revisit if its place is among this many visits before it."""

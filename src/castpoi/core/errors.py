@@ -1,22 +1,10 @@
 """All errors that castpoi raises on purpose.
 
     CastPoiError
-    ├── BadInput           a file, a row or an option is not valid
-    │   ├── BadRows        rows of a source break a rule
-    │   ├── UnknownLayout  the source has none of the known layouts
-    │   ├── WrongClock     the local hours are implausible
-    │   ├── UnknownUser    no user with this id has visits
-    │   └── NoCandidateLeft  the filters of a request exclude every place
-    ├── BrokenFolder       a city, run or result folder is missing, damaged or of another split
-    ├── DownloadFailed     a public data set could not be downloaded
-    ├── TooFewCheckins     no check-ins are left to split or to rank
-    ├── UnknownMethod      no ranking method has this name
-    ├── BadScores          a ranker returned scores that cannot be ranked
-    ├── TrainingDiverged   a loss or gradient is infinite or not a number
-    ├── BrokenStore        the visit store failed
-    ├── RepeatedKey        one idempotency key was used for two different visits
-    ├── ModelNotReady      the service is still loading its run
-    └── Overloaded         too many requests are waiting
+    ├── BadInput: BadRows, UnknownLayout, WrongClock, UnknownUser, NoCandidateLeft
+    ├── BrokenFolder, DownloadFailed, TooFewCheckins
+    ├── UnknownMethod, BadScores, TrainingDiverged
+    └── BrokenStore, RepeatedKey, ModelNotReady, Overloaded
 
 A message has one or two sentences: the thing, the value, the rule, how to fix it. The command line
 prints it and ends with exit code 1.

@@ -1,33 +1,41 @@
-"""Folders that appear whole or not at all, and the JSON files in them.
+"""Folders that appear whole or not at all, and the files in them: JSON, parquet and checksums.
 
 `--overwrite` removes the files that castpoi writes into a kind of folder (`KINDS`) and no others: a
 folder that also contains something else is refused.
+
+The manifest of a city, run or result has the SHA-256 of every file and of its own entries, compared
+at load, so no change of a stored file goes unnoticed.
 """
 
+import hashlib
 import json
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from io import BytesIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+import polars as pl
+from polars.exceptions import PanicException, PolarsError
 
 from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.core.staging import exchange, recover, staging_beside, sweep, sync, sync_tree
 
+_MANIFEST: Final = "manifest.json"
+SHA256: Final = "sha256"
+"""Entry of the manifest: file name -> SHA-256; that of the manifest covers all but itself."""
+DAMAGED: Final = (PolarsError, PanicException)
+"""Errors of polars for damaged parquet; a PanicException is not an Exception."""
 
-@dataclass(frozen=True)
-class FolderKind:
+
+class FolderKind(NamedTuple):
     """One kind of folder."""
 
-    title: str
-    """Its name in errors."""
-    files: tuple[str, ...] = ("*",)
-    """Patterns of the files and folders in it that castpoi writes."""
-    made_by: str = ""
-    """The command that makes it, if other commands read it."""
-    manifest: str = "manifest.json"
-    """The file whose `kind` identifies the folder."""
+    title: str  # its name in errors
+    files: tuple[str, ...] = ("*",)  # patterns of the files and folders in it that castpoi writes
+    made_by: str = ""  # the command that makes it, if other commands read it
+    manifest: str = _MANIFEST  # the file whose `kind` identifies the folder
 
 
 _RUN: Final = ("manifest.json", "config.json", "log.jsonl", "model.safetensors", "places.parquet")
@@ -183,7 +191,7 @@ def read_manifest(folder: Path, *, kind: str, needs: Set[str] = frozenset()) -> 
         recover(folder)
     if not folder.is_dir():
         raise BrokenFolder(f"{folder} is not a folder; expected a {kind}; {fix}")
-    path = folder / "manifest.json"
+    path = folder / _MANIFEST
     if not path.is_file():
         raise BrokenFolder(f"{folder} has no manifest.json, so it is not a {kind}; {fix}")
     manifest = read_json(path)
@@ -199,7 +207,7 @@ def read_manifest(folder: Path, *, kind: str, needs: Set[str] = frozenset()) -> 
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read one JSON object from a file."""
+    """One JSON object from a file."""
     again = f"make {path.parent} again"
     try:
         content = json.loads(path.read_bytes())
@@ -215,7 +223,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_or_nothing(path: Path) -> dict[str, Any]:
-    """Read one JSON object from a file; empty if the file is missing or damaged."""
+    """One JSON object from a file; empty if the file is missing or damaged."""
     try:
         return read_json(path)
     except BrokenFolder:
@@ -245,3 +253,81 @@ def other_files(folder: Path, kind: str) -> list[str]:
     found = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
     patterns = KINDS[kind].files
     return [path for path in found if not any(fnmatchcase(path, each) for each in patterns)]
+
+
+def write_manifest(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+    """Write the manifest of a folder with the checksums of its files, and return it."""
+    entries = {name: value for name, value in manifest.items() if name != SHA256}
+    files = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name != _MANIFEST]
+    checksums = {path.name: _sha256_of(path) for path in files}
+    own = _sha256_of_entries({**entries, SHA256: checksums})
+    sealed = {**entries, SHA256: {**checksums, _MANIFEST: own}}
+    write_json(folder / _MANIFEST, sealed)
+    return sealed
+
+
+def check_files(folder: Path, manifest: dict[str, Any], names: Iterable[str]) -> None:
+    """Refuse a folder whose manifest, or one of these files, has changed since it was written."""
+    if faults := file_faults(folder, manifest, names):
+        raise BrokenFolder(
+            f"{folder} has changed since it was made: {', '.join(faults)}; make it again with "
+            f"'{KINDS[manifest['kind']].made_by}'"
+        )
+
+
+def file_faults(folder: Path, manifest: dict[str, Any], names: Iterable[str]) -> tuple[str, ...]:
+    """Return one sentence for each of these files that has changed, and for the manifest."""
+    stored = manifest[SHA256] if isinstance(manifest[SHA256], dict) else {}
+    faults = [_fault_of(folder / name, stored.get(name)) for name in names]
+    checksums = {name: value for name, value in stored.items() if name != _MANIFEST}
+    if stored.get(_MANIFEST) != _sha256_of_entries({**manifest, SHA256: checksums}):
+        faults.append(f"{_MANIFEST} does not have the SHA-256 of its own entries")
+    return tuple(fault for fault in faults if fault is not None)
+
+
+def _fault_of(path: Path, stored: object) -> str | None:
+    try:
+        found = _sha256_of(path)
+    except FileNotFoundError:
+        return f"{path.name} is missing"
+    except OSError as problem:
+        return f"{path.name} cannot be read ({problem.strerror})"
+    return None if found == stored else f"{path.name} does not have the SHA-256 of its manifest"
+
+
+def _sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sha256_of_entries(manifest: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest).encode()).hexdigest()
+
+
+def write_private_table(table: pl.DataFrame, path: Path) -> None:
+    """Write a table to a new file that only its owner may read."""
+    path.touch(mode=0o600)
+    table.write_parquet(path, compression="zstd")
+
+
+def read_table(
+    path: Path, schema: pl.Schema, *, how_to_fix: str, content: bytes | None = None
+) -> pl.DataFrame:
+    """Read the columns of a schema, in its order and types.
+
+    `how_to_fix` ends the sentences of errors. `content` are the bytes of the file, if they have
+    been read already.
+    """
+    try:
+        frame = pl.read_parquet(path if content is None else BytesIO(content), glob=False)
+        return frame.select(schema.names()).cast(schema)
+    except FileNotFoundError as problem:
+        raise BrokenFolder(f"{path} is missing; {how_to_fix}") from problem
+    except OSError as problem:
+        raise BrokenFolder(f"{path} cannot be read: {_brief(problem)}; {how_to_fix}") from problem
+    except DAMAGED as problem:
+        raise BrokenFolder(f"{path} is damaged ({_brief(problem)}); {how_to_fix}") from problem
+
+
+def _brief(problem: BaseException) -> str:
+    return str(problem).strip().splitlines()[0][:160]

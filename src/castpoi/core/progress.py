@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol
 
 
 class Task(Protocol):
@@ -11,19 +11,8 @@ class Task(Protocol):
     def advance(self, amount: float = 1) -> None:
         """Report that this much more is done."""
 
-
-@runtime_checkable
-class DescribedTask(Task, Protocol):
-    """A task that can also show a short text."""
-
     def describe(self, text: str) -> None:
-        """Show a text until the next one."""
-
-
-def describe(task: Task, text: str) -> None:
-    """Show a short text, if the task can."""
-    if isinstance(task, DescribedTask):
-        task.describe(text)
+        """Show a short text until the next one."""
 
 
 class Progress(Protocol):
@@ -34,17 +23,18 @@ class Progress(Protocol):
 
 
 class Silence:
-    """Progress that is not shown."""
+    """Progress that is not shown; also its tasks."""
 
     @contextmanager
     def task(self, name: str, total: float | None = None) -> Iterator[Task]:
         """Begin a piece of work."""
-        yield _SilentTask()
+        yield self
 
-
-class _SilentTask:
     def advance(self, amount: float = 1) -> None:
-        pass
+        """Show nothing."""
+
+    def describe(self, text: str) -> None:
+        """Show nothing."""
 
 
-SILENCE: Final[Progress] = Silence()
+SILENCE: Final = Silence()

@@ -6,15 +6,14 @@ import sys
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
 from castpoi import __version__
 
-_LIBRARIES: Final = ("numpy", "polars", "safetensors")
-_LEARNING_LIBRARIES: Final = ("torch",)
+_LIBRARIES: Final[tuple[str, ...]] = ("numpy", "polars", "safetensors", "torch")
 _TIMEOUT_SECONDS: Final = 5
 
 
@@ -63,14 +62,8 @@ def peak_memory_mb() -> int | None:
 
 def versions() -> dict[str, str]:
     """Versions of castpoi, Python and the libraries that affect the numbers."""
-    used = (*_LIBRARIES, *(name for name in _LEARNING_LIBRARIES if name in sys.modules))
-    found = {"castpoi": __version__, "python": platform.python_version()}
-    for library in used:
-        try:
-            found[library] = version(library)
-        except PackageNotFoundError:  # imported from a folder that was never installed
-            found[library] = "unknown"
-    return found
+    used = {name: version(name) for name in _LIBRARIES if name in sys.modules}
+    return {"castpoi": __version__, "python": platform.python_version(), **used}
 
 
 @cache

@@ -20,10 +20,18 @@ from numpy.typing import NDArray
 from castpoi.checkins import record
 from castpoi.checkins.city import REVISIT_WINDOW, City
 from castpoi.checkins.record import HOUR_US
-from castpoi.core.checksums import SHA256, check_files, write_manifest
 from castpoi.core.errors import BrokenFolder
-from castpoi.core.files import new_folder, read_json, read_manifest, write_json
-from castpoi.core.tables import read_table, write_private_table
+from castpoi.core.files import (
+    SHA256,
+    check_files,
+    new_folder,
+    read_json,
+    read_manifest,
+    read_table,
+    write_json,
+    write_manifest,
+    write_private_table,
+)
 from castpoi.evaluation.beyond import BeyondAccuracy, counts_in_train
 from castpoi.evaluation.metrics import Metrics, metrics_of, strata_of
 from castpoi.geo.distance import haversine_km

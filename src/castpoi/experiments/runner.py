@@ -9,7 +9,7 @@ from typing import Final
 
 from castpoi.core.errors import CastPoiError
 from castpoi.core.files import writing
-from castpoi.core.progress import Progress, Task, describe
+from castpoi.core.progress import Progress, Task
 from castpoi.core.quantities import duration_words
 from castpoi.core.staging import alone_in
 from castpoi.experiments.estimate import Estimator, Former, remaining
@@ -118,7 +118,7 @@ class _Runner:
             for job in [job for job in self._under_way if job.is_over()]:
                 self._under_way.remove(job)
                 self._end(job)
-            describe(self._task, self._words())
+            self._task.describe(self._words())
 
     def stop(self) -> None:
         """End what is under way; the next command goes on from there."""

@@ -9,9 +9,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from castpoi.core.checksums import SHA256, file_faults
 from castpoi.core.errors import BadInput, CastPoiError
-from castpoi.core.files import other_files, read_json, read_manifest, read_or_nothing
+from castpoi.core.files import (
+    SHA256,
+    file_faults,
+    other_files,
+    read_json,
+    read_manifest,
+    read_or_nothing,
+)
 from castpoi.evaluation.result import Result
 from castpoi.experiments.estimate import Former
 from castpoi.experiments.experiment import Experiment

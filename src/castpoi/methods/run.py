@@ -23,11 +23,17 @@ from safetensors.numpy import load, save
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.core.checksums import SHA256, check_files, write_manifest
 from castpoi.core.errors import BadInput, BrokenFolder
-from castpoi.core.files import read_json, read_manifest, write_json
+from castpoi.core.files import (
+    SHA256,
+    check_files,
+    read_json,
+    read_manifest,
+    read_table,
+    write_json,
+    write_manifest,
+)
 from castpoi.core.provenance import Stopwatch, now_utc
-from castpoi.core.tables import read_table
 from castpoi.methods.ranker import SavableRanker
 from castpoi.methods.registry import METHODS
 

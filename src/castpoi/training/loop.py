@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from castpoi.core.errors import TrainingDiverged
-from castpoi.core.progress import SILENCE, Progress, Task, describe
+from castpoi.core.progress import SILENCE, Progress, Task
 from castpoi.core.provenance import now_utc
 from castpoi.evaluation.metrics import Metrics
 from castpoi.training.checkpoint import Checkpoint, Checkpoints, EpochRecord
@@ -136,7 +136,7 @@ class TrainingLoop:
             rate = learning_rate(self.config, epoch=epoch, step=step, steps=len(batches))
             total.add(*self._step(batch, rate, epoch))
             task.advance(1 / len(batches))
-            describe(task, self._status(epoch, total, perf_counter() - began))
+            task.describe(self._status(epoch, total, perf_counter() - began))
         return total, rate
 
     def _step(self, batch: Any, rate: float, epoch: int) -> tuple[float, int]:

@@ -26,7 +26,7 @@ from castpoi.checkins.reading.layouts import (
     recognise_layout,
 )
 from castpoi.core.errors import BadInput, UnknownLayout
-from castpoi.core.tables import DAMAGED
+from castpoi.core.files import DAMAGED
 
 _DELIMITERS: Final = {",": "a comma", "\t": "a tab", ";": "a semicolon", "|": "a bar"}
 _NOT_TEXT: Final = "\ufffd"  # replaces bytes that are not in the encoding

@@ -14,6 +14,7 @@ import castpoi
 from castpoi.checkins.synthetic.config import SynthesisConfig
 from castpoi.core.errors import BadInput
 from castpoi.core.files import (
+    DAMAGED,
     check_vacant,
     check_writable,
     new_file,
@@ -21,7 +22,6 @@ from castpoi.core.files import (
     write_json,
     writing,
 )
-from castpoi.core.tables import DAMAGED
 
 TABLE: Final = "checkins.parquet"
 PARAMETERS: Final = "synthesis.json"
