@@ -26,7 +26,7 @@ from castpoi.checkins.cleaning import NYC
 from castpoi.checkins.prepare import Preparation, prepare
 from castpoi.training.config import SequenceTraining
 from castpoi.training.loop import TrainingContext, TrainingLoop
-from castpoi.training.objective import Objective
+from castpoi.training.objectives import Objective
 from castpoi.training.sequence import objective_of
 
 OFFICIAL: Final = {

@@ -25,7 +25,7 @@ from castpoi.model.config import ModelConfig
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.training.castpoi import objective_of
 from castpoi.training.config import CastPoiTraining
-from castpoi.training.objective import Objective
+from castpoi.training.objectives import Objective
 
 PEOPLE, PLACES = 1_050, 6_000  # about 5,000 of the places are visited
 FAST_STEPS: Final = 40

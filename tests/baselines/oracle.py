@@ -15,7 +15,7 @@ from torch import Tensor
 
 from castpoi.baselines.sequence import SequenceModel, model_class
 from castpoi.baselines.srgnn import SrGnn
-from castpoi.training.sequence_loss import next_place_loss
+from castpoi.training.objectives.next_place import next_place_loss
 
 FOLDER = Path(__file__).parent / "oracle"
 NAMES = ("sasrec", "bert4rec", "caser", "narm", "srgnn", "stamp", "core")

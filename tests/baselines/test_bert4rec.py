@@ -5,7 +5,7 @@ from torch.nn import functional
 
 from castpoi.baselines.bert4rec import Bert4Rec, Bert4RecConfig
 from castpoi.baselines.sequence import real_slots
-from castpoi.training.sequence_loss import next_place_loss
+from castpoi.training.objectives.next_place import next_place_loss
 from tests.baselines.oracle import TOLERANCE, check_scores, load_oracle, names_of_blocks
 from tests.baselines.prefixes import LENGTHS, WINDOWS, check_padding_is_not_read
 

@@ -4,7 +4,7 @@ from torch import Tensor
 
 from castpoi.baselines.caser import Caser, CaserConfig
 from castpoi.core.errors import BadInput
-from castpoi.training.sequence_loss import next_place_loss
+from castpoi.training.objectives.next_place import next_place_loss
 from tests.baselines.oracle import TOLERANCE, load_oracle
 from tests.baselines.prefixes import check_every_prefix
 from tests.messages import refused

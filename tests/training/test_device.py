@@ -10,7 +10,7 @@ from castpoi.core.errors import BadInput
 from castpoi.training import castpoi
 from castpoi.training.config import CastPoiTraining, ObjectiveName, SequenceTraining
 from castpoi.training.device import device_named, mixed_precision, orderly, seed_epoch
-from castpoi.training.objective import Objective
+from castpoi.training.objectives import Objective
 from castpoi.training.sequence import objective_of
 from tests.training.small import tiny_model, tiny_model_config
 

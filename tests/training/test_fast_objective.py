@@ -14,7 +14,7 @@ from castpoi.model.config import ModelConfig
 from castpoi.model.scoring import ExactScorer
 from castpoi.training.fast_objective import FastBatch, FastConfig, FastObjective
 from castpoi.training.fused_loss import LossConstants
-from castpoi.training.objective import Objective
+from castpoi.training.objectives import Objective
 from tests.training.small import full_objective, slopes, tiny_model, tiny_model_config
 
 OUR_PARTS: dict[str, dict[str, Any]] = {

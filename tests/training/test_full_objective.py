@@ -11,7 +11,7 @@ from castpoi.training.fast_objective import FastConfig, FastObjective
 from castpoi.training.full_objective import FullObjective
 from castpoi.training.fused_loss import LossConstants
 from castpoi.training.loss import mean_loss
-from castpoi.training.objective import Objective
+from castpoi.training.objectives import Objective
 from tests.cities import CAFE, OFFICE, PARK, STATION, small_city
 from tests.training.small import full_objective, slopes, tiny_model, tiny_model_config
 

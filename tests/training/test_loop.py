@@ -28,7 +28,7 @@ from castpoi.training.loop import (
     _set_weights,
     learning_rate,
 )
-from castpoi.training.objective import Objective
+from castpoi.training.objectives import Objective
 from castpoi.training.world import World
 from tests.messages import refused
 from tests.training.small import full_objective, tiny_model, tiny_model_config

@@ -12,10 +12,10 @@ from castpoi.core.errors import BadInput, TooFewCheckins
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import RunLog, load_run
 from castpoi.training import sequence, trainer
-from castpoi.training.cloze_objective import ClozeBatch, ClozeObjective
 from castpoi.training.config import SequenceTraining
+from castpoi.training.objectives.cloze import ClozeBatch, ClozeObjective
+from castpoi.training.objectives.next_place import PrefixObjective, WindowObjective
 from castpoi.training.sequence import objective_of
-from castpoi.training.sequence_objective import PrefixObjective, WindowObjective
 from castpoi.training.train import TrainingOptions, checkpoint_dir_of, fit, train
 from castpoi.training.trainer import TrainingPlan
 from tests.cities import CAFE, OFFICE, small_city

@@ -18,7 +18,7 @@ from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import ModelConfig
 from castpoi.training.fast_objective import FastConfig, FastObjective
 from castpoi.training.fused_loss import LossConstants
-from castpoi.training.objective import Objective
+from castpoi.training.objectives import Objective
 from tests.training.small import full_objective, tiny_model, tiny_model_config
 
 STEPS: Final = 24

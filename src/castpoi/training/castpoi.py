@@ -27,7 +27,7 @@ from castpoi.training.full_objective import CANDIDATES_AT_ONCE, FullObjective
 from castpoi.training.fused_loss import LossConstants
 from castpoi.training.log import Log
 from castpoi.training.memory import bytes_of_training, check_memory, free_bytes
-from castpoi.training.objective import Objective
+from castpoi.training.objectives import Objective
 from castpoi.training.train import TrainingOptions
 from castpoi.training.trainer import TrainingPlan, run_plan
 

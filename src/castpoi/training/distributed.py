@@ -15,7 +15,7 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from castpoi.training.objective import Batch, Objective
+from castpoi.training.objectives import Batch, Objective
 from castpoi.training.world import World
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from castpoi.checkins.city import City
+from castpoi.core.arrays import pad_left
 from castpoi.model.batch import BatchBuilder, Windows, windows_of
 from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import REVISIT_WINDOW, ModelConfig
@@ -33,7 +34,7 @@ from castpoi.training.fused_loss import (
 )
 from castpoi.training.known_places import KEPT_BYTES, Known, KnownPlaces
 from castpoi.training.memory import free_bytes
-from castpoi.training.windows import TrainWindow, cut_windows
+from castpoi.training.windows import TrainWindows, cut_windows
 
 _LAST_VISITS: Final = 5  # from which nearby candidates are drawn
 _FORECASTING: Final = (
@@ -93,7 +94,9 @@ class FastObjective:
             kept_bytes=min(KEPT_BYTES, free_bytes() // 4),
         )
         self.user_begin = self.known.user_begin  # [N]
-        self.windows: list[TrainWindow] = cut_windows(histories, model.window)
+        windows = cut_windows(histories, first=model.window, stride=model.window)
+        windows = windows.looking_back(model.window)
+        self.windows = windows.chosen(np.argsort(windows.learn))  # user by user
 
     def batches(self, epoch: int) -> Sequence[FastBatch]:
         """All windows once, in an order that seed and epoch fix."""
@@ -106,7 +109,7 @@ class FastObjective:
 
     def targets(self, batch: FastBatch) -> int:
         """Number of targets in a batch."""
-        return sum(self.windows[each].end - self.windows[each].learn for each in batch.windows)
+        return int(self.windows.targets[batch.windows].sum())
 
     def share(self, batch: FastBatch, rank: int, ranks: int) -> FastBatch:
         """The windows of a batch that one of several processes learns from."""
@@ -116,7 +119,7 @@ class FastObjective:
         """Mean loss over the targets of a batch."""
         assert isinstance(model, CastPoi)
         device = model.popularity.device
-        layout = self._layout([self.windows[each] for each in batch.windows]).to(device)
+        layout = self._layout(self.windows.chosen(batch.windows)).to(device)
         table = model.table()
         states = model.states(layout.windows, table)  # [B, T, D]
         seed = np.random.SeedSequence(batch.seed)
@@ -178,14 +181,11 @@ class FastObjective:
         wrong = (said.detach() - foretold).var(dim=1, correction=0).mean()
         return replace(lesson, reading=reading), said - foretold.detach(), wrong
 
-    def _layout(self, windows: list[TrainWindow]) -> "_Layout":
+    def _layout(self, windows: TrainWindows) -> "_Layout":
         """Left-padded windows, and which of their slots learn."""
-        slots = max(window.end - window.begin for window in windows)
-        ends = np.array([window.end for window in windows])
-        visits = ends[:, None] + np.arange(-slots, 0)  # [B, T]
-        is_real = visits >= np.array([window.begin for window in windows])[:, None]
-        learns = visits >= np.array([window.learn for window in windows])[:, None]
-        visits = np.where(is_real, visits, 0)
+        visits, is_real = pad_left(windows.begin, windows.end)  # [B, T] each
+        slots = visits.shape[1]
+        learns = is_real & (visits >= windows.learn[:, None])  # [B, T]
         window, slot = np.nonzero(learns)  # [R], [R]
         back = slot[:, None] + np.arange(1 - self.model.window, 1)  # [R, L]
         read = window[:, None] * slots + np.maximum(back, 0)

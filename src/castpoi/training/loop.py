@@ -25,7 +25,7 @@ from castpoi.training.device import mixed_precision, seed_epoch
 from castpoi.training.distributed import Team
 from castpoi.training.log import Log, NoLog
 from castpoi.training.memory import give_back
-from castpoi.training.objective import Objective
+from castpoi.training.objectives import Objective
 
 Validate = Callable[[Any], Metrics]
 """Metrics of a model on the validation split; empty if there is none."""

@@ -14,11 +14,11 @@ from castpoi.checkins.city import City
 from castpoi.core.config import changed
 from castpoi.core.errors import BadInput
 from castpoi.core.progress import Progress
-from castpoi.training.cloze_objective import ClozeObjective
 from castpoi.training.config import SequenceTraining
 from castpoi.training.log import Log
-from castpoi.training.objective import Objective
-from castpoi.training.sequence_objective import PrefixObjective, WindowObjective
+from castpoi.training.objectives import Objective
+from castpoi.training.objectives.cloze import ClozeObjective
+from castpoi.training.objectives.next_place import PrefixObjective, WindowObjective
 from castpoi.training.train import TrainingOptions
 from castpoi.training.trainer import TrainingPlan, run_plan
 

@@ -26,7 +26,7 @@ from castpoi.training.device import device_named, orderly
 from castpoi.training.distributed import Team, team
 from castpoi.training.log import Log
 from castpoi.training.loop import TrainingContext, TrainingLoop, Validate
-from castpoi.training.objective import Objective
+from castpoi.training.objectives import Objective
 from castpoi.training.train import TrainingOptions
 
 Model = TypeVar("Model", bound=nn.Module)

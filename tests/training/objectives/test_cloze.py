@@ -8,8 +8,8 @@ from torch.nn import functional
 
 from castpoi.baselines.bert4rec import Bert4Rec, Bert4RecConfig
 from castpoi.checkins.city import City
-from castpoi.training.cloze_objective import ClozeBatch, ClozeObjective
 from castpoi.training.config import SequenceTraining
+from castpoi.training.objectives.cloze import ClozeBatch, ClozeObjective
 from tests.cities import CAFE, OFFICE, PARK, STATION, small_city
 
 WINDOW = 8
@@ -133,7 +133,7 @@ def slow_loss(objective: ClozeObjective, model: Bert4Rec, batch: ClozeBatch) -> 
 def test_loss_and_gradient_are_those_of_windows_one_by_one(
     town: City, last_only_share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("castpoi.training.cloze_objective._WINDOWS_AT_ONCE", 7)
+    monkeypatch.setattr("castpoi.training.objectives.cloze._WINDOWS_AT_ONCE", 7)
     objective = objective_of(town, batch=60, last_only_share=last_only_share)
     batch = objective.batches(0)[0]
     assert len(batch.ends) > 14

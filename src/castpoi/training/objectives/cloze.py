@@ -1,18 +1,17 @@
-"""What BERT4Rec learns: visits that were masked, from those around them.
+"""The objective of BERT4Rec: predict masked visits from those around them.
 
-A window holds up to 50 visits and ends where some target of the train part stands, the target
-included. In half of the steps only that last visit is masked, which is what a ranking asks; in
-the others every visit is masked with chance 0.2, and a window in which none was drawn masks its
-last one, so that every window teaches.
+A window holds up to 50 visits and ends with a target of the train split. In half of the steps only
+that last visit is masked, as when places are ranked. In the others every visit is masked with
+probability 0.2, and the last one where no other is, so that every window has a target.
 
-Where this is not RecBole's cloze:
+Differences from RecBole:
 
-    windows   RecBole masks within the history before each target, never the target itself; so
-              it never learns the newest train visit of a user
-    epochs    RecBole takes a window at every visit, which shows each visit some 50 times; here an
-              epoch takes every `window_step`-th, and the next epoch the windows after those
-    steps     RecBole takes 2,048 windows per step, with some 2,048 or 16,000 targets by turns; here
-              a step has `batch` targets in the mean, as for all other models
+    windows   RecBole masks within the history before each target, never the target itself, so the
+              newest train visit of a user is never learned
+    epochs    in RecBole a window ends at every visit, so each visit is in some 50 of them; here an
+              epoch takes every `window_step`-th window, and the next epoch the windows after those
+    steps     RecBole takes 2,048 windows per step, alternately with some 2,048 and 16,000 targets;
+              here a step has `batch` targets on average, as for all other models
     masks     RecBole learns from the last ten masks of a window, never from its first visit
 
 Shapes: B windows, T slots, M masked slots, N visits laid end to end, D width.
@@ -31,18 +30,17 @@ from castpoi.baselines.bert4rec import Bert4Rec, Bert4RecConfig
 from castpoi.baselines.sequence import SequenceConfig, padded_rows
 from castpoi.checkins.city import City
 from castpoi.training.config import SequenceTraining
-from castpoi.training.sequence_loss import next_place_loss
+from castpoi.training.objectives.next_place import next_place_loss
 
 _WINDOWS_AT_ONCE: Final = 128
-"""Windows of like length that are read together, no longer than the longest of them."""
+"""Windows of similar length that are read together, as wide as the longest of them."""
 
 
 @dataclass(frozen=True)
 class ClozeBatch:
-    """Some windows of an epoch, and the seed of what is masked in them."""
+    """Some windows of an epoch, and the seed of their masks."""
 
-    ends: NDArray[np.int64]
-    """Last visit of each window. [B]"""
+    ends: NDArray[np.int64]  # last visit of each window [B]
     seed: tuple[int, ...]
 
 
@@ -65,7 +63,7 @@ class ClozeObjective:
         self.windows_per_step = max(1, round(config.batch / mean))
 
     def batches(self, epoch: int) -> Sequence[ClozeBatch]:
-        """The windows of an epoch once, in an order that seed and epoch fix."""
+        """The windows of an epoch once, shuffled by seed and epoch."""
         ends = self.ends[epoch % self.step :: self.step]
         order = np.random.default_rng((self.seed, epoch)).permutation(ends)
         size = self.windows_per_step
@@ -79,11 +77,11 @@ class ClozeObjective:
         return int(self.masks(batch).sum())
 
     def share(self, batch: ClozeBatch, rank: int, ranks: int) -> ClozeBatch:
-        """The windows of a batch that one of several processes learns from."""
+        """The windows of a batch for one of several processes."""
         return ClozeBatch(batch.ends[rank::ranks], (*batch.seed, rank))
 
     def masks(self, batch: ClozeBatch) -> NDArray[np.bool_]:
-        """Which slots of each window are masked; the batch's seed fixes it. [B, T]"""
+        """Whether each slot of each window is masked; fixed by the seed of the batch. [B, T]"""
         rng = np.random.default_rng(batch.seed)
         lengths = self._lengths(batch.ends)
         slots = np.arange(lengths.max(initial=0))
@@ -103,7 +101,8 @@ class ClozeObjective:
         states, targets = [], []
         for start in range(0, len(by_length), _WINDOWS_AT_ONCE):
             some = by_length[start : start + _WINDOWS_AT_ONCE]
-            rows = self._rows(batch.ends[some], lengths[some])  # [b, t]
+            begin = batch.ends[some] + 1 - lengths[some]  # [b]
+            rows = padded_rows(self.place, begin, lengths[some])  # [b, t]
             is_masked = masks[some, : rows.shape[1]]
             targets.append(rows[is_masked])
             given = (torch.from_numpy(each) for each in (rows, lengths[some], is_masked))
@@ -112,10 +111,6 @@ class ClozeObjective:
         return next_place_loss(model, torch.cat(states), target)
 
     def _lengths(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Visits in the window that ends with each of these visits. [B]"""
+        """Number of visits in the window that ends with each visit. [B]"""
         lengths: NDArray[np.int64] = np.minimum(ends + 1 - self.begin[ends], self.model.window)
         return lengths
-
-    def _rows(self, ends: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The windows' rows of the place table, right-padded. [B, T]"""
-        return padded_rows(self.place, ends + 1 - lengths, lengths)

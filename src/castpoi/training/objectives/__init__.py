@@ -1,6 +1,6 @@
-"""What a training step needs to know of a loss: its batches, and its value for one batch.
+"""An objective: the batches of an epoch, and the loss of a batch.
 
-The objectives of CaST-POI (`full` and `fast`) and those of the learned baselines share everything
+Those of CaST-POI (`full`, `fast`) and of the learned baselines (`next_place`, `cloze`) share all
 else: the loop, the schedule, the selection of the best epoch, checkpoints and logs.
 """
 
@@ -13,16 +13,16 @@ Batch = TypeVar("Batch")
 
 
 class Objective(Protocol[Batch]):
-    """One way to learn from the train part of a city."""
+    """One way to learn from the train split of a city."""
 
     def batches(self, epoch: int) -> Sequence[Batch]:
-        """The batches of an epoch, the first epoch being 0; a seed and an epoch fix them all."""
+        """The batches of an epoch, of which the first is 0; fixed by the seed and the epoch."""
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Mean loss over the targets of a batch, a scalar to go down."""
+        """Mean loss over the targets of a batch. -> scalar"""
 
     def targets(self, batch: Batch) -> int:
         """Number of targets in a batch, for rates and means."""
 
     def share(self, batch: Batch, rank: int, ranks: int) -> Batch:
-        """What one of several processes learns from a batch; together they learn from all of it."""
+        """The part of a batch for one of several processes; their parts make up the batch."""
