@@ -17,6 +17,7 @@ from castpoi.methods.ranker import SavableRanker
 from castpoi.methods.registry import Method
 from castpoi.training.train import TrainingOptions, fit
 from tests.cities import CAFE, OFFICE, PARK, STATION, small_city
+from tests.methods.numbers import check_numbers
 
 _VISITS = [
     (0, CAFE, "2012-04-02 12:00"),
@@ -87,7 +88,15 @@ def check_scores(
     _check_batch_size_changes_nothing(ranker, city, scores, tolerance)
     _check_candidates_are_columns(ranker, histories, scores, tolerance)
     _check_histories_are_not_mutated(ranker, city)
+    if not settings:
+        start = preset or method.default_preset
+        check_numbers(f"{method.name} {start}" if start else method.name, method, scores)
     return ranker
+
+
+def scores_of(method: Method, preset: str | None) -> NDArray[np.float32]:
+    """The scores that `check_scores` compares with the stored ones."""
+    return _score(_fit(method, odd_city(), preset), _histories(odd_city()))
 
 
 def _fit(

@@ -37,6 +37,8 @@ class Method:
     """Names of settings to start from, the default first; only of a trained method."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings that define the method, by name, as text."""
+    version: int = 1
+    """Raised when a change of the code moves its numbers: suites make older results again."""
     demo_epochs: float = 1.0
     """Share of the epochs of `castpoi demo`; less for a method with slow epochs."""
 
