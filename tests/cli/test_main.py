@@ -66,6 +66,12 @@ def test_the_help_of_a_verb_explains_each_option(
         (("data", "prepare"), "Missing argument 'SOURCES...'"),
         (("data", "prepare", "x.csv"), "Missing option '--out'"),
         (("data", "prepare", "x.csv", "--out", "c", "--split", "half"), "Invalid value for"),
+        (("train", "c", "--seed", "1", "--seed=2"), "The option '--seed' is given twice"),
+        (("data", "audit", "c", "--out", "a"), "No such option '--out'"),
+        (
+            ("serve", "r", "--import-city", "--no-import-city"),
+            "'--import-city' is given",
+        ),
     ],
 )
 def test_wrong_usage_ends_with_2_and_one_json_object(
@@ -78,6 +84,11 @@ def test_wrong_usage_ends_with_2_and_one_json_object(
         as_json = castpoi(*words, "--json")
         assert as_json.code == 2
         assert sentence in as_json.json["error"]
+
+
+def test_an_option_of_several_values_and_a_switch_may_be_repeated(castpoi: CommandLine) -> None:
+    words = ("train", "nowhere", "--out", "run", "--set", "width=8", "--set", "heads=2")
+    assert castpoi(*words, "--quiet", "--quiet").code == 1
 
 
 Failing = Callable[..., Ended]

@@ -40,6 +40,8 @@ VERBS = {
     "report": ("castpoi.cli.report:report", "One page, tables and figures about many results."),
     "recommend": ("castpoi.cli.recommend:recommend", "Next places for a user or a history."),
     "serve": ("castpoi.cli.serve:serve", "Serve a run's recommendations over HTTP."),
+    "methods": ("castpoi.cli.show:methods", "List the methods, or the settings of one."),
+    "show": ("castpoi.cli.show:show", "What a folder of castpoi contains, and what to do next."),
     "demo": ("castpoi.cli.demo:demo", "Every step on a synthetic city, in three minutes."),
 }
 
@@ -69,11 +71,18 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb; refuse an unknown one with a guess."""
+        """Find the verb; refuse an unknown one with a guess, and an option that is given twice."""
         if args[0] not in self.verbs and not args[0].startswith("-"):
             guess = did_you_mean(args[0], self.verbs)
             ctx.fail(f"There is no verb '{args[0]}'; {guess}the verbs are {', '.join(self.verbs)}.")
-        return super().resolve_command(ctx, args)
+        name, command, words = super().resolve_command(ctx, args)
+        if command is not None:
+            own = click.Context(command, ctx, name, resilient_parsing=True)
+            _, _, given = command.make_parser(own).parse_args(list(words))
+            for option in given:
+                if isinstance(option, click.Option) and _is_twice(option, given):
+                    own.fail(f"The option '{option.opts[-1]}' is given twice; give it once.")
+        return name, command, words
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the verbs with one line each, without importing any of them."""
@@ -123,6 +132,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(_sentence_of(unexpected), arguments)
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _is_twice(option: click.Option, given: list[click.Parameter]) -> bool:
+    """Whether an option has two values that may differ."""
+    is_switch = option.is_flag and not option.secondary_opts
+    return given.count(option) > 1 and not option.multiple and not is_switch
 
 
 def _sentence_of(unexpected: Exception) -> str:

@@ -1,0 +1,128 @@
+"""`castpoi show` and `castpoi methods`: what a folder contains, and the methods with settings."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from castpoi.cli.console import Console, speaks
+from castpoi.cli.options import FOLDER, field_docstrings
+from castpoi.core.errors import BrokenFolder
+from castpoi.core.files import KINDS, read_json
+from castpoi.methods.registry import METHODS, Method
+from castpoi.training.train import configs_for
+
+_MANIFESTS: Final = ("manifest.json", "suite.json", "tune.json", "synthesis.json")
+_SHOWN: Final = (
+    *("method", "preset", "settings", "seed", "part", "known_time"),
+    *("city", "run", "suite", "fingerprint"),
+    *("checkins", "users", "places", "days", "train", "validation", "test", "left_out", "targets"),
+    *("revisit_share", "metrics", "best", "command"),
+    *("prepared_at_utc", "started_utc", "ended_utc", "wall_seconds", "peak_memory_mb", "commit"),
+)
+"""Entries of manifests, in the order in which they are shown."""
+_NEXT: Final[Mapping[str, tuple[str, ...]]] = {
+    "city": ("data describe {}", "data audit {}", "train {} --out RUN"),
+    "run": ("evaluate {} --out RESULT", "recommend {} --user ID", "serve {}"),
+    "result": ("compare {} RESULT...",),
+    "suite": ("report {}",),
+    "synthesis": ("data prepare {}/checkins.parquet --out CITY",),
+    "demo": ("serve {}/run", "data describe {}/city", "compare {}/results"),
+}
+"""Commands that use a folder, by its kind."""
+
+
+@click.command()
+@click.argument("folder", type=FOLDER)
+@speaks
+def show(console: Console, folder: Path) -> None:
+    """Show what a FOLDER of castpoi contains, how it was made, and which commands use it.
+
+    FOLDER is a city, a run, a result, a report, a synthetic city, a demo, or the folder of
+    'castpoi reproduce' or 'castpoi tune'. Its files are not checked; 'castpoi data audit' checks
+    a city.
+    """
+    manifest = _manifest_of(folder)
+    kind = str(manifest["kind"])
+    found = {name: manifest[name] for name in _SHOWN if name in manifest}
+    found["castpoi"] = manifest.get("versions", {}).get("castpoi")
+    if "command" not in found and kind in KINDS:
+        found["command"] = KINDS[kind].made_by
+    shown = {name: value for name, value in found.items() if value not in (None, {}, "")}
+    commands = [
+        f"castpoi {words.format(shlex.quote(str(folder)))}" for words in _NEXT.get(kind, ())
+    ]
+    console.table(
+        (kind, str(folder)), [(name, _words(each)) for name, each in shown.items()], left=2
+    )
+    for command in commands:
+        console.say(f"Next: {command}")
+    console.result({"folder": str(folder), "kind": kind, **shown, "next": commands})
+
+
+def _manifest_of(folder: Path) -> dict[str, Any]:
+    """The entries of the manifest of any kind of folder, with those that are inside others."""
+    file = next((folder / name for name in _MANIFESTS if (folder / name).is_file()), None)
+    content = {} if file is None else read_json(file)
+    if "kind" not in content:
+        raise BrokenFolder(
+            f"{folder} is not a folder that castpoi made; give a city, a run, a result, a report, "
+            "a demo or the folder of a suite"
+        )
+    metrics = folder / "metrics.json"
+    measured = read_json(metrics) if content["kind"] == "result" and metrics.is_file() else {}
+    return {**content, **content.get("row", {}), "metrics": measured.get("metrics")}
+
+
+def _words(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={_words(each)}" for name, each in value.items())
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--preset", metavar="NAME", help="Preset whose values are shown.")
+@speaks
+def methods(console: Console, name: str | None, preset: str | None) -> None:
+    """List the methods; with a NAME, the settings of one, with their values in a preset.
+
+    'castpoi train --set NAME=VALUE' changes a setting.
+    """
+    if name is not None:
+        _show_settings(console, METHODS.named(name), preset)
+        return
+    if preset is not None:
+        raise click.UsageError("--preset needs the NAME of a method.")
+    rows = [(each.name, ", ".join(each.presets), each.line) for each in METHODS]
+    console.table(("method", "presets", ""), rows, left=3)
+    console.result({"methods": [_about(each) for each in METHODS]})
+
+
+def _show_settings(console: Console, method: Method, preset: str | None) -> None:
+    """Show a method and each of its settings: its value, and one sentence."""
+    preset = preset or method.default_preset
+    if preset is None or not method.is_ours:
+        why = "has no settings" if preset is None else "is of another package, which documents it"
+        console.say(f"{method.name}: {method.line}. It {why}.")
+        console.result({**_about(method), "preset": None, "settings": []})
+        return
+    settings = [
+        {"name": field.name, "of": of, "value": getattr(config, field.name), "about": about}
+        for of, config in zip(("model", "training"), configs_for(method, preset, {}), strict=True)
+        for field in fields(config)
+        for about in [field_docstrings(type(config)).get(field.name, "")]
+    ]
+    console.say(f"{method.name}: {method.line}. Presets: {', '.join(method.presets)}.")
+    rows = [[_words(each[key]) for key in ("name", "value", "of", "about")] for each in settings]
+    console.table(("setting", preset, "of", ""), rows, left=4)
+    console.result({**_about(method), "preset": preset, "settings": settings})
+
+
+def _about(method: Method) -> dict[str, Any]:
+    return {"method": method.name, "about": method.line, "presets": list(method.presets)}
