@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 help:            ## Show this help
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-install: .venv/.installed  ## Build .venv with all that castpoi needs
+install: .venv/.installed  ## Build .venv with everything that castpoi needs
 
 .venv/.installed: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "castpoi needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
@@ -25,36 +25,37 @@ install: .venv/.installed  ## Build .venv with all that castpoi needs
 	@$(INSTALL) -e '.[dev,bench]'
 	@touch $@
 
-demo: install    ## The whole road on a synthetic city: prepare, train, evaluate, one table
+demo: install    ## Every step on a synthetic city: prepare, train, evaluate, one table
 	@$(BIN)/castpoi demo --out castpoi-demo --overwrite
 
 test: .venv/.dev ## The fast test suite
 	@$(BIN)/python -m pytest -n auto -q
 
-lint: .venv/.dev ## ruff, mypy strict, import layers, pinned dependencies
+lint: .venv/.dev ## ruff, mypy strict, import layers, pinned dependencies, plain English
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python tools/check_pins.py
+	@$(BIN)/python tools/check_language.py README.md CONTRIBUTING.md CHANGELOG.md Makefile benchmarks chaos tools tests/benchmarks tests/chaos tests/tools docs/decisions docs/experiments
 	@$(BIN)/python -m pip --disable-pip-version-check check
 
-audit:           ## Known holes in what constraints.txt pins; asks an advisory service
+audit:           ## Known vulnerabilities of the pinned versions; needs a network
 	@test -x .audit/bin/pip-audit || { $(PYTHON) -m venv .audit && .audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit==2.10.1; }
 	@.audit/bin/pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
 
-format: .venv/.dev ## Format the code and mend what ruff can mend
+format: .venv/.dev ## Format the code and fix what ruff can fix
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-tables: .venv/.dev ## Write the tables of README and docs anew from results/
+tables: .venv/.dev ## Regenerate the tables of README and docs from results/
 	@$(BIN)/python tools/result_tables.py
 
-bench: .venv/.bench ## Speed and memory, as ratios inside one run
+bench: .venv/.bench ## Speed and memory, as ratios within one run
 	@$(BIN)/python -m benchmarks
 
 chaos: .venv/.dev ## Kills, full disks, flipped bits, odd tables; under ten minutes
 	@$(BIN)/python -m chaos
 
-clean:           ## Remove what make has built
+clean:           ## Remove everything that make has built
 	@rm -rf .venv .audit castpoi-demo

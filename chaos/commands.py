@@ -107,7 +107,7 @@ class Command:
         option = ["--overwrite"] if overwrite else []
         return [*self.words, "--out", folder / self.out, *option]
 
-    def proof(self, folder: Path) -> dict[str, str]:
+    def digests(self, folder: Path) -> dict[str, str]:
         """The files in OUT, each with its SHA-256 if it is the same in every run, else ""."""
         out = folder / self.out
         if out.is_file():

@@ -29,7 +29,7 @@ def fill_up(arena: Arena, command: Command) -> Outcome:
     reference = arena.folder / f"{command.name}-reference"
     reference.mkdir()
     castpoi(*command.to(reference), folder=reference)
-    proof = command.proof(reference)
+    digests = command.digests(reference)
     files = [each for each in reference.rglob("*") if each.is_file()]
     pages = sum(-(-each.stat().st_size // _PAGE) for each in files)
     for share in SHARES:
@@ -49,7 +49,7 @@ def fill_up(arena: Arena, command: Command) -> Outcome:
             problems += [f"{', '.join(sorted(left)[:5])} left behind"] if left else []
             ballast.unlink()
             again = castpoi(*command.to(work), folder=work)
-            if again.code or command.proof(work) != proof:
+            if again.code or command.digests(work) != digests:
                 problems.append(f"not finished after room was made: {again.out[:160]}")
             outcome.trial(
                 [f"{command.name} with {share:.0%} of its room: {each}" for each in problems]

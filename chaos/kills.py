@@ -34,7 +34,7 @@ class Subject:
 
     command: Command
     folder: Path
-    proof: dict[str, str]
+    digests: dict[str, str]
     seconds: float
 
     def changes(self, *, overwrite: bool) -> int:
@@ -69,20 +69,20 @@ class Subject:
         """OUT must be whole, or absent if it was absent before."""
         if not self.command.overwrites:
             return []
-        found = self.command.proof(folder)
+        found = self.command.digests(folder)
         if overwrite and not found:
             return ["the former OUT is gone after the kill"]
-        return ["OUT is torn after the kill"] if found and found != self.proof else []
+        return ["OUT is torn after the kill"] if found and found != self.digests else []
 
     def _after_repeat(self, folder: Path, again: Ended, *, overwrite: bool) -> list[str]:
         """The same command must finish, with OUT as in an unkilled run, and leave nothing else."""
         is_refused = again.code == 1 and self.command.overwrites and not overwrite
-        found = self.command.proof(folder)
+        found = self.command.digests(folder)
         problems = []
-        if again.code and not (is_refused and found == self.proof):
+        if again.code and not (is_refused and found == self.digests):
             problems.append(f"the same command again: {(again.out or again.err)[:200]}")
-        elif found != self.proof:
-            differs = sorted(dict(found.items() ^ self.proof.items()))
+        elif found != self.digests:
+            differs = sorted(dict(found.items() ^ self.digests.items()))
             problems.append(f"{', '.join(differs[:5])} differ from those of an unkilled run")
         left = sorted(path.name for path in folder.iterdir() if path.name != self.command.out)
         return [*problems, f"{', '.join(left)} left behind"] if left else problems
@@ -145,4 +145,4 @@ def _subject(command: Command, folder: Path) -> Subject:
     ended = castpoi(*command.to(reference), folder=reference)
     if ended.code:
         raise SystemExit(f"{command.name} fails unkilled: {ended.out}{ended.err}")
-    return Subject(command, folder, command.proof(reference), ended.seconds)
+    return Subject(command, folder, command.digests(reference), ended.seconds)

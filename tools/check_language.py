@@ -26,9 +26,13 @@ INSTEAD: Final[Mapping[str, str]] = {
     r"mend(?:s|ed|ing)?": "fix",
     r"likest(?:[_ ]places)?": "most similar places",
     r"dear(?:er|est)? (?:terms?|parts?|work)": "expensive",
-    r"stands? (?:for|beside|among|apart|there|in the way)": "represents, is next to, is in",
-    r"standing (?:for|beside|among)": "represents, is next to, is in",
+    r"st(?:ands?(?![-_]in| out)|ood|anding)": "is, is in, is next to, represents",
     r"so many": "that many, a number",
+    r"goes far": "does well",
+    r"speaks? for": "supports",
+    r"to the letter": "exactly",
+    r"papers of (?:a|the|its|every) \w+": "metadata",
+    r"proofs?": "record",
     r"anew": "again, new, regenerated",
     r"who(?:so)?ever": "a user who, anybody who",
     r"no word": "without a message",
@@ -45,8 +49,8 @@ INSTEAD: Final[Mapping[str, str]] = {
     r"that only counts?": "counting baseline",
     r"hears?|heard|listen(?:s|ed)? to": "receive, use",
     r"slopes?": "gradient, grad",
-    r"(?<!by )chances?": "probability",
-    r"(?-i:Former|Lesson|Answerer)": "PastRun, LossInputs, Recommender",
+    r"(?<!by )(?<!to )chances?": "probability",
+    r"(?-i:Former|Lesson|Course|Answerer)": "PastRun, LossInputs, TrainingPlan, Recommender",
 }
 """Retired words, as regular expressions, and what to write instead."""
 
