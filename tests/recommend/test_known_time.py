@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from castpoi.checkins import record
-from castpoi.recommend.moments import instant_us
 from castpoi.recommend.recommendation import Recommendations
 from castpoi.recommend.recommender import Recommender, load
-from castpoi.recommend.request import Request, Visit
+from castpoi.recommend.request import Request, Visit, instant_us
 from castpoi.serving.service import model_card
 from tests.contract import odd_city
 from tests.serving.live import MORNING, living, service_of

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from castpoi.core.errors import BadInput
-from castpoi.recommend.moments import Moment, instant_us, local_datetime, moment_of
+from castpoi.recommend.request import Moment, instant_us, local_datetime, moment_of
 from tests.messages import refused
 
 NOON_US = 1_333_468_800_000_000  # 2012-04-03T16:00:00Z, noon in New York

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from castpoi.checkins.reading.times import LATEST_US
+from castpoi.recommend.recommendation import ago_words, distance_words, sentence_of
 from castpoi.recommend.request import Request, Visit
 from castpoi.recommend.resolve import ResolvedRequest, resolve_request
-from castpoi.recommend.sentence import ago_words, distance_words, sentence_of
 from tests.cities import CAFE, OFFICE, PARK, STATION, THEATRE
 from tests.serving.small_run import small_book
 

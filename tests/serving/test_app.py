@@ -10,9 +10,9 @@ from pydantic import TypeAdapter
 
 from castpoi.checkins.reading.times import LATEST_US
 from castpoi.model.config import PAPER_TERMS
-from castpoi.recommend.moments import instant_us
 from castpoi.recommend.recommendation import Recommendations
 from castpoi.recommend.recommender import Recommender
+from castpoi.recommend.request import instant_us
 from castpoi.serving.settings import ServiceSettings
 from castpoi.serving.store import StoredVisit
 from tests.serving.live import (

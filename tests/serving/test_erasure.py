@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from castpoi.checkins import record
 from castpoi.core.errors import BrokenStore
 from castpoi.recommend.recommender import Recommender
+from castpoi.serving.service import CityImport, visits_of_city
 from castpoi.serving.store import Receipt, StoredVisit, VisitStore
-from castpoi.serving.visits import CityImport, visits_of_city
 from tests.contract import odd_city
 from tests.messages import refused
 from tests.serving.stores import Opening, places_of, visit
@@ -105,7 +105,7 @@ def test_who_could_not_be_named_to_be_erased_does_not_come_with_the_city(
     city, said = odd_city(), list[str]()
     ids = pl.Series(record.USER_ID, ["a\x00b", "x" * 257, "..", "user 3"])
     odd = replace(city, users=city.users.with_columns(ids))
-    monkeypatch.setattr("castpoi.serving.visits.city_of", lambda *_: odd)
+    monkeypatch.setattr("castpoi.serving.service.city_of", lambda *_: odd)
     store = opening()
     CityImport(folder=None, report=said.append).fill(store, recommender.run)
     assert [user for user, _ in store.users(most=9)] == ["user 3"]

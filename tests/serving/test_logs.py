@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from castpoi.core.errors import BadInput
-from castpoi.recommend.moments import moment_of
+from castpoi.recommend.request import moment_of
 from castpoi.serving import logs
 
 
@@ -20,7 +20,7 @@ def test_a_failure_tells_the_lines_of_the_package_and_not_those_of_libraries_bes
     with pytest.raises(BadInput) as told:
         names["call"]()
     logs.log_failure("request failed", told.value)
-    assert "kind=BadInput lines=moments.py:" in caplog.text
+    assert "kind=BadInput lines=request.py:" in caplog.text
     assert "library.py" not in caplog.text
     assert Path(__file__).name not in caplog.text
     assert "secret" not in caplog.text

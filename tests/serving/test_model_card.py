@@ -7,9 +7,8 @@ import pytest
 from castpoi.core.errors import BrokenFolder, ModelNotReady
 from castpoi.core.files import write_json
 from castpoi.recommend.recommender import Recommender, load
-from castpoi.serving.service import model_card
+from castpoi.serving.service import CityImport, model_card
 from castpoi.serving.store import VisitStore
-from castpoi.serving.visits import CityImport
 from tests.conftest import CommandLine
 from tests.contract import odd_city
 from tests.manifests import accept_changes

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from castpoi.core.errors import BadInput
-from castpoi.serving.security import KeyRing, read_api_keys
-from castpoi.serving.settings import Limits, ServiceSettings, is_loopback
+from castpoi.serving.middleware import KeyRing
+from castpoi.serving.settings import Limits, ServiceSettings, is_loopback, read_api_keys
 from tests.messages import refused
 
 KEY = "k" * 40

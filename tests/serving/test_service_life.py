@@ -17,8 +17,8 @@ from castpoi.core.errors import BrokenFolder, BrokenStore
 from castpoi.recommend.recommender import Recommender, load
 from castpoi.recommend.request import Request
 from castpoi.serving.server import listening_socket
+from castpoi.serving.service import CityImport
 from castpoi.serving.settings import Limits, ServiceSettings
-from castpoi.serving.visits import CityImport
 from tests.serving.live import (
     MORNING,
     PATIENCE_SECONDS,

@@ -122,7 +122,7 @@ def _row(rank: int, each: "Recommendation") -> list[str]:
 
 
 def _show_explanation(console: Console, each: "Recommendation", weighed: str) -> None:
-    from castpoi.recommend.sentence import ago_words, distance_words
+    from castpoi.recommend.recommendation import ago_words, distance_words
 
     if each.visits is None:
         return

@@ -114,8 +114,8 @@ def serve(
     """
     with _needing_the_extra():
         from castpoi.serving.logs import logged_to_stderr
-        from castpoi.serving.security import read_api_keys
         from castpoi.serving.server import listening_socket, serve_until_stopped
+        from castpoi.serving.settings import read_api_keys
     read_manifest(run, kind="run")  # refuses a wrong folder before anything is opened
     settings = ServiceSettings(
         host=host,
@@ -154,9 +154,8 @@ def _service(
 ) -> "Service":
     """The service of a run, which is loaded later, and of an open store."""
     from castpoi.recommend.recommender import load
-    from castpoi.serving.service import Service
+    from castpoi.serving.service import CityImport, Service
     from castpoi.serving.store import VisitStore
-    from castpoi.serving.visits import CityImport
 
     return Service(
         settings=settings,

@@ -17,7 +17,7 @@ from castpoi.core.errors import BadInput
 from castpoi.geo.zones import zones_of
 from castpoi.methods.ranker import abilities_of
 from castpoi.methods.run import KNOWN_CHECKINS, PLACE_SCHEMA, Run
-from castpoi.recommend.input_files import column_of, needed_column, read_text, table_of
+from castpoi.recommend.input_files import column_of, needed_column, read_table
 
 TableOfPlaces = pl.DataFrame | str | Path
 """A table of places, or its file."""
@@ -56,10 +56,9 @@ class _Table:
 
     rows: pl.DataFrame
     where: str
-    first: int
-    """Number of the first row."""
+    first: int  # number of the first row
 
-    def refuse(self, is_wrong: pl.Expr, problem: str) -> None:
+    def reject(self, is_wrong: pl.Expr, problem: str) -> None:
         """Raise BadInput for the first wrong row, if there is one."""
         wrong = self.rows.select(is_wrong).to_series().arg_true()
         if len(wrong):
@@ -72,9 +71,8 @@ def _opened(source: TableOfPlaces) -> _Table:
     if isinstance(source, pl.DataFrame):
         table, where, first = source, "the table of new places", 1
     else:
-        path = Path(source)
-        table = table_of(read_text(path, how_to_fix=_FORMAT), path, how_to_fix=_FORMAT)
-        where, first = str(path), 2  # row 1 is the header
+        table = read_table(Path(source), how_to_fix=_FORMAT)
+        where, first = str(source), 2  # row 1 is the header
     columns = {
         name: needed_column(table.columns, word, where=where, how_to_fix=_FORMAT)
         for word, name in _NEEDED.items()
@@ -92,16 +90,16 @@ def _read(source: TableOfPlaces, known: pl.DataFrame) -> pl.DataFrame:
     table = _opened(source)
     place = pl.col(record.PLACE_ID)
     for name in _NEEDED.values():
-        table.refuse(pl.col(name).is_null(), f"its {name} is missing; {_FORMAT}")
-    table.refuse(~place.is_first_distinct(), "the table has it twice; give it once")
-    table.refuse(
+        table.reject(pl.col(name).is_null(), f"its {name} is missing; {_FORMAT}")
+    table.reject(~place.is_first_distinct(), "the table has it twice; give it once")
+    table.reject(
         place.is_in(known[record.PLACE_ID].implode()),
         "the run already has this place; leave it out, only new places are added",
     )
     points = {name: pl.col(name).cast(pl.Float64, strict=False) for name in _MOST_DEGREES}
     for name, most in _MOST_DEGREES.items():
         is_right = points[name].is_between(-most, most).fill_null(value=False)
-        table.refuse(~is_right, f"its {name} must be degrees from -{most} to {most}")
+        table.reject(~is_right, f"its {name} must be degrees from -{most} to {most}")
     return table.rows.with_columns(**points)
 
 

@@ -12,16 +12,15 @@ alone by float rounding.
 Shapes: B histories, C candidates, T slots of the attention window, V visits left out.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from castpoi.checkins.trajectory import Histories
-from castpoi.methods.ranker import Explains, Ranker, abilities_of
-from castpoi.recommend.recommendation import WeighedBy
+from castpoi.methods.ranker import Explains, Ranker
 
 VISITS_SHOWN: Final = 5
 """The maximal number of visits that explain one recommendation."""
@@ -29,37 +28,25 @@ LAST_VISITS: Final = 50
 """Counterfactuals are computed for this many last visits; bounds the cost of a long history."""
 
 _ROUNDING: Final = 1e-4  # smaller losses may come from the order of float32 sums
+_TINY: Final = np.finfo(np.float32).tiny
+
+ScoresWithout = Callable[[NDArray[np.int64]], NDArray[np.float64]]
+"""Scores of the chosen places of one history without each of some visits. [V] -> [V, C]"""
 
 
-@dataclass(frozen=True, kw_only=True)
-class VisitContribution:
+class VisitContribution(NamedTuple):
     """A visit that contributes to the score of a candidate."""
 
-    visit: int
-    """Index in the history, oldest 0."""
+    visit: int  # index in the history, oldest 0
     weight: float
     score_without: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Explanation:
+class Explanation(NamedTuple):
     """Why a candidate has its score."""
 
-    terms: dict[str, float] | None
-    """They sum to the score; None for methods whose scores have no terms."""
-    visits: tuple[VisitContribution, ...]
-    """Highest weight first."""
-
-
-def weighed_by(ranker: Ranker[Any]) -> WeighedBy:
-    """The meaning of the weights of visits."""
-    return "attention" if abilities_of(ranker).has_reader else "counterfactual"
-
-
-def terms_of_popularity(ranker: Ranker[Any], score: float) -> dict[str, float]:
-    """The terms after an empty history, where the score is the popularity of the place."""
-    names = ranker.terms if isinstance(ranker, Explains) else ()
-    return dict.fromkeys(names, 0.0) | {"popularity": score}
+    terms: dict[str, float] | None  # they sum to the score; None: the scores have no terms
+    visits: tuple[VisitContribution, ...]  # highest weight first
 
 
 def explain(
@@ -72,20 +59,27 @@ def explain(
 ) -> list[list[Explanation]]:
     """Explain the scores of the chosen places of each history. B, B of [C], B of [C]
 
-    `state` is the encoding of all histories, none of which is empty.
+    `state` is the encoding of all histories; None if all are empty, where the score is the
+    popularity of the place.
     """
+    if state is None:
+        names = ranker.terms if isinstance(ranker, Explains) else ()
+        none = dict.fromkeys(names, 0.0)
+        return [
+            [Explanation(none | {"popularity": score}, ()) for score in row.tolist()]
+            for row in scores
+        ]
     values, attention = _terms_and_attention(ranker, state, chosen)
     explained = []
     for row, (history, places, score) in enumerate(zip(histories, chosen, scores, strict=True)):
-        without = _Counterfactuals(ranker, history, places, log_popularity)
+        count = len(history.place)
+        without = partial(_scores_without, ranker, history, places, log_popularity)
         if attention is None:
-            visits = _most_missed(score, without)
+            visits = _most_missed(score, count, without)
         else:
-            visits = _most_attended(attention[row, : len(places)], without)
+            visits = _most_attended(attention[row, : len(places)], count, without)
         terms = _terms(values, row, score)
-        explained.append(
-            [Explanation(terms=own, visits=named) for own, named in zip(terms, visits, strict=True)]
-        )
+        explained.append([Explanation(*pair) for pair in zip(terms, visits, strict=True)])
     return explained
 
 
@@ -115,77 +109,55 @@ def _terms(
     return found
 
 
-class _Counterfactuals:
-    """Scores of the chosen places of one history without some of its visits."""
-
-    def __init__(
-        self,
-        ranker: Ranker[Any],
-        history: Histories,
-        places: NDArray[np.int64],
-        log_popularity: NDArray[np.float32],
-    ) -> None:
-        self.ranker = ranker
-        self.history = history
-        self.places = places
-        self.log_popularity = log_popularity
-
-    def scores(self, visits: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The scores of all places without each of the visits, as one batch. [V] -> [V, C]"""
-        if len(self.history.place) == 1:  # as for every empty history, popularity is left
-            return self.log_popularity[None, self.places].astype(np.float64)
-        fewer = Histories.concat([self.history.without(visit) for visit in visits.tolist()])
-        scores = self.ranker.score(self.ranker.encode(fewer), self.places)  # [V, C]
-        return scores.astype(np.float64)
+def _scores_without(
+    ranker: Ranker[Any],
+    history: Histories,
+    places: NDArray[np.int64],
+    log_popularity: NDArray[np.float32],
+    visits: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """The scores of places after a history without each of the visits, as one batch. [V, C]"""
+    if len(history.place) == 1:  # what is left is an empty history, scored by popularity
+        return log_popularity[None, places].astype(np.float64)
+    fewer = Histories.concat([history.without(visit) for visit in visits.tolist()])
+    return ranker.score(ranker.encode(fewer), places).astype(np.float64)
 
 
 def _most_missed(
-    scores: NDArray[np.float32], without: _Counterfactuals
+    scores: NDArray[np.float32], count: int, scores_without: ScoresWithout
 ) -> list[tuple[VisitContribution, ...]]:
     """The visits without which each score falls most; a visit that raises a score is not one."""
-    count = len(without.history.place)
     visits = np.arange(max(0, count - LAST_VISITS), count)
-    lower = without.scores(visits)  # [V, C]
-    losses = scores - lower  # [V, C]
+    lower = scores_without(visits)  # [V, C]
+    losses = (scores - lower).T  # [C, V]
     losses[losses <= _ROUNDING] = 0.0
-    totals = losses.sum(axis=0)  # [C]
-    found = []
-    for loss, total, score in zip(losses.T, totals.tolist(), lower.T, strict=True):
-        order = np.lexsort((-visits, -loss))[:VISITS_SHOWN]  # of equal losses the later visit
-        found.append(
-            tuple(
-                VisitContribution(
-                    visit=int(visits[each]),
-                    weight=float(loss[each]) / total,
-                    score_without=float(score[each]),
-                )
-                for each in order.tolist()
-                if loss[each] > 0.0
-            )
-        )
-    return found
+    weights = losses / np.maximum(losses.sum(axis=1, keepdims=True), _TINY)
+    return [_highest(own, visits, each) for own, each in zip(weights, lower.T, strict=True)]
 
 
 def _most_attended(
-    attention: NDArray[np.float32], without: _Counterfactuals
+    attention: NDArray[np.float32], count: int, scores_without: ScoresWithout
 ) -> list[tuple[VisitContribution, ...]]:
     """The visits with the most attention of each candidate. [C, T]"""
-    count = len(without.history.place)
     slots = min(count, attention.shape[1])
     weights = attention[:, attention.shape[1] - slots :]  # [C, slots]
-    given = weights.sum(axis=1, keepdims=True)  # below 1 if a candidate uses null attention
-    weights = weights / np.maximum(given, np.finfo(weights.dtype).tiny)
-    order = [np.lexsort((-np.arange(slots), -own))[:VISITS_SHOWN] for own in weights]
-    used = np.unique(np.concatenate(order))  # [V]
-    lower = without.scores(count - slots + used)  # [V, C]
-    return [
-        tuple(
-            VisitContribution(
-                visit=count - slots + slot,
-                weight=float(weights[column, slot]),
-                score_without=float(lower[np.searchsorted(used, slot), column]),
-            )
-            for slot in own.tolist()
-        )
-        for column, own in enumerate(order)
-    ]
+    # the sum is below 1 if a candidate uses null attention
+    weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), _TINY)
+    best = np.argsort(-weights[:, ::-1], axis=1, kind="stable")  # of equal weights the later
+    used = np.unique(slots - 1 - best[:, :VISITS_SHOWN])  # [V]
+    visits = count - slots + used
+    lower = scores_without(visits)  # [V, C]
+    own_weights = weights[:, used]  # [C, V]
+    return [_highest(own, visits, each) for own, each in zip(own_weights, lower.T, strict=True)]
+
+
+def _highest(
+    weights: NDArray[Any], visits: NDArray[np.int64], scores_without: NDArray[np.float64]
+) -> tuple[VisitContribution, ...]:
+    """The visits of a candidate with the highest weights; of equal ones the later. [V] each"""
+    order = np.lexsort((-visits, -weights))[:VISITS_SHOWN]
+    return tuple(
+        VisitContribution(int(visits[each]), float(weights[each]), float(scores_without[each]))
+        for each in order
+        if weights[each] > 0.0
+    )

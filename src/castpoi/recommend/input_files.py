@@ -10,8 +10,7 @@ from polars.exceptions import PolarsError
 
 from castpoi.checkins.reading.layouts import Word, naive_times_by_column, usual_columns
 from castpoi.core.errors import BadInput
-from castpoi.recommend.moments import Moment, moment_of
-from castpoi.recommend.request import Visit
+from castpoi.recommend.request import Moment, Visit, moment_of
 
 _SEPARATORS: Final = ("\t", ";", ",")
 _HISTORY_FORMAT: Final = (
@@ -21,13 +20,9 @@ _HISTORY_FORMAT: Final = (
 
 def read_history(path: Path) -> list[Visit]:
     """The visits of a CSV or JSON file in the order of the file."""
-    text = read_text(path, how_to_fix=_HISTORY_FORMAT)
-    if text.lstrip()[0] in "[{":
-        return _history_of_json(text, path)
-    return _history_of_table(text, path)
-
-
-def _history_of_json(text: str, path: Path) -> list[Visit]:
+    text = _read_text(path, how_to_fix=_HISTORY_FORMAT)
+    if text.lstrip()[0] not in "[{":
+        return _history_of_table(_table_of(text, path, how_to_fix=_HISTORY_FORMAT), path)
     try:
         content = json.loads(text)
     except ValueError as problem:
@@ -38,8 +33,7 @@ def _history_of_json(text: str, path: Path) -> list[Visit]:
     return [Visit.of(visit) for visit in visits]
 
 
-def _history_of_table(text: str, path: Path) -> list[Visit]:
-    table = table_of(text, path, how_to_fix=_HISTORY_FORMAT)
+def _history_of_table(table: pl.DataFrame, path: Path) -> list[Visit]:
     place, at = (
         needed_column(table.columns, word, where=str(path), how_to_fix=_HISTORY_FORMAT)
         for word in ("place", "time")
@@ -50,18 +44,6 @@ def _history_of_table(text: str, path: Path) -> list[Visit]:
             f"{path}, row {(row or 0) + 2}: the place or the time is missing; fill it in, or leave "
             "the row out"
         )
-    _check_one_user(table, path)
-    places, times = table[place].str.strip_chars(), table[at]
-    if naive_times_by_column(at) != "utc":
-        return [Visit(*pair) for pair in zip(places, times, strict=True)]
-    clocks = [moment_of(time, what=f"{path}, row {n}").clock_us for n, time in enumerate(times, 2)]
-    return [
-        Visit(place, Moment(at_us, is_naive=False))
-        for place, at_us in zip(places, clocks, strict=True)
-    ]
-
-
-def _check_one_user(table: pl.DataFrame, path: Path) -> None:
     user = column_of(table.columns, "user")
     users = 0 if user is None else table[user].drop_nulls().str.strip_chars().n_unique()
     if users > 1:
@@ -69,10 +51,20 @@ def _check_one_user(table: pl.DataFrame, path: Path) -> None:
             f"{path}: the column '{user}' has {users:,} users, but a history belongs to one; "
             "leave out the rows of the others"
         )
+    places, times = table[place].str.strip_chars(), table[at]
+    if naive_times_by_column(at) != "utc":
+        return [Visit(*pair) for pair in zip(places, times, strict=True)]
+    moments = [moment_of(time, what=f"{path}, row {n}") for n, time in enumerate(times, start=2)]
+    in_utc = [Moment(moment.clock_us, is_naive=False) for moment in moments]
+    return [Visit(*pair) for pair in zip(places, in_utc, strict=True)]
 
 
-def read_text(path: Path, *, how_to_fix: str) -> str:
-    """The text of a file that must not be empty."""
+def read_table(path: Path, *, how_to_fix: str) -> pl.DataFrame:
+    """The table of a file; all values are text."""
+    return _table_of(_read_text(path, how_to_fix=how_to_fix), path, how_to_fix=how_to_fix)
+
+
+def _read_text(path: Path, *, how_to_fix: str) -> str:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as problem:
@@ -84,8 +76,7 @@ def read_text(path: Path, *, how_to_fix: str) -> str:
     return text
 
 
-def table_of(text: str, path: Path, *, how_to_fix: str) -> pl.DataFrame:
-    """A table whose columns are separated by tabs, semicolons or commas; all values as text."""
+def _table_of(text: str, path: Path, *, how_to_fix: str) -> pl.DataFrame:
     header = text.lstrip().splitlines()[0]
     separator = max(_SEPARATORS, key=header.count)
     try:
@@ -103,10 +94,7 @@ def column_of(columns: Sequence[str], word: Word) -> str | None:
 
 def needed_column(columns: Sequence[str], word: Word, *, where: str, how_to_fix: str) -> str:
     """The same for a field that the table must have."""
-    found = column_of(columns, word)
-    if found is None:
-        raise BadInput(
-            f"{where} has no column for the {word}; its columns are {', '.join(columns)}; "
-            f"{how_to_fix}"
-        )
-    return found
+    if found := column_of(columns, word):
+        return found
+    names = ", ".join(columns)
+    raise BadInput(f"{where} has no column for the {word}; its columns are {names}; {how_to_fix}")

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 import numpy as np
 import polars as pl
@@ -25,8 +24,6 @@ Point = tuple[float, float]
 Box = tuple[float, float, float, float]
 """South, west, north, east in degrees; west > east for a box across the date line."""
 
-_NO_CATEGORY: Final = ""
-
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceBook:
@@ -35,16 +32,11 @@ class PlaceBook:
     ids: list[str]
     names: list[str | None]
     categories: list[str | None]
-    lat: NDArray[np.float64]
-    """[P]"""
-    lon: NDArray[np.float64]
-    """[P]"""
-    zones: list[str]
-    """IANA zones."""
-    zone_number: NDArray[np.int64]
-    """Number of the zone of each place. [P]"""
-    checkins: NDArray[np.int64]
-    """Check-ins in the splits that the run was trained on. [P]"""
+    lat: NDArray[np.float64]  # [P]
+    lon: NDArray[np.float64]  # [P]
+    zones: list[str]  # IANA zones
+    zone_number: NDArray[np.int64]  # number of the zone of each place [P]
+    checkins: NDArray[np.int64]  # check-ins in the splits that the run was trained on [P]
 
     @classmethod
     def of(cls, table: pl.DataFrame) -> "PlaceBook":
@@ -103,10 +95,9 @@ class PlaceBook:
         found = np.ones(len(self), dtype=np.bool_)
         if box is not None:
             south, west, north, east = box
-            inside = (self.lon >= west) & (self.lon <= east)
-            if west > east:
-                inside = (self.lon >= west) | (self.lon <= east)
-            found = inside & (self.lat >= south) & (self.lat <= north)
+            is_east, is_west = self.lon >= west, self.lon <= east
+            found = is_east & is_west if west <= east else is_east | is_west
+            found &= (self.lat >= south) & (self.lat <= north)
         numbers = np.flatnonzero(found)
         if text:
             wanted = text.casefold()
@@ -134,6 +125,6 @@ class PlaceBook:
     @cached_property
     def _folded_categories(self) -> tuple[list[str], NDArray[np.int64]]:
         """Category names in lower case, and the number of the category of each place. [P]"""
-        folded = [(category or _NO_CATEGORY).casefold() for category in self.categories]
+        folded = [(category or "").casefold() for category in self.categories]
         known, number = np.unique(np.array(folded), return_inverse=True)
         return known.tolist(), number

@@ -9,13 +9,15 @@ not affect the others of its batch.
 
 Learned methods are never trained on an empty history. There, the scores of every method are the
 log of the known check-ins.
+
+Shapes: B histories, P places.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,25 +30,28 @@ from castpoi.methods.ranker import Explains, abilities_of
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import Run, load_run, read_places
 from castpoi.recommend.cold_places import TableOfPlaces, with_cold_places
-from castpoi.recommend.explain import (
-    Explanation,
-    VisitContribution,
-    explain,
-    terms_of_popularity,
-    weighed_by,
-)
-from castpoi.recommend.moments import Clock, local_datetime, machine_clock
+from castpoi.recommend.explain import Explanation, VisitContribution, explain
 from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.recommendation import (
     ContributingVisit,
     Recommendation,
     Recommendations,
     WeighedBy,
+    sentence_of,
 )
-from castpoi.recommend.request import DEFAULT_K, AnyVisit, Request
+from castpoi.recommend.request import (
+    DEFAULT_K,
+    AnyVisit,
+    Clock,
+    Request,
+    local_datetime,
+    machine_clock,
+)
 from castpoi.recommend.resolve import CityUsers, ResolvedRequest, resolve_request
 from castpoi.recommend.scores import Scores, Shortlist, shortlist_scores, shortlist_size
-from castpoi.recommend.sentence import sentence_of
+
+_MOST_SCORES: Final = 1 << 24
+"""Scores that are computed together at most: bounds the memory of a large batch."""
 
 
 class Recommender:
@@ -72,16 +77,8 @@ class Recommender:
         abilities = abilities_of(self.ranker)
         self.needs_next_time = abilities.needs_next_time
         self.shortlist = shortlist if abilities.has_reader else None
-
-    @property
-    def model(self) -> str:
-        """Method and first characters of the SHA-256 of the model."""
-        return f"{self.run.method} {self.run.model_sha256[:12]}"
-
-    @property
-    def weighed_by(self) -> WeighedBy:
-        """The meaning of the weights of visits in explanations."""
-        return weighed_by(self.ranker)
+        self.weighed_by: WeighedBy = "attention" if abilities.has_reader else "counterfactual"
+        self.model = f"{run.method} {run.model_sha256[:12]}"
 
     def recommend(
         self,
@@ -156,29 +153,22 @@ class Recommender:
     def answer(
         self, requests: Sequence[ResolvedRequest], *, work: Stopwatch | None = None
     ) -> list[Recommendations]:
-        """Answer resolved requests; `work` has run since they came in."""
+        """Answer any number of resolved requests within bounded memory, in their order.
+
+        `work` has run since they came in.
+        """
         work = work or Stopwatch()
         groups: dict[tuple[int | None, bool], list[int]] = defaultdict(list)
         for number, request in enumerate(requests):
             groups[self._places_to_score(request), request.explain].append(number)
-        found: dict[int, tuple[Recommendation, ...]] = {}
+        together = max(1, _MOST_SCORES // len(self.places))
+        found: dict[int, Recommendations] = {}
         for (size, _), numbers in groups.items():
-            answers = self._recommend([requests[number] for number in numbers], size)
-            found |= dict(zip(numbers, answers, strict=True))
-        return [
-            Recommendations(
-                recommendations=found[number],
-                model=self.model,
-                seconds=work.seconds,
-                remarks=(*request.remarks, *self._remarks(request)),
-                visits_by=self.weighed_by if request.explain else None,
-            )
-            for number, request in enumerate(requests)
-        ]
-
-    def scores(self, requests: Sequence[ResolvedRequest]) -> Scores:
-        """Exact scores of all places for requests whose histories have visits."""
-        return self._encode_and_score(requests, len(self.places))[1]
+            for start in range(0, len(numbers), together):
+                some = numbers[start : start + together]
+                answers = self._recommend([requests[number] for number in some], size, work)
+                found |= zip(some, answers, strict=True)
+        return [found[number] for number in range(len(requests))]
 
     def _places_to_score(self, request: ResolvedRequest) -> int | None:
         """How many places to score exactly; None for an empty history.
@@ -193,72 +183,57 @@ class Recommender:
         return min(max(self.shortlist, request.k), len(self.places))
 
     def _recommend(
-        self, requests: Sequence[ResolvedRequest], size: int | None
-    ) -> list[tuple[Recommendation, ...]]:
-        """The recommendations of requests that agree in `size` and in `explain`."""
-        if size is None:
-            state, scores = None, self._popularity(requests)
-        else:
-            state, scores = self._encode_and_score(requests, size)
+        self, requests: Sequence[ResolvedRequest], size: int | None, work: Stopwatch
+    ) -> Iterator[Recommendations]:
+        """Answer requests that agree in `size` and in `explain`, in one batch."""
+        state, scores = self.score(requests, size)
         chosen = [scores.best(row, request.k) for row, request in enumerate(requests)]
-        explanations = self._explanations(requests, state, chosen, scores)
-        return [
-            tuple(self._recommendations(request, row, chosen[row], scores, explanations[row]))
-            for row, request in enumerate(requests)
-        ]
-
-    def _encode_and_score(
-        self, requests: Sequence[ResolvedRequest], size: int
-    ) -> tuple[Any, Scores]:
-        ranker = self.ranker
-        state = ranker.encode(Histories.concat([request.history for request in requests]))
-        is_allowed = np.stack([request.is_allowed for request in requests])  # [B, P]
-        if size < len(self.places):
-            scores = shortlist_scores(ranker, state, is_allowed, size)
+        is_explained = requests[0].explain
+        explanations: Sequence[Sequence[Explanation | None]]
+        if is_explained:
+            histories = [request.history for request in requests]
+            own = [scores.score[row, places] for row, places in enumerate(chosen)]  # B of [K]
+            popularity = self.places.log_popularity
+            explanations = explain(self.ranker, state, histories, chosen, own, popularity)
         else:
-            scores = Scores(score=ranker.score(state), is_eligible=is_allowed)
+            explanations = [[None] * len(places) for places in chosen]
+        for row, request in enumerate(requests):
+            found = self._recommendations(request, row, chosen[row], scores, explanations[row])
+            yield Recommendations(
+                recommendations=tuple(found),
+                model=self.model,
+                seconds=work.seconds,
+                remarks=(*request.remarks, *self._remarks(request)),
+                visits_by=self.weighed_by if is_explained else None,
+            )
+
+    def score(self, requests: Sequence[ResolvedRequest], size: int | None) -> tuple[Any, Scores]:
+        """The encoding and the scores of requests, exact for `size` places.
+
+        If `size` is None, the histories are empty: no encoding, and popularity as score.
+        """
+        is_allowed = np.stack([request.is_allowed for request in requests])  # [B, P]
+        if size is None:
+            popularity = np.tile(self.places.log_popularity, (len(requests), 1))  # [B, P]
+            return None, Scores(score=popularity, is_eligible=is_allowed)
+        state = self.ranker.encode(Histories.concat([request.history for request in requests]))
+        if size < len(self.places):
+            scores = shortlist_scores(self.ranker, state, is_allowed, size)
+        else:
+            scores = Scores(score=self.ranker.score(state), is_eligible=is_allowed)
         scores.check_finite()
         return state, scores
 
-    def _popularity(self, requests: Sequence[ResolvedRequest]) -> Scores:
-        """The scores of empty histories, the same for all."""
-        return Scores(
-            score=np.tile(self.places.log_popularity, (len(requests), 1)),  # [B, P]
-            is_eligible=np.stack([request.is_allowed for request in requests]),  # [B, P]
-        )
-
-    def _explanations(
-        self,
-        requests: Sequence[ResolvedRequest],
-        state: Any,
-        chosen: Sequence[NDArray[np.int64]],
-        scores: Scores,
-    ) -> Sequence[list[Explanation] | None]:
-        """The explanations of the chosen places of each request, where requested."""
-        if not requests[0].explain:
-            return [None] * len(requests)
-        own = [scores.score[row, places] for row, places in enumerate(chosen)]  # B of [C]
-        if state is None:
-            return [[self._popularity_alone(each) for each in row.tolist()] for row in own]
-        histories = [request.history for request in requests]
-        return explain(self.ranker, state, histories, chosen, own, self.places.log_popularity)
-
-    def _popularity_alone(self, score: float) -> Explanation:
-        return Explanation(terms=terms_of_popularity(self.ranker, score), visits=())
-
-    def _remarks(self, request: ResolvedRequest) -> list[str]:
+    def _remarks(self, request: ResolvedRequest) -> Iterator[str]:
         """What the method cannot give for this request."""
-        if not request.has_visits:
-            return []
-        method, remarks = METHODS.named(self.run.method), []
-        if request.explain and not isinstance(self.ranker, Explains):
-            remarks.append(f"the scores of {method.name} have no terms, so only visits are shown")
-        if not method.needs_training:
-            remarks.append(
+        method = METHODS.named(self.run.method)
+        if request.has_visits and request.explain and not isinstance(self.ranker, Explains):
+            yield f"the scores of {method.name} have no terms, so only visits are shown"
+        if request.has_visits and not method.needs_training:
+            yield (
                 f"{method.name} is a counting baseline: its probabilities rank places, but they "
                 "are not calibrated"
             )
-        return remarks
 
     def _recommendations(
         self,
@@ -266,14 +241,13 @@ class Recommender:
         row: int,
         chosen: NDArray[np.int64],
         scores: Scores,
-        explanations: list[Explanation] | None,
-    ) -> Iterable[Recommendation]:
+        explanations: Sequence[Explanation | None],
+    ) -> Iterator[Recommendation]:
         places = self.places
         probability = scores.probability(row, chosen)
         km = None if request.origin is None else places.km_from(request.origin, chosen)
         visited = np.isin(chosen, request.history.place)
-        for rank, place in enumerate(chosen.tolist()):
-            explanation = None if explanations is None else explanations[rank]
+        for rank, (place, why) in enumerate(zip(chosen.tolist(), explanations, strict=True)):
             yield Recommendation(
                 place=places.ids[place],
                 name=places.names[place],
@@ -285,10 +259,8 @@ class Recommender:
                 distance_km=None if km is None else float(km[rank]),
                 visited=bool(visited[rank]),
                 sentence=sentence_of(place, request, places),
-                terms=None if explanation is None else explanation.terms,
-                visits=None
-                if explanation is None
-                else tuple(self._visit(request, place, each) for each in explanation.visits),
+                terms=why and why.terms,
+                visits=why and tuple(self._visit(request, place, each) for each in why.visits),
             )
 
     def _visit(

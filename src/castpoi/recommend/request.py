@@ -1,24 +1,113 @@
 """Requests: whose visits, how many places, and which places are allowed.
 
 Input is checked and times are read here, once; everything after this module works with UTC
-microseconds.
+microseconds. A time with an offset from UTC is an instant. A time without one is *naive*: the local
+time of the visited place.
 
 Shapes: T visits.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, Final
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from castpoi.checkins.reading.times import EARLIEST_US, LATEST_US, clock_of, formats_in
+from castpoi.checkins.record import HOUR_US
 from castpoi.core.errors import BadInput
-from castpoi.recommend.moments import Moment, instant_us, moment_of
+
+Clock = Callable[[], int]
+"""Returns the current time in UTC microseconds."""
 
 DEFAULT_K: Final = 10
+MOST_AHEAD_US: Final = 24 * HOUR_US
+"""How far a visit may be ahead of our clock: clocks of phones and time zones differ."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_LONGEST_DATE: Final = len("2012-04-03")  # a text of this length has no time of day
+_MOST_SHOWN: Final = 40
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A time in microseconds since 1970: in UTC, or in an unknown local time if it is naive."""
+
+    clock_us: int
+    is_naive: bool
+
+
+def moment_of(at: datetime | str | Moment, *, what: str) -> Moment:
+    """Read a time; `what` names it in an error."""
+    if isinstance(at, Moment):
+        return at
+    moment = _of_datetime(at) if isinstance(at, datetime) else _of_text(at, what=what)
+    check_in_range(moment.clock_us, at, what=what)
+    return moment
+
+
+def check_in_range(at_us: int, at: datetime | str, *, what: str) -> None:
+    """Reject an instant, written as `at`, outside the years of check-ins.
+
+    A local time is checked again when its instant is known, which may be in another year.
+    """
+    if not EARLIEST_US <= at_us < LATEST_US:
+        raise BadInput(f"{what}: '{_shown(at)}' is not between the years 1980 and 2100 in UTC")
+
+
+def instant_us(at: datetime | str, *, what: str) -> int:
+    """Read a time that must have an offset from UTC. -> UTC microseconds"""
+    moment = moment_of(at, what=what)
+    if moment.is_naive:
+        raise BadInput(
+            f"{what}: '{_shown(at)}' has no offset from UTC; write it as "
+            "2012-04-03T18:00:09-04:00, or with Z for UTC"
+        )
+    return moment.clock_us
+
+
+def machine_clock() -> int:
+    """The current time of this machine in UTC microseconds."""
+    return time.time_ns() // 1000
+
+
+def local_datetime(at_us: int, offset_minutes: int) -> datetime:
+    """An instant in the local time of a place, with its offset."""
+    zone = timezone(timedelta(minutes=offset_minutes))
+    return (_EPOCH + at_us * _MICROSECOND).astimezone(zone)
+
+
+def _of_datetime(at: datetime) -> Moment:
+    is_naive = at.tzinfo is None
+    aware = at.replace(tzinfo=UTC) if is_naive else at
+    return Moment((aware - _EPOCH) // _MICROSECOND, is_naive)
+
+
+def _of_text(at: object, *, what: str) -> Moment:
+    if isinstance(at, str) and len(at.strip()) > _LONGEST_DATE:
+        try:
+            return _of_datetime(datetime.fromisoformat(at.strip()))
+        except (ValueError, OverflowError):
+            pass
+    texts = pl.Series("text", [at.strip() if isinstance(at, str) else None], dtype=pl.String)
+    clock, is_naive = clock_of("text", formats_in(texts))  # all formats of 'data prepare'
+    read = texts.to_frame().select(clock.to_physical(), is_naive.alias("is_naive")).row(0)
+    if read[0] is None:
+        raise BadInput(
+            f"{what}: '{_shown(at)}' is not a time; write it as 2012-04-03T18:00:09-04:00"
+        )
+    return Moment(*read)
+
+
+def _shown(at: object) -> str:
+    text = str(at)
+    return text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "…"
 
 
 @dataclass(frozen=True)
@@ -59,12 +148,9 @@ AnyVisit = Visit | Mapping[str, Any] | tuple[str, datetime | str]
 class Visits:
     """Visits in any order, as columns."""
 
-    places: Sequence[str]
-    """Ids; some may be unknown to the run. [T]"""
-    clock_us: NDArray[np.int64]
-    """UTC microseconds, or the local time of the place where `is_naive`. [T]"""
-    is_naive: NDArray[np.bool_]
-    """Whether the time had no offset from UTC. [T]"""
+    places: Sequence[str]  # ids; some may be unknown to the run [T]
+    clock_us: NDArray[np.int64]  # UTC, or the local time of the place where `is_naive` [T]
+    is_naive: NDArray[np.bool_]  # whether the time had no offset from UTC [T]
 
     @classmethod
     def of(cls, visits: Iterable[AnyVisit]) -> "Visits":
@@ -101,27 +187,18 @@ class Request:
     """
 
     history: Visits | None = None
-    user: str | None = None
-    """A user of the run's city."""
-    k: int = DEFAULT_K
-    """The maximal number of places."""
+    user: str | None = None  # a user of the run's city
+    k: int = DEFAULT_K  # the maximal number of places
     at_us: int | None = None
     """Time of the request; later visits are left out. None: the last visit, or now for a model
     that needs the time of the next visit. UTC microseconds."""
-    near: tuple[float, float] | None = None
-    """Position of the person: lat, lon in degrees."""
-    within_km: float | None = None
-    """Only places within this distance of `near`, or of the last visit without `near`."""
-    categories: tuple[str, ...] | None = None
-    """Only places of these categories, in upper or lower case."""
-    exclude_visited: bool = False
-    """Only places that the history never visits."""
-    new_only: bool = False
-    """Only new places: not among the last 512 visits."""
-    candidates: tuple[str, ...] | None = None
-    """Only these places, by id."""
-    explain: bool = False
-    """Whether to explain the scores: terms, visits and counterfactuals."""
+    near: tuple[float, float] | None = None  # position of the person: lat, lon in degrees
+    within_km: float | None = None  # only places this close to `near`, or else to the last visit
+    categories: Sequence[str] | None = None  # only places of these, in upper or lower case
+    exclude_visited: bool = False  # only places that the history never visits
+    new_only: bool = False  # only new places: not among the last 512 visits
+    candidates: Sequence[str] | None = None  # only these places, by id
+    explain: bool = False  # whether to compute terms, visits and counterfactuals
 
     @classmethod
     def of(
@@ -172,11 +249,9 @@ def _point(near: Iterable[float]) -> tuple[float, float]:
 
 
 def _texts(texts: Iterable[str] | None, what: str) -> tuple[str, ...] | None:
-    if texts is None:
-        return None
     if isinstance(texts, str):
         raise BadInput(f"{what} is one text; give a list of texts")
-    return tuple(map(str, texts))
+    return None if texts is None else tuple(map(str, texts))
 
 
 def _is_number(value: object) -> bool:

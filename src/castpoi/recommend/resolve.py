@@ -6,7 +6,7 @@ model is used.
 Shapes: T visits, P places.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,11 +20,18 @@ from castpoi.checkins import record
 from castpoi.checkins.city import REVISIT_WINDOW, City
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadInput, NoCandidateLeft, UnknownUser
+from castpoi.core.quantities import counted
 from castpoi.geo.zones import offsets_minutes, to_utc_us
 from castpoi.methods.run import Run, city_of
-from castpoi.recommend.moments import MOST_AHEAD_US, check_in_range, local_datetime
 from castpoi.recommend.places import PlaceBook, Point
-from castpoi.recommend.request import Request, Visits, name_of
+from castpoi.recommend.request import (
+    MOST_AHEAD_US,
+    Request,
+    Visits,
+    check_in_range,
+    local_datetime,
+    name_of,
+)
 
 NEARBY: Final = 100
 """For an empty history near a point, popularity ranks this many nearest places."""
@@ -34,16 +41,11 @@ NEARBY: Final = 100
 class ResolvedRequest:
     """Which of the allowed places come next after a history?"""
 
-    history: Histories
-    """One history."""
-    at_us: int
-    """Time of the request, from which "ago" is counted. UTC microseconds."""
-    near: Point | None
-    """Position of the person, if given."""
-    origin: Point | None
-    """Point from which distances are measured: `near`, or the last visit."""
-    is_allowed: NDArray[np.bool_]
-    """Which places may be recommended; at least one. [P]"""
+    history: Histories  # one
+    at_us: int  # time of the request, from which "ago" is counted; UTC microseconds
+    near: Point | None  # position of the person, if given
+    origin: Point | None  # distances are measured from `near`, or from the last visit
+    is_allowed: NDArray[np.bool_]  # which places may be recommended; at least one [P]
     k: int
     explain: bool
     remarks: tuple[str, ...]
@@ -111,10 +113,12 @@ def resolve_request(
     history, at_us = _at_time(history, request.at_us, now_us, needs_next_time, remarks)
     _remark_on_candidates(request, places, history, is_private, remarks)
     origin = request.near
-    if origin is None and len(history.place):
-        origin = places.point(int(history.place[-1]))
     if not len(history.place):
-        remarks.append(_remark_on_empty_history(request))
+        is_nearby = origin is not None and request.within_km is None
+        where = f" among the {max(NEARBY, request.k)} nearest" if is_nearby else ""
+        remarks.append(f"the history is empty, so these are the most visited places{where}")
+    elif origin is None:
+        origin = places.point(int(history.place[-1]))
     return ResolvedRequest(
         history=history,
         at_us=at_us,
@@ -127,8 +131,13 @@ def resolve_request(
     )
 
 
-def history_of(visits: Visits, places: PlaceBook) -> Histories:
-    """Visits in order of time, then of place; those of unknown places are left out."""
+def history_of(
+    visits: Visits, places: PlaceBook, *, name: Callable[[int], str] = name_of
+) -> Histories:
+    """Visits in order of time, then of place; those of unknown places are left out.
+
+    `name` names a visit in an error.
+    """
     numbers = np.array([places.number_of.get(place, -1) for place in visits.places], dtype=np.int64)
     known = np.flatnonzero(numbers >= 0)
     place, at_us, is_naive = numbers[known], visits.clock_us[known], visits.is_naive[known]
@@ -136,7 +145,7 @@ def history_of(visits: Visits, places: PlaceBook) -> Histories:
         local_us = to_utc_us(at_us, places.zone_number[place], places.zones)
         for visit in np.flatnonzero(is_naive).tolist():
             local_time = local_datetime(int(at_us[visit]), 0).replace(tzinfo=None)
-            check_in_range(int(local_us[visit]), local_time, what=name_of(int(known[visit])))
+            check_in_range(int(local_us[visit]), local_time, what=name(int(known[visit])))
         at_us = np.where(is_naive, local_us, at_us)
     order = np.lexsort((place, at_us))
     place, at_us = place[order], at_us[order]
@@ -152,7 +161,7 @@ def _history(
         skipped = len(request.history.places) - len(history.place)
         if skipped:
             whose = "its place" if skipped == 1 else "their places"
-            remarks.append(f"{_visits(skipped)} skipped: the run does not know {whose}")
+            remarks.append(f"{_were(skipped, 'visit')} skipped: the run does not know {whose}")
         return history
     if users is None or request.user is None:
         raise UnknownUser("this recommender has no visits of users; give a history instead")
@@ -173,7 +182,7 @@ def _at_time(
         latest_us, why = now_us + MOST_AHEAD_US, "more than a day later than now"
     before = history.until(latest_us)
     if later := len(history.place) - len(before.place):
-        remarks.append(f"{_visits(later)} left out: {why}")
+        remarks.append(f"{_were(later, 'visit')} left out: {why}")
     if at_us is None:
         at_us = int(before.at_us[-1]) if len(before.place) else 0
         at_us = max(at_us, now_us) if needs_next_time else at_us
@@ -191,26 +200,15 @@ def _remark_on_candidates(
 ) -> None:
     named = set(request.candidates or ())
     if unknown := len(named - places.number_of.keys()):
-        remarks.append(f"{_candidates(unknown)} skipped: not among the places of the run")
+        remarks.append(f"{_were(unknown, 'candidate')} skipped: not among the places of the run")
     known = {places.number_of[place] for place in named & places.number_of.keys()}
     private = sum(bool(is_private[place]) for place in known - set(history.place.tolist()))
     if private:
-        remarks.append(f"{_candidates(private)} left out: private, and not in the history")
+        remarks.append(f"{_were(private, 'candidate')} left out: private, and not in the history")
 
 
-def _remark_on_empty_history(request: Request) -> str:
-    where = ""
-    if request.near is not None and request.within_km is None:
-        where = f" among the {max(NEARBY, request.k)} nearest"
-    return f"the history is empty, so these are the most visited places{where}"
-
-
-def _visits(count: int) -> str:
-    return "1 visit was" if count == 1 else f"{count:,} visits were"
-
-
-def _candidates(count: int) -> str:
-    return "1 candidate was" if count == 1 else f"{count:,} candidates were"
+def _were(count: int, thing: str) -> str:
+    return f"{counted(count, thing)} {'was' if count == 1 else 'were'}"
 
 
 def _allowed_places(
@@ -244,54 +242,34 @@ def _filters(
     is_private: NDArray[np.bool_],
 ) -> Iterator[tuple[NDArray[np.bool_], str, str]]:
     """Each filter of a request: the places it keeps [P], its rule, and how to widen it."""
-    yield from _requested_places(request, places, origin)
-    if request.exclude_visited:
-        yield (
-            ~_is_among(history.place, places),
-            "is unvisited (exclude_visited)",
-            "widen the other filters or allow visited places",
-        )
-    if request.new_only:
-        yield (
-            ~_is_among(history.place[-REVISIT_WINDOW:], places),
-            f"is new, that is not among the last {REVISIT_WINDOW} visits (new_only)",
-            "widen the other filters or allow places visited before",
-        )
-    yield (
-        ~is_private | _is_among(history.place, places),
-        "is public or in the history (private places)",
-        "choose other categories",
-    )
-
-
-def _requested_places(
-    request: Request, places: PlaceBook, origin: Point | None
-) -> Iterator[tuple[NDArray[np.bool_], str, str]]:
+    visited = _is_among(history.place, places)  # [P]
     if request.candidates is not None:
         known = [places.number_of[each] for each in request.candidates if each in places.number_of]
-        yield (
-            _is_among(np.array(known, dtype=np.int64), places),
-            "is among the given candidates",
-            "give ids of places of the run",
-        )
+        is_candidate = _is_among(np.array(known, dtype=np.int64), places)
+        yield is_candidate, "is among the given candidates", "give ids of places of the run"
     if request.categories is not None:
-        yield (
-            places.is_of_category(request.categories),
-            f"has the category {' or '.join(map(repr, request.categories))}",
-            "give other categories",
-        )
+        is_wanted = places.is_of_category(request.categories)
+        names = " or ".join(map(repr, request.categories))
+        yield is_wanted, f"has the category {names}", "give other categories"
     if request.within_km is not None:
         if origin is None:
             raise BadInput(
                 f"within_km={request.within_km:g} has no point to measure from, as the history is "
                 "empty; give near"
             )
-        yield (
-            places.km_from(origin, slice(None)) <= request.within_km,
-            f"is within {request.within_km:g} km of "
-            f"{'the last visit' if request.near is None else 'near'} (within_km)",
-            "increase within_km",
-        )
+        is_close = places.km_from(origin, slice(None)) <= request.within_km
+        point = "the last visit" if request.near is None else "near"
+        rule = f"is within {request.within_km:g} km of {point} (within_km)"
+        yield is_close, rule, "increase within_km"
+    if request.exclude_visited:
+        how = "widen the other filters or allow visited places"
+        yield ~visited, "is unvisited (exclude_visited)", how
+    if request.new_only:
+        recent = _is_among(history.place[-REVISIT_WINDOW:], places)
+        rule = f"is new, that is not among the last {REVISIT_WINDOW} visits (new_only)"
+        yield ~recent, rule, "widen the other filters or allow places visited before"
+    rule = "is public or in the history (private places)"
+    yield ~is_private | visited, rule, "choose other categories"
 
 
 def _is_among(numbers: NDArray[np.int64], places: PlaceBook) -> NDArray[np.bool_]:

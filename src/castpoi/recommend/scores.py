@@ -32,10 +32,8 @@ _EVENLY_SPREAD: Final = 64
 class Scores:
     """Scores of all places after each history of a batch."""
 
-    score: NDArray[np.float32]
-    """[B, P]"""
-    is_eligible: NDArray[np.bool_]
-    """Which places are allowed and scored exactly. [B, P]"""
+    score: NDArray[np.float32]  # [B, P]
+    is_eligible: NDArray[np.bool_]  # which places are allowed and scored exactly [B, P]
 
     def check_finite(self) -> None:
         """Raise BadScores if any score is NaN or infinite."""

@@ -27,13 +27,17 @@ from castpoi.core.errors import (
     UnknownMethod,
 )
 from castpoi.serving import routes
-from castpoi.serving.answers import Error, Health, WrongField, error_answer
 from castpoi.serving.batcher import RETRY_SECONDS
 from castpoi.serving.logs import log_failure
-from castpoi.serving.middleware import METRICS_TYPE, BodyLimit, RequestLog
+from castpoi.serving.middleware import (
+    METRICS_TYPE,
+    AuthMiddleware,
+    BodyLimit,
+    KeyRing,
+    RequestLog,
+)
 from castpoi.serving.routes import Served
-from castpoi.serving.schema import MANY, ONE
-from castpoi.serving.security import AuthMiddleware, KeyRing
+from castpoi.serving.schema import MANY, ONE, Error, Health, WrongField, error_answer
 from castpoi.serving.service import Service
 
 _ABOUT: Final = (

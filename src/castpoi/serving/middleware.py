@@ -1,16 +1,21 @@
-"""Middleware of every request: timing, log, counters, headers and the size of the body."""
+"""Middleware of every request: access, size of the body, timing, log, counters and headers."""
 
-from collections.abc import Callable
+import hashlib
+import hmac
+import re
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Final
 
 from fastapi import HTTPException
+from fastapi.responses import JSONResponse
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from castpoi.serving.answers import error_answer
 from castpoi.serving.logs import log_event, log_failure
+from castpoi.serving.schema import error_answer
+from castpoi.serving.settings import is_loopback
 
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -18,6 +23,12 @@ _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 _SIZES: Final = (1, 2, 4, 8, 16, 32, 64)
 _METHODS: Final = ("GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH")
 _NO_ROUTE: Final = "(none)"
+_HOST: Final = re.compile(r"(?P<name>\[[^\[\]]*\]|[^:\[\]]*)(:.*)?")
+"""A name or, in brackets, an IPv6 address; perhaps with a port."""
+_GUARDED: Final = ("/v1/", "/metrics")
+"""Paths that need a key; health, documentation and the map page have no personal data."""
+_READING: Final = ("GET", "HEAD", "OPTIONS")
+"""Methods that change nothing; a browser hides their answers from foreign pages."""
 
 
 class Metrics:
@@ -61,7 +72,23 @@ class Metrics:
         return generate_latest(self.registry)
 
 
-class RequestLog:
+class _Middleware:
+    """Wraps an application for HTTP requests; other scopes, such as the lifespan, pass."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle an HTTP request, or pass other scopes on."""
+        handle = self.handle if scope["type"] == "http" else self.app
+        await handle(scope, receive, send)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle an HTTP request."""
+        raise NotImplementedError
+
+
+class RequestLog(_Middleware):
     """Times, counts and logs each request under its route template, and adds headers.
 
     A template, such as /v1/users/{user}/visits, has no personal data; a path has. An unexpected
@@ -71,16 +98,13 @@ class RequestLog:
     def __init__(
         self, app: ASGIApp, metrics: Metrics, tiles: str | None, is_stopping: Callable[[], bool]
     ) -> None:
-        self.app = app
+        super().__init__(app)
         self.metrics = metrics
         self.is_stopping = is_stopping
         self.headers = _page_headers(tiles)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request and record its outcome."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
         began = perf_counter()
         status = 0
 
@@ -119,19 +143,95 @@ class RequestLog:
         log_event("request answered", method=method, route=route, status=status, ms=milliseconds)
 
 
-class BodyLimit:
+class KeyRing:
+    """The valid API keys, as digests that are compared in constant time."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._digests = [self._digest(key) for key in keys]
+
+    def __len__(self) -> int:
+        return len(self._digests)
+
+    def admits(self, given: str) -> bool:
+        """Whether this is one of the keys; takes the same time for every wrong one."""
+        digest = self._digest(given)
+        return sum(hmac.compare_digest(digest, known) for known in self._digests) > 0
+
+    @staticmethod
+    def _digest(key: str) -> bytes:
+        return hashlib.sha256(key.encode()).digest()
+
+
+class AuthMiddleware(_Middleware):
+    """Accepts requests with a key or, if no key is set, from this machine.
+
+    Without keys the `Host` header must be a loopback name; otherwise a foreign page could point
+    its own name at 127.0.0.1 and read the answers (DNS rebinding). Requests that change something
+    must come from a page of this machine or of `origins`: a browser sends some requests of any
+    page without asking first, and names the page in `Origin`. With keys this is not needed: a
+    page cannot send a key that it does not have.
+    """
+
+    def __init__(self, app: ASGIApp, keys: KeyRing, origins: Sequence[str] = ()) -> None:
+        super().__init__(app)
+        self.keys = keys
+        self.origins = origins
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 401 or 403, or pass the request on."""
+        headers = Headers(scope=scope)
+        if self.keys:
+            rejection = self._without_key(scope["path"], headers)
+        else:
+            rejection = self._from_elsewhere(scope["method"], headers)
+        await (rejection or self.app)(scope, receive, send)
+
+    def _without_key(self, path: str, headers: Headers) -> JSONResponse | None:
+        scheme, _, key = headers.get("authorization", "").partition(" ")
+        has_key = scheme.lower() == "bearer" and self.keys.admits(key.strip())
+        if has_key or not path.startswith(_GUARDED):
+            return None
+        return error_answer(
+            401,
+            "an API key is needed: send the header 'Authorization: Bearer KEY'",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+
+    def _from_elsewhere(self, method: str, headers: Headers) -> JSONResponse | None:
+        if not is_loopback(_host_name(headers.get("host", ""))):
+            return error_answer(
+                403,
+                "no API key is configured, so only requests to localhost are accepted; use "
+                "--api-key-file for other hosts",
+            )
+        origin = headers.get("origin")
+        if method in _READING or origin is None or origin in self.origins:
+            return None
+        if is_loopback(_host_name(origin.partition("://")[2])):
+            return None
+        return error_answer(
+            403,
+            "no API key is configured, so requests of other sites are rejected; to allow a site, "
+            "start the service with --cors-origin and its origin",
+        )
+
+
+def _host_name(host: str) -> str:
+    """The lower-case name of a `Host` header without its port; '' if it is malformed."""
+    found = _HOST.fullmatch(host)
+    return found["name"].lower() if found else ""
+
+
+class BodyLimit(_Middleware):
     """Rejects a body that is too large, with or without a Content-Length."""
 
     def __init__(self, app: ASGIApp, most_bytes: int) -> None:
-        self.app = app
+        super().__init__(app)
         self.most_bytes = most_bytes
         self.rule = f"the body is larger than {most_bytes} bytes, which is the limit"
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on while its body is within the limit."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
         length = Headers(scope=scope).get("content-length", "0")
         if length.isdigit() and int(length) > self.most_bytes:
             await error_answer(413, self.rule)(scope, receive, send)

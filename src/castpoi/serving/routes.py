@@ -4,29 +4,25 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any, Final
 
+import numpy as np
 from fastapi import APIRouter, Body, Depends, Path, Query, Request
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
 
 from castpoi.core.errors import BadInput
-from castpoi.recommend.places import Box
+from castpoi.geo.zones import offsets_minutes
+from castpoi.recommend.places import Box, PlaceBook
 from castpoi.recommend.recommendation import Recommendations
-from castpoi.serving import answers
-from castpoi.serving.schema import (
-    Id,
-    PostedVisit,
-    PostedVisits,
-    QueryTime,
-    RecommendBody,
-    Text,
-    VisitsBody,
-)
+from castpoi.recommend.request import MOST_AHEAD_US, Moment, Visits, local_datetime
+from castpoi.recommend.resolve import history_of
+from castpoi.serving import schema
+from castpoi.serving.schema import Id, PostedVisit, PostedVisits, QueryTime, RecommendBody, Text
 from castpoi.serving.service import Service
 from castpoi.serving.settings import MOST_HISTORY, MOST_PLACES, MOST_USERS
-from castpoi.serving.visits import answered_place, answered_visits, instant_of, stored_visit
+from castpoi.serving.store import StoredHistory, StoredVisit
 
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
-    status: {"model": answers.Error, "description": meaning}
+    status: {"model": schema.Error, "description": meaning}
     for status, meaning in {
         400: "The request cannot be read.",
         401: "An API key is required.",
@@ -73,9 +69,9 @@ async def explain(body: RecommendBody, service: Served) -> JSONResponse:
 
 @router.post("/visits")
 async def post_visits(
-    body: Annotated[VisitsBody, Body(description="One visit, or many under `visits`.")],
+    body: Annotated[schema.VisitsBody, Body(description="One visit, or many under `visits`.")],
     service: Served,
-) -> answers.VisitsReceipt:
+) -> schema.VisitsReceipt:
     """Store one visit or many, all or none; the next recommendation uses them.
 
     A visit that was sent before, by its key or else by its place and time, is stored once. Visits
@@ -85,19 +81,44 @@ async def post_visits(
     return await service.store_threads.write(lambda: _add(posted, service))
 
 
-def _add(posted: Sequence[PostedVisit], service: Service) -> answers.VisitsReceipt:
+def _add(posted: Sequence[PostedVisit], service: Service) -> schema.VisitsReceipt:
     places, now_us = service.recommender.places, service.clock()
     receipt = service.store.add(
         [
-            stored_visit(visit, places, what=f"visits[{number}].at", now_us=now_us)
+            _stored_visit(visit, places, what=f"visits[{number}].at", now_us=now_us)
             for number, visit in enumerate(posted)
         ]
     )
     service.metrics.visits.inc(receipt.stored)
     unknown = {visit.place for visit in posted} - places.number_of.keys()
-    return answers.VisitsReceipt(
+    return schema.VisitsReceipt(
         stored=receipt.stored, repeated=receipt.repeated, unknown_places=sorted(unknown)
     )
+
+
+def _stored_visit(posted: PostedVisit, places: PlaceBook, *, what: str, now_us: int) -> StoredVisit:
+    """A posted visit as a row of the store; `what` names its time in an error."""
+    at_us = _instant_us(posted.place, posted.at, places, what=what)
+    if at_us > now_us + MOST_AHEAD_US:
+        at, now = (f"{local_datetime(us, 0):%Y-%m-%dT%H:%M:%SZ}" for us in (at_us, now_us))
+        raise BadInput(
+            f"{what}: {at} is more than a day after {now}, the current time of this machine; "
+            "correct the time of the visit (or that clock)"
+        )
+    return StoredVisit(user=posted.user, place=posted.place, at_us=at_us, key=posted.key)
+
+
+def _instant_us(place: str, at: Moment, places: PlaceBook, *, what: str) -> int:
+    """The instant of a visit; a time without an offset is the local time of the place."""
+    if not at.is_naive:
+        return at.clock_us
+    if place not in places.number_of:
+        raise BadInput(
+            f"{what}: the time has no offset from UTC, and the model does not know the place and "
+            "its time zone; write the time as 2012-04-03T18:00:09-04:00"
+        )
+    visit = history_of(Visits.at_moments([place], [at]), places, name=lambda _: what)
+    return int(visit.at_us[0])
 
 
 @router.delete("/visits")
@@ -106,11 +127,11 @@ async def delete_visit(
     place: Annotated[Id, Query(description="Id of the place.")],
     at: Annotated[QueryTime, Query(description="Time of the visit, as posted or as listed.")],
     service: Served,
-) -> answers.Deleted:
+) -> schema.Deleted:
     """Delete one visit of a user, by its place and time; deleting it again changes nothing."""
-    at_us = instant_of(place, at, service.recommender.places, what="at")
+    at_us = _instant_us(place, at, service.recommender.places, what="at")
     work = partial(service.store.delete_visit, user, place, at_us)
-    return answers.Deleted(deleted=await service.store_threads.write(work))
+    return schema.Deleted(deleted=await service.store_threads.write(work))
 
 
 @router.get("/users")
@@ -119,12 +140,12 @@ async def list_users(
     q: Annotated[Text, Query(description="First characters of the id.")] = "",
     after: Annotated[Text, Query(description="Only ids after this one.")] = "",
     limit: Annotated[int, Query(ge=1, le=MOST_USERS)] = 100,
-) -> answers.Users:
+) -> schema.Users:
     """Users with visits, by id, and their number of visits."""
     _ = service.recommender  # a new store has no city before the run is loaded
     work = partial(service.store.users, begin=q, after=after, most=limit)
     found = await service.store_threads.read(work)
-    return answers.Users(users=[answers.UserCount(user=user, visits=n) for user, n in found])
+    return schema.Users(users=[schema.UserCount(user=user, visits=n) for user, n in found])
 
 
 # An id may contain a slash: `:path` makes every posted user readable and erasable.
@@ -133,25 +154,25 @@ async def user_visits(
     user: User,
     service: Served,
     limit: Annotated[int, Query(ge=1, le=MOST_HISTORY, description="Number of visits.")] = 100,
-) -> answers.UserVisits:
+) -> schema.UserVisits:
     """The most recent visits of a user, in time order; an empty list for an unknown user."""
 
-    def visits() -> list[answers.UserVisit]:
+    def visits() -> list[schema.UserVisit]:
         history = service.store.histories([user], most=limit)[user]
-        return answered_visits(history, service.recommender.places)
+        return _local_visits(history, service.recommender.places)
 
-    return answers.UserVisits(visits=await service.store_threads.read(visits))
+    return schema.UserVisits(visits=await service.store_threads.read(visits))
 
 
 @router.delete("/users/{user:path}")
-async def erase_user(user: User, service: Served) -> answers.Erased:
+async def erase_user(user: User, service: Served) -> schema.Erased:
     """Erase a user and all their visits permanently."""
     _ = service.recommender  # an erasure before the import of the city would prevent it
     work = partial(service.store.erase, user)
-    return answers.Erased(erased=await service.store_threads.write(work))
+    return schema.Erased(erased=await service.store_threads.write(work))
 
 
-@router.get("/places", response_model=answers.Places)
+@router.get("/places", response_model=schema.Places)
 def find_places(
     service: Served,
     bbox: Annotated[
@@ -164,20 +185,44 @@ def find_places(
     places = service.recommender.places
     box = None if bbox is None else _box(bbox)
     found = places.find(text=q.strip(), box=box, limit=limit)
-    return JSONResponse({"places": [vars(answered_place(number, places)) for number in found]})
+    return JSONResponse({"places": [vars(_place(number, places)) for number in found]})
 
 
 @router.get("/model")
-def card(service: Served) -> answers.ModelCard:
+def card(service: Served) -> schema.ModelCard:
     """The model, where it comes from, and its metrics."""
     return service.card
 
 
 @router.post("/model/reload")
-async def reload(service: Served) -> answers.ModelCard:
+async def reload(service: Served) -> schema.ModelCard:
     """Read the run folder again while requests continue; if that fails, nothing changes."""
     await service.reload()
     return service.card
+
+
+def _local_visits(history: StoredHistory, places: PlaceBook) -> list[schema.UserVisit]:
+    """Stored visits in local times, with the known details of their places."""
+    numbers = [places.number_of.get(place) for place in history.place_ids]
+    known = np.array([number is not None for number in numbers], dtype=np.bool_)
+    zones = places.zone_number[[number for number in numbers if number is not None]]
+    offsets = np.zeros(len(numbers), dtype=np.int64)  # UTC where the place is not known
+    offsets[known] = offsets_minutes(history.at_us[known], zones, places.zones)
+    found = []
+    columns = (history.place_ids, numbers, history.at_us.tolist(), offsets.tolist())
+    for place, number, at_us, offset in zip(*columns, strict=True):
+        details: dict[str, Any] = dict.fromkeys(("name", "category", "lat", "lon"))
+        if number is not None:
+            details = vars(_place(number, places))
+        at = local_datetime(at_us, offset).isoformat()
+        found.append(schema.UserVisit(**{**details, "place": place, "at": at}))
+    return found
+
+
+def _place(number: int, places: PlaceBook) -> schema.Place:
+    lat, lon = places.point(number)
+    name, category = places.names[number], places.categories[number]
+    return schema.Place(place=places.ids[number], name=name, category=category, lat=lat, lon=lon)
 
 
 def _box(text: str) -> Box:

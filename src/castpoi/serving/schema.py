@@ -1,12 +1,16 @@
-"""Request bodies of the API, checked field by field before anything is done.
+"""What the API accepts and returns: request bodies by field, and answers besides recommendations.
 
-Unknown fields are rejected, and no value is converted to another type: "10" is not a number.
+Bodies are checked before anything is done: unknown fields are rejected, and no value is converted
+to another type: "10" is not a number. Answers are dataclasses that are the response models.
 """
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final
 
+from fastapi.responses import JSONResponse
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -22,8 +26,8 @@ from pydantic import (
 from castpoi.checkins.city import REVISIT_WINDOW
 from castpoi.core.errors import BadInput
 from castpoi.geo.distance import EARTH_RADIUS_KM
-from castpoi.recommend.moments import Moment, moment_of
-from castpoi.recommend.request import DEFAULT_K, Request, Visits
+from castpoi.recommend.recommendation import Answer, WeighedBy
+from castpoi.recommend.request import DEFAULT_K, Moment, Request, Visits, moment_of
 from castpoi.serving.settings import (
     MOST_CANDIDATES,
     MOST_CATEGORIES,
@@ -32,7 +36,6 @@ from castpoi.serving.settings import (
     MOST_VISITS,
 )
 
-_MOST_CHARACTERS: Final = 256
 _DATE_ONLY: Final = len("2012-04-03")
 _HALF_AROUND_THE_EARTH_KM: Final = math.ceil(math.pi * EARTH_RADIUS_KM)
 _TIME_SCHEMA: Final = WithJsonSchema({"type": "string", "format": "date-time"})
@@ -64,12 +67,10 @@ def _check_reachable(identity: str) -> str:
     return identity
 
 
-Text = Annotated[str, Field(max_length=_MOST_CHARACTERS, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Text = Annotated[str, Field(max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")]
 """Any characters but control characters, which a database may reject."""
-
 Id = Annotated[Text, Field(min_length=1), AfterValidator(_check_reachable)]
 """Id of a user or place, or the key of a visit."""
-
 Time = Annotated[Moment, PlainValidator(_read_time), _TIME_SCHEMA]
 """An ISO time; without an offset from UTC it is the local time of the place."""
 Instant = Annotated[Moment, PlainValidator(_read_instant), _TIME_SCHEMA]
@@ -138,23 +139,21 @@ class RecommendBody(_Strict):
 
     def request(self, *, explain: bool) -> Request:
         """The request to the recommender."""
+        visits = self.history or []
+        history = Visits.at_moments([each.place for each in visits], [each.at for each in visits])
         return Request(
             user=self.user,
-            history=None if self.history is None else _visits(self.history),
+            history=None if self.history is None else history,
             k=self.k,
             at_us=None if self.at is None else self.at.clock_us,
             near=None if self.near is None else (self.near.lat, self.near.lon),
             within_km=self.within_km,
-            categories=None if self.categories is None else tuple(self.categories),
+            categories=self.categories,
             exclude_visited=self.exclude_visited,
             new_only=self.new_only,
-            candidates=None if self.candidates is None else tuple(self.candidates),
+            candidates=self.candidates,
             explain=explain,
         )
-
-
-def _visits(history: list[HistoryVisit]) -> Visits:
-    return Visits.at_moments([each.place for each in history], [each.at for each in history])
 
 
 class PostedVisit(_Strict):
@@ -189,3 +188,144 @@ VisitsBody = Annotated[
     Annotated[PostedVisit, Tag(ONE)] | Annotated[PostedVisits, Tag(MANY)],
     Discriminator(_one_or_many),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisitsReceipt(Answer):
+    """The outcome of posted visits."""
+
+    stored: int
+    repeated: int
+    unknown_places: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserVisit(Answer):
+    """A visit of a user; details of the place only if the model knows it."""
+
+    place: str
+    at: str
+    name: str | None
+    category: str | None
+    lat: float | None
+    lon: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserVisits(Answer):
+    """The latest visits of a user, oldest first."""
+
+    visits: list[UserVisit]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserCount(Answer):
+    """A user and the number of their visits."""
+
+    user: str
+    visits: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Users(Answer):
+    """Users of the store by id."""
+
+    users: list[UserCount]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Erased(Answer):
+    """The number of erased visits."""
+
+    erased: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deleted(Answer):
+    """The number of deleted visits, 0 if there was no such visit."""
+
+    deleted: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place(Answer):
+    """A place that the model knows."""
+
+    place: str
+    name: str | None
+    category: str | None
+    lat: float
+    lon: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Places(Answer):
+    """Places in a box or with a name."""
+
+    places: list[Place]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelCard(Answer):
+    """The model and where it comes from."""
+
+    model: str
+    method: str
+    seed: int
+    fingerprint: str
+    model_sha256: str
+    places: int
+    private_categories: list[str]
+    private_places: int
+    """Places of these categories: recommended only to people who have visited them."""
+    shortlist: int | None
+    """Number of places that the reader scores for a request; null: all places are scored."""
+    terms: dict[str, str]
+    """Name and meaning of each term of a score; empty for methods whose scores have no terms."""
+    visits_by: WeighedBy
+    """Meaning of the weights of visits in explanations."""
+    known_time: bool
+    """Whether the model predicts for the time `at`, by default the current time."""
+    settings: dict[str, Any]
+    trained_utc: str | None
+    versions: dict[str, str]
+    commit: str | None
+    metrics: dict[str, float | None] | None
+    """Test metrics, if a result of this run is known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Health(Answer):
+    """Whether the service is alive, or ready."""
+
+    status: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrongField(Answer):
+    """A field and its problem."""
+
+    field: str
+    problem: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Error(Answer):
+    """The problem in a sentence, and the wrong fields if there are any."""
+
+    error: str
+    fields: list[WrongField] | None = None
+
+
+def error_answer(
+    status: int,
+    sentence: str,
+    *,
+    fields: Sequence[WrongField] = (),
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    """A response with an error."""
+    content: dict[str, Any] = {"error": sentence}
+    if fields:
+        content["fields"] = [vars(field) for field in fields]
+    return JSONResponse(content, status_code=status, headers=dict(headers or {}))

@@ -1,30 +1,31 @@
 """The service behind the routes: the current recommender, the visit store and the batches."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
 
-from castpoi.checkins.record import HOUR_US
+from castpoi.checkins import record
+from castpoi.checkins.city import City
 from castpoi.core.errors import BadScores, BrokenFolder, CastPoiError, ModelNotReady
 from castpoi.core.files import is_folder_of, read_json, read_manifest
 from castpoi.methods.ranker import Explains
-from castpoi.methods.run import Run
-from castpoi.recommend.moments import Clock, machine_clock
+from castpoi.methods.run import Run, city_of
 from castpoi.recommend.recommendation import Recommendations
 from castpoi.recommend.recommender import Recommender
-from castpoi.recommend.request import Request, Visits
-from castpoi.serving.answers import ModelCard
+from castpoi.recommend.request import Clock, Request, Visits, machine_clock
 from castpoi.serving.batcher import Batcher
 from castpoi.serving.logs import log_event, log_failure
 from castpoi.serving.middleware import Metrics
+from castpoi.serving.schema import Id, ModelCard
 from castpoi.serving.settings import MOST_HISTORY, ServiceSettings
-from castpoi.serving.store import VisitStore
-from castpoi.serving.visits import CityImport
+from castpoi.serving.store import StoredVisit, VisitStore
 
 _READERS: Final = 8
 _WRITERS: Final = 16
@@ -33,7 +34,62 @@ _PROBE_US: Final = 1_704_067_200_000_000  # 2024-01-01
 _RESULTS: Final = "results"
 _METRICS: Final = "*/metrics.json"
 
+_CHUNK: Final = 20_000
+"""Check-ins of a city that are inserted together."""
+_ID: Final[TypeAdapter[str]] = TypeAdapter(Id)
+
 _Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CityImport:
+    """Fills a new store with the check-ins of the run's city, once."""
+
+    folder: Path | None
+    """Folder of the city; None: where the run was trained, if it still exists."""
+    report: Callable[[str], None]
+    """Receives a sentence about each outcome."""
+
+    def fill(self, store: VisitStore, run: Run) -> None:
+        """Import the city unless the store has been used or has a city."""
+        if not store.is_new():
+            return
+        try:
+            city = city_of(run, self.folder)
+        except BrokenFolder:
+            if self.folder is not None:
+                raise
+            self.report(f"The store is empty: the run's city is no longer at {run.city}.")
+            return
+        imported = store.import_city(visits_of_city(city), fingerprint=city.fingerprint)
+        self.report(f"Imported {imported:,} check-ins of the run's city into the new store.")
+        if left_out := sum(not _is_valid_id(user) for user in city.users[record.USER_ID]):
+            self.report(
+                f"Left out the visits of {left_out:,} users whose ids no request can contain, so "
+                "they could never be erased (over 256 characters, control characters, '.' or '..')."
+            )
+
+
+def visits_of_city(city: City) -> Iterator[list[StoredVisit]]:
+    """The check-ins of a city in all splits, of users with valid ids, in chunks."""
+    user_ids = city.users[record.USER_ID].to_list()
+    is_kept = [_is_valid_id(user) for user in user_ids]
+    place_ids = city.places[record.PLACE_ID].to_list()
+    for rows in city.checkins.iter_slices(_CHUNK):
+        columns = (rows[name].to_physical() for name in (record.USER, record.PLACE, record.AT_UTC))
+        yield [
+            StoredVisit(user=user_ids[user], place=place_ids[place], at_us=at_us)
+            for user, place, at_us in zip(*columns, strict=True)
+            if is_kept[user]
+        ]
+
+
+def _is_valid_id(user: str) -> bool:
+    try:
+        _ID.validate_python(user)
+    except ValidationError:
+        return False
+    return True
 
 
 @dataclass(kw_only=True)
@@ -110,7 +166,7 @@ class Service:
             self._next_reload = None
             await self._load(None)
 
-    async def _load(self, city: "CityImport | None") -> None:
+    async def _load(self, city: CityImport | None) -> None:
         began = perf_counter()
         try:
             recommender = await asyncio.to_thread(self.load_run, city)
@@ -124,7 +180,7 @@ class Service:
         seconds = round(perf_counter() - began, 3)
         log_event("run loaded", model=recommender.model.replace(" ", ":"), seconds=seconds)
 
-    def load_run(self, city: "CityImport | None" = None) -> Recommender:
+    def load_run(self, city: CityImport | None = None) -> Recommender:
         """Read the run, check its scores and answer with it from now on."""
         recommender = self.load()
         check_scores(recommender)
@@ -187,13 +243,13 @@ class StoreThreads:
 def check_scores(recommender: Recommender) -> None:
     """Score every place after a visit to each of the first; raise BrokenFolder for NaN."""
     ids = recommender.places.ids[:50]
-    at_us = _PROBE_US + np.arange(len(ids), dtype=np.int64) * HOUR_US
+    at_us = _PROBE_US + np.arange(len(ids), dtype=np.int64) * record.HOUR_US
     request = Request(history=Visits.at_instants(ids, at_us), at_us=int(at_us[-1]))
     (resolved,) = recommender.resolve([request])
     try:
         if isinstance(resolved, CastPoiError):
             raise resolved
-        recommender.scores([resolved])
+        recommender.score([resolved], len(recommender.places))
     except BadScores as problem:
         raise BrokenFolder(f"{recommender.run.folder} cannot be served: {problem}") from problem
 

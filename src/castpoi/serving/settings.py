@@ -1,31 +1,28 @@
-"""Settings and limits of the service, checked before anything is opened."""
+"""Settings, API keys and limits of the service, checked before anything is opened."""
 
 import ipaddress
+import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from castpoi.core.errors import BadInput
 
 _TILES: Final = re.compile(r"https?://[\w.:-]+/[^\s\"'<>;,]*\{z\}[^\s\"'<>;,]*")
 
+API_KEYS_VARIABLE: Final = "CASTPOI_API_KEYS"
 LEAST_KEY_LENGTH: Final = 16
 """Characters of an API key; shorter keys can be guessed."""
 
-MOST_HISTORY: Final = 1000
-"""Visits of a history, posted or read from the store (the latest ones)."""
-MOST_RECOMMENDATIONS: Final = 100
-"""The largest k."""
-MOST_VISITS: Final = 1000
-"""Visits posted at once."""
-MOST_CANDIDATES: Final = 1000
-"""Candidates named in a request."""
-MOST_CATEGORIES: Final = 50
-"""Categories named in a request."""
-MOST_PLACES: Final = 20_000
-"""Places listed at once."""
-MOST_USERS: Final = 1000
-"""Users listed at once."""
+MOST_HISTORY: Final = 1000  # visits of a history, posted or read from the store (the latest)
+MOST_RECOMMENDATIONS: Final = 100  # the largest k
+MOST_VISITS: Final = 1000  # visits posted at once
+MOST_CANDIDATES: Final = 1000  # candidates named in a request
+MOST_CATEGORIES: Final = 50  # categories named in a request
+MOST_PLACES: Final = 20_000  # places listed at once
+MOST_USERS: Final = 1000  # users listed at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,3 +93,26 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def read_api_keys(file: Path | None, environment: Mapping[str, str] = os.environ) -> list[str]:
+    """The API keys of a file (one per line, # for comments) and of the environment (commas)."""
+    keys = [key.strip() for key in environment.get(API_KEYS_VARIABLE, "").split(",")]
+    if file is not None:
+        found = _lines_of(file)
+        if not found:
+            raise BadInput(f"{file} has no API key; write one per line")
+        keys += found
+    return [key for key in keys if key]
+
+
+def _lines_of(file: Path) -> list[str]:
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        why = getattr(problem, "strerror", "not UTF-8")
+        raise BadInput(
+            f"the API keys cannot be read from {file}: {why}; give a text file that this user may "
+            "read, with one key per line"
+        ) from problem
+    return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
