@@ -36,14 +36,13 @@ def test_describe_prints_numbers_and_plots(castpoi: CommandLine, city: Path) -> 
         assert words in ended.out
 
 
-def test_the_hour_plot_stands_over_its_hours(castpoi: CommandLine, city: Path) -> None:
+def test_each_hour_has_a_bar_its_share_and_its_count(castpoi: CommandLine, city: Path) -> None:
     lines = castpoi("data", "describe", city).out.splitlines()
-    top = lines[lines.index("Check-ins by local hour") + 1]
-    axis = next(line for line in lines if line.lstrip().startswith("00"))
-    assert top.startswith("33.3% ┤")
-    assert [axis[:4].strip(), axis[7:9], axis[16:18], axis[70:72]] == ["", "00", "03", "21"]
-    full = [position for position, letter in enumerate(top) if letter == "█"]
-    assert full == [7 + 3 * hour + letter for hour in (8, 10, 22) for letter in (0, 1)]
+    begin = lines.index("Check-ins by local hour") + 1
+    hours = [line.split() for line in lines[begin : begin + 23]]
+    assert [hour[0] for hour in hours] == [f"{hour:02d}" for hour in range(23)]
+    assert hours[7] == ["07", "0.0%", "0"]
+    assert hours[8] == ["08", "█" * 32, "33.3%", "2"]
 
 
 @pytest.mark.parametrize("category", ["a category with a name too long for it", "珈琲店" * 12])

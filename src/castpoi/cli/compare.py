@@ -11,11 +11,7 @@ import click
 from castpoi.cli.console import Console, speaks, width_of
 from castpoi.cli.options import FOLDER
 from castpoi.core.errors import BadInput
-from castpoi.evaluation.compare import (
-    ComparedMethod,
-    Comparison,
-    find_results,
-)
+from castpoi.evaluation.compare import Comparison, find_results
 from castpoi.evaluation.compare import compare as compare_results
 from castpoi.evaluation.metrics import METRICS, Spread
 from castpoi.evaluation.result import Result
@@ -24,7 +20,7 @@ from castpoi.experiments.record import SUITE_FILE
 _BEST: Final = "*"
 _NARROW: Final = ("HR@1", "HR@10", "NDCG@10", "MRR")
 """Metrics for a terminal that is too narrow for all."""
-_OF_STRATA: Final = (("HR@10", "revisit"), ("HR@10", "new"))
+_OF_STRATA: Final[tuple[tuple[str, str | None], ...]] = (("HR@10", "revisit"), ("HR@10", "new"))
 """Metrics of strata, next to those of all targets."""
 
 
@@ -81,29 +77,16 @@ def show_comparison(console: Console, comparison: Comparison) -> None:
 
 def _cells(comparison: Comparison, metrics: Sequence[str]) -> list[list[str]]:
     """Header and rows of the table, as text."""
-    columns: list[tuple[str, str | None]] = [(metric, None) for metric in metrics]
-    columns += _OF_STRATA
-    header = [
-        "method",
-        *(f"{stratum} {metric}" if stratum else metric for metric, stratum in columns),
-    ]
+    columns = [*((metric, None) for metric in metrics), *_OF_STRATA]
     best = [comparison.best(metric, stratum) for metric, stratum in columns]
-    rows = [
-        [
-            _label(row),
-            *(
-                _cell((row.strata[stratum] if stratum else row.metrics)[metric])
-                + (_BEST if row.method in winners else "")
-                for (metric, stratum), winners in zip(columns, best, strict=True)
-            ),
-        ]
-        for row in comparison.rows
-    ]
-    return [header, *rows]
-
-
-def _label(row: ComparedMethod) -> str:
-    return row.method if len(row.seeds) == 1 else f"{row.method} ({len(row.seeds)} seeds)"
+    cells = [["method", *(f"{stratum or ''} {metric}".strip() for metric, stratum in columns)]]
+    for row in comparison.rows:
+        seeds = f" ({len(row.seeds)} seeds)" if len(row.seeds) > 1 else ""
+        spreads = [(row.strata[side] if side else row.metrics)[metric] for metric, side in columns]
+        marks = [_BEST if row.method in winners else "" for winners in best]
+        values = [_cell(spread) + mark for spread, mark in zip(spreads, marks, strict=True)]
+        cells.append([row.method + seeds, *values])
+    return cells
 
 
 def _cell(spread: Spread) -> str:

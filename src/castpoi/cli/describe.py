@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Final
 
 import click
-from rich.cells import set_cell_size
+from rich.bar import Bar
+from rich.table import Table
 from rich.text import Text
 
 from castpoi.checkins.city import City
@@ -16,10 +17,6 @@ from castpoi.core.files import write_text, writing
 from castpoi.core.quantities import day_words, distance_words, duration_words, share_words
 
 _PAGE: Final = b"<!doctype html>"
-_RISING: Final = " ▁▂▃▄▅▆▇█"
-_GROWING: Final = " ▏▎▍▌▋▊▉█"
-_INK: Final = "blue"
-_PLOT_ROWS: Final = 8
 _BAR_WIDTH: Final = 32
 _LABEL_WIDTH: Final = 22
 _MOST_ZONES: Final = 3
@@ -44,37 +41,18 @@ def describe(console: Console, city: Path, html: Path | None, overwrite: bool) -
     if html is not None:
         _check_vacant(html, overwrite=overwrite)
     loaded = City.load(city)
-    name = _name_of(city)
+    folder = city.resolve()
+    name = folder.parent.name if folder.name == "city" else folder.name
     description = describe_city(loaded)
     if html is not None:
-        page = _page_of(loaded, description, name)
-        with writing(html, option="--html"):
-            html.parent.mkdir(parents=True, exist_ok=True)
-            write_text(html, page)
-    if console.as_json:
-        about = {"fingerprint": loaded.fingerprint, "html": None if html is None else str(html)}
-        console.result({**description.as_json(), **about})
-        return
-    _report(console, description, name)
+        _write_page(html, loaded, description, name)
+    if not console.as_json:
+        _show(console, description, name)
     console.say(f"Fingerprint {loaded.fingerprint}")
     if html is not None:
         console.say(f"{html}: a page with charts and a map")
-
-
-def _name_of(city: Path) -> str:
-    """The folder of a city, or the one around it where that is just called "city"."""
-    folder = city.resolve()
-    return folder.parent.name if folder.name == "city" else folder.name
-
-
-def _page_of(city: City, description: CityDescription, name: str) -> str:
-    try:
-        from castpoi.reports.city_page import city_page
-    except ModuleNotFoundError as problem:
-        raise BadInput(
-            f"--html needs {problem.name}, which is not installed; pip install 'castpoi[report]'"
-        ) from problem
-    return city_page(city, description, name=name)
+    about = {"fingerprint": loaded.fingerprint, "html": None if html is None else str(html)}
+    console.result({**description.as_json(), **about})
 
 
 def _check_vacant(page: Path, *, overwrite: bool) -> None:
@@ -87,7 +65,20 @@ def _check_vacant(page: Path, *, overwrite: bool) -> None:
             raise BadInput(f"{page} exists and is not a page; choose another --html")
 
 
-def _report(console: Console, description: CityDescription, name: str) -> None:
+def _write_page(page: Path, city: City, description: CityDescription, name: str) -> None:
+    try:
+        from castpoi.reports.city_page import city_page
+    except ModuleNotFoundError as problem:
+        raise BadInput(
+            f"--html needs {problem.name}, which is not installed; pip install 'castpoi[report]'"
+        ) from problem
+    html = city_page(city, description, name=name)
+    with writing(page, option="--html"):
+        page.parent.mkdir(parents=True, exist_ok=True)
+        write_text(page, html)
+
+
+def _show(console: Console, description: CityDescription, name: str) -> None:
     console.say(name)
     console.say(_when_and_where(description))
     console.table(("", "count"), _counts(description))
@@ -98,19 +89,18 @@ def _report(console: Console, description: CityDescription, name: str) -> None:
     )
     if not description.checkins:
         return
-    console.say()
-    _show(console, "Check-ins by local hour", _hour_plot(description.hours))
-    _show(console, "Check-ins by local weekday", _bars(description.weekdays))
+    _show_bars(console, "Check-ins by local hour", description.hours)
+    _show_bars(console, "Check-ins by local weekday", description.weekdays)
     if description.median_distance_km is not None:
         median = distance_words(description.median_distance_km)
         stays = share_words(description.same_place_share)
         heading = f"Distance to the user's next visit: median {median}, {stays} at the same place"
-        _show(console, heading, _bars(_until_last(description.distances)))
-        heading = f"Gap to the user's next visit: median {_gap(description)}"
-        _show(console, heading, _bars(_until_last(description.gaps)))
-    _show(console, "Top categories", _bars(description.top_categories))
+        _show_bars(console, heading, description.distances)
+        gap = duration_words(3600 * (description.median_gap_hours or 0))
+        _show_bars(console, f"Gap to the user's next visit: median {gap}", description.gaps)
+    _show_bars(console, "Top categories", description.top_categories)
     console.say(
-        f"Popularity: the busiest 1% of places have "
+        f"\nPopularity: the busiest 1% of places have "
         f"{share_words(description.top_1_percent_share)} of the check-ins,\n"
         f"the busiest 10% {share_words(description.top_10_percent_share)}; "
         f"Gini coefficient {description.gini:.3f}"
@@ -128,17 +118,11 @@ def _when_and_where(description: CityDescription) -> str:
 
 
 def _counts(description: CityDescription) -> list[tuple[str, str]]:
-    counts = {
-        "check-ins": description.checkins,
-        "users": description.users,
-        "places": description.places,
-        "categories": description.categories,
-        "train": description.train,
-        "validation": description.validation,
-        "test targets": description.test_targets,
-        "left out": description.left_out,
-    }
-    rows = [(words, f"{count:,}") for words, count in counts.items()]
+    names = ("check-ins", "users", "places", "categories", "train", "validation", "test targets")
+    rows = [
+        (name, f"{getattr(description, name.replace(' ', '_').replace('-', '')):,}")
+        for name in (*names, "left out")
+    ]
     rows.append(("revisits among test targets", share_words(description.revisit_share)))
     rows.append(("new places among test targets", share_words(description.new_share)))
     return rows
@@ -150,54 +134,17 @@ def _cells(counts: Quartiles) -> tuple[str, ...]:
     return (f"{counts.min:,}", *cells, f"{counts.max:,}")
 
 
-def _show(console: Console, heading: str, lines: Sequence[Text]) -> None:
-    console.out.print(Text(heading, style="bold"))
-    for line in lines:
-        console.out.print(line)
-    console.say()
-
-
-def _hour_plot(hours: Sequence[Bucket]) -> list[Text]:
-    """Vertical bars, two characters wide, over a labelled axis; 79 characters wide."""
-    top = max(hour.share for hour in hours)
-    lines = []
-    for level in range(_PLOT_ROWS, 0, -1):
-        tick = f"{top * level / _PLOT_ROWS:.1%}" if level in (_PLOT_ROWS, _PLOT_ROWS // 2) else ""
-        cells = (_eighths(hour.share / top * _PLOT_ROWS, level - 1) for hour in hours)
-        bars = "".join(_RISING[cell] * 2 + " " for cell in cells).rstrip()
-        lines.append(Text.assemble(f"{tick:>5} {'┤' if tick else '│'}", (bars, _INK)))
-    lines.append(Text(f"{'0%':>5} └{'─' * (3 * len(hours) - 1)}"))
-    labels = (hour.label if number % 3 == 0 else "  " for number, hour in enumerate(hours))
-    lines.append(Text((" " * 7 + " ".join(labels)).rstrip()))
-    return lines
-
-
-def _bars(buckets: Sequence[Bucket]) -> list[Text]:
-    """Horizontal bars with label, share and count; the longest fills the width."""
+def _show_bars(console: Console, heading: str, buckets: Sequence[Bucket]) -> None:
+    """A bar with share and count for each bucket up to the last one that is not empty."""
     top = max((bucket.share for bucket in buckets), default=0.0) or 1.0
-    lines = []
-    for bucket in buckets:
-        long = bucket.share / top * _BAR_WIDTH
-        bar = "".join(_GROWING[_eighths(long, cell)] for cell in range(_BAR_WIDTH))
-        label = set_cell_size(bucket.label, _LABEL_WIDTH)
-        numbers = f" {share_words(bucket.share):>6} {bucket.count:>12,}"
-        lines.append(Text.assemble(f"  {label} ", (bar, _INK), numbers))
-    return lines
-
-
-def _eighths(length: float, cell: int) -> int:
-    """How many eighths of a cell a bar fills; a bar above zero shows at least one."""
-    filled = round(length * 8) - 8 * cell
-    return min(8, max(filled, 1 if length > 0 and cell == 0 else 0))
-
-
-def _until_last(buckets: Sequence[Bucket]) -> list[Bucket]:
-    """The buckets up to the last that is not empty."""
-    last = max(position for position, bucket in enumerate(buckets) if bucket.count)
-    return list(buckets[: last + 1])
-
-
-def _gap(description: CityDescription) -> str:
-    """The median gap in words."""
-    hours = description.median_gap_hours
-    return duration_words(None if hours is None else 3600 * hours)
+    last = max((number for number, bucket in enumerate(buckets, 1) if bucket.count), default=0)
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(width=_LABEL_WIDTH, no_wrap=True, overflow="ellipsis")
+    for justify in ("left", "right", "right"):
+        grid.add_column(justify=justify)
+    for bucket in buckets[:last]:
+        end = max(bucket.share, top / 8 / _BAR_WIDTH if bucket.count else 0)
+        bar = Bar(top, 0, end, width=_BAR_WIDTH, color="blue")
+        grid.add_row(Text(bucket.label), bar, share_words(bucket.share), f"{bucket.count:,}")
+    console.out.print("\n", Text(heading, style="bold"), sep="")
+    console.out.print(grid, soft_wrap=False)

@@ -1,9 +1,7 @@
 """`castpoi evaluate`: rank every target of a city."""
 
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -16,22 +14,10 @@ from castpoi.core.progress import Progress
 from castpoi.evaluation.evaluate import evaluate as evaluate_ranker
 from castpoi.evaluation.metrics import METRICS, STRATA
 from castpoi.evaluation.result import Result
-from castpoi.methods.ranker import SavableRanker
 from castpoi.methods.registry import METHODS
-from castpoi.methods.run import Run, city_of, load_run
+from castpoi.methods.run import city_of, load_run
 from castpoi.reports.biases import read_biases
 from castpoi.training.train import fit
-
-
-@dataclass(frozen=True)
-class _Subject:
-    """A ranker to evaluate, its city, and their origin."""
-
-    ranker: SavableRanker[Any]
-    city: City
-    method: str
-    seed: int
-    origin: dict[str, Any]
 
 
 @click.command(
@@ -62,83 +48,52 @@ def evaluate(
             "Give either a RUN or --model, not both: a run already has a method."
         )
     check_vacant(out, kind="result", overwrite=overwrite)
+    options = {"--city": city, "--model": model, "--out": out, "--part": part}
+    words = [str(word) for each in options.items() if each[1] is not None for word in each]
+    command = shlex.join(["castpoi", "evaluate", *([] if run is None else [str(run)]), *words])
     with console.progress() as progress:
         if run is not None:
-            subject = _from_run(run, city, part)
+            result = _of_run(run, city, part, command, progress)
         elif city is not None and model is not None:
-            subject = _from_method(city, model, part, progress)
+            result = _of_method(city, model, part, command, progress)
         else:
             raise click.UsageError("Give a RUN, or both --city and --model.")
-        result = evaluate_ranker(
-            subject.ranker,
-            subject.city,
-            method=subject.method,
-            seed=subject.seed,
-            part=part,
-            origin={**subject.origin, "command": _command(run, city, model, out, part)},
-            progress=progress,
-        )
     result.save(out, overwrite=overwrite)
-    _show(console, result, out)
-
-
-def _show(console: Console, result: Result, out: Path) -> None:
-    """Show a result that is written, and the next command."""
-    _show_table(console, result)
+    _show(console, result)
     console.say(f"{out}: {result.ranks.height:,} ranked targets.")
     console.say(f"Next: castpoi compare {shlex.quote(str(out))} RESULT...")
-    console.result(
-        {
-            **result.summary(),
-            "method": result.method,
-            "seed": result.seed,
-            "fingerprint": result.fingerprint,
-            "part": result.part,
-            "known_time": result.known_time,
-            "out": str(out),
-        }
-    )
+    names = ("method", "seed", "fingerprint", "part", "known_time")
+    about = {name: result.manifest[name] for name in names}
+    console.result({**result.summary(), **about, "out": str(out)})
 
 
-def _show_table(console: Console, result: Result) -> None:
-    """One result in percent: all targets, revisits, new places."""
-    sides = [{**result.metrics, "n": result.ranks.height}, *(result.strata[s] for s in STRATA)]
-    rows = [["targets", *(f"{side['n']:,}" for side in sides)]]
-    rows += [[metric, *(_percent(side[metric]) for side in sides)] for metric in METRICS]
-    known_time = " with known time" if result.known_time else ""
-    console.table(
-        ["%", "overall", *STRATA],
-        rows,
-        title=f"{result.method}{known_time} on the {result.part} part ({result.seconds:.1f} s)",
-    )
-
-
-def _from_run(folder: Path, city_folder: Path | None, part: str) -> _Subject:
+def _of_run(
+    folder: Path, city_folder: Path | None, part: str, command: str, progress: Progress
+) -> Result:
+    """Evaluate a run; its origin and cost go into the result, which may be kept without the run."""
     run = load_run(folder)
     run.check_may_predict(part)
-    city = city_of(run, city_folder)
-    origin: dict[str, Any] = {
+    kept = ("commit", "started_utc", "wall_seconds", "peak_memory_mb")
+    origin = {
         "run": str(folder.resolve()),
         "city": str((city_folder or run.city).resolve()),
         "row": run.row,
-        "trained": _how_trained(run),
+        "trained": {
+            "config": run.ranker.config,
+            **{name: run.manifest[name] for name in kept if name in run.manifest},
+        },
+        "command": command,
     }
-    learned = read_biases(folder)  # a few numbers, so that reports can do without the weights
-    if learned:
+    if learned := read_biases(folder):  # a few numbers, so that reports can do without the weights
         origin["learned"] = learned
-    return _Subject(run.ranker, city, run.method, run.seed, origin)
+    return evaluate_ranker(
+        run.ranker, city_of(run, city_folder), method=run.method, seed=run.seed, part=part,
+        origin=origin, progress=progress,
+    )  # fmt: skip
 
 
-def _how_trained(run: Run) -> dict[str, Any]:
-    """Origin and cost of the run, for a result that is kept longer than the run."""
-    noted = ("commit", "started_utc", "wall_seconds", "peak_memory_mb")
-    return {
-        "config": run.ranker.config,
-        **{name: run.manifest[name] for name in noted if name in run.manifest},
-    }
-
-
-def _from_method(city_folder: Path, name: str, part: str, progress: Progress) -> _Subject:
+def _of_method(city_folder: Path, name: str, part: str, command: str, progress: Progress) -> Result:
+    """Evaluate a counting baseline."""
     method = METHODS.named(name)
     if method.needs_training:
         raise BadInput(
@@ -146,18 +101,22 @@ def _from_method(city_folder: Path, name: str, part: str, progress: Progress) ->
             "then 'castpoi evaluate RUN'"
         )
     city = City.load(city_folder)
-    ranker = fit(method, city, part=part, progress=progress)
-    return _Subject(ranker, city, name, 0, {"city": str(city_folder.resolve())})
+    return evaluate_ranker(
+        fit(method, city, part=part, progress=progress), city, method=name, part=part,
+        origin={"city": str(city_folder.resolve()), "command": command}, progress=progress,
+    )  # fmt: skip
 
 
-def _command(run: Path | None, city: Path | None, model: str | None, out: Path, part: str) -> str:
-    """The command that makes this result again."""
-    words = ["castpoi", "evaluate"] + ([str(run)] if run else [])
-    options = {"--city": city, "--model": model, "--out": out, "--part": part}
-    for option, value in options.items():
-        words += [option, str(value)] if value is not None else []
-    return shlex.join(words)
-
-
-def _percent(fraction: float | None) -> str:
-    return "-" if fraction is None else f"{100 * fraction:.2f}"
+def _show(console: Console, result: Result) -> None:
+    """Show one result in percent: all targets, revisits, new places."""
+    sides = [{**result.metrics, "n": result.ranks.height}, *(result.strata[s] for s in STRATA)]
+    rows = [["targets", *(f"{side['n']:,}" for side in sides)]]
+    for metric in METRICS:
+        fractions = [side[metric] for side in sides]
+        rows.append([metric, *("-" if f is None else f"{100 * f:.2f}" for f in fractions)])
+    known_time = " with known time" if result.known_time else ""
+    console.table(
+        ["%", "overall", *STRATA],
+        rows,
+        title=f"{result.method}{known_time} on the {result.part} part ({result.seconds:.1f} s)",
+    )

@@ -16,7 +16,7 @@ from castpoi.methods.registry import METHODS, Method
 from castpoi.training.train import configs_for
 
 _MANIFESTS: Final = ("manifest.json", "suite.json", "tune.json", "synthesis.json")
-_SHOWN: Final = (
+_SHOWN: Final[tuple[str, ...]] = (
     *("method", "preset", "settings", "seed", "part", "known_time"),
     *("city", "run", "suite", "fingerprint"),
     *("checkins", "users", "places", "days", "train", "validation", "test", "left_out", "targets"),
