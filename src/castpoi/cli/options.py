@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields
 from functools import wraps
@@ -128,8 +129,9 @@ def options_of(
         for field in reversed(chosen):
             name = named.get(field.name, field.name.replace("_", "-"))
             settings = {"type": typed[field.name]} if field.name in typed else _type_of(field)
+            switches = f"--{name}/--no-{name}" if field.default is True else f"--{name}"
             option = click.option(
-                f"--{name}", field.name, help=help_texts.get(field.name), **_default_of(field),
+                switches, field.name, help=help_texts.get(field.name), **_default_of(field),
                 **settings,
             )  # fmt: skip
             wrapped = option(wrapped)
@@ -195,27 +197,17 @@ class SeveralValues(click.Command):
         return super().parse_args(ctx, list(self._spread(args)))
 
     def _spread(self, words: list[str]) -> Iterator[str]:
-        option, has_value = "", True
-        for word in words:
-            name, equals, value = word.partition("=")
-            if not has_value and not self.several[option](word):
-                yield option  # click refuses an option without a value
-            if name in self.several:
-                option, has_value = name, bool(equals)
-                yield from _repeated(option, value) if equals else ()
-            elif option and self.several[option](word):
-                has_value = True
-                yield from _repeated(option, word)
-            else:
-                option, has_value = "", True
-                yield word
-        if not has_value:
-            yield option
-
-
-def _repeated(option: str, values: str) -> Iterator[str]:
-    for value in values.split(","):
-        yield from (option, value)
+        rest = deque(words)
+        while rest:
+            name, equals, value = rest.popleft().partition("=")
+            if name not in self.several:
+                yield name + equals + value
+                continue
+            values = value.split(",") if equals else []
+            while rest and self.several[name](rest[0]):
+                values += rest.popleft().split(",")
+            # click refuses an option without a value
+            yield from (word for each in values for word in (name, each)) if values else (name,)
 
 
 def method_list(title: str, methods: Iterable[Method]) -> str:

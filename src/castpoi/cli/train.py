@@ -1,12 +1,21 @@
 """`castpoi train`: train a method on a city."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from castpoi.cli.console import Console, speaks
-from castpoi.cli.options import FOLDER, method_list, out_option, seed_option, split_option
+from castpoi.cli.options import (
+    FOLDER,
+    method_list,
+    options_of,
+    out_option,
+    parsed,
+    seed_option,
+    split_option,
+)
 from castpoi.core.config import pairs_of
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import Run
@@ -27,10 +36,11 @@ from castpoi.training.world import World
 @seed_option("One seed gives one run.")
 @out_option("The run to write.", replaces="a previous run")
 @split_option
-@click.option(
-    "--preset",
-    metavar="NAME",
-    help="Settings to start from, see below.  [default: the method's first preset]",
+@options_of(
+    TrainingOptions,
+    "options",
+    only=("preset", "device", "resume"),
+    types={"preset": parsed("NAME", str)},
 )
 @click.option(
     "--objective",
@@ -54,19 +64,6 @@ from castpoi.training.world import World
     help="Change one setting of model or training, e.g. width=64 or spatial_bias=false.",
 )
 @click.option(
-    "--device",
-    type=click.Choice(["cpu", "cuda", "mps"]),
-    default="cpu",
-    show_default=True,
-    help="Where to train.",
-)
-@click.option(
-    "--resume/--no-resume",
-    default=True,
-    show_default=True,
-    help="Resume the same training if it was interrupted.",
-)
-@click.option(
     "--tensorboard",
     type=FOLDER,
     metavar="FOLDER",
@@ -82,11 +79,9 @@ def train(
     out: Path,
     part: str,
     overwrite: bool,
-    preset: str | None,
+    options: TrainingOptions,
     known_time: bool,
     changes: tuple[str, ...],
-    device: str,
-    resume: bool,
     tensorboard: Path | None,
     **named: str | None,
 ) -> None:
@@ -97,13 +92,7 @@ def train(
     """
     settings = [f"{name}={value}" for name, value in named.items() if value is not None]
     settings += ["known_time=true"] if known_time else []
-    options = TrainingOptions(
-        preset=preset,
-        settings=pairs_of([*settings, *changes]),
-        device=device,
-        resume=resume,
-        warn=console.note,
-    )
+    options = replace(options, settings=pairs_of([*settings, *changes]), warn=console.note)
     with console.progress() as progress:
         run = train_run(
             city,

@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from castpoi.baselines.counting import parts_before
 from castpoi.checkins import record
@@ -46,15 +46,15 @@ class TrainingOptions:
     method: str = "castpoi"
     """Name of the method; set by `fit`."""
     preset: str | None = None
-    """One of the method's presets; None for its default, which `fit` fills in."""
+    """Settings to start from, by name.  [default: the method's first preset]"""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Changes to the preset, by name, as text."""
-    device: str = "cpu"
-    """cpu, cuda or mps."""
+    device: Literal["cpu", "cuda", "mps"] = "cpu"
+    """Where to train."""
     checkpoint_dir: Path | None = None
     """Folder for checkpoints; None for no checkpoints."""
     resume: bool = True
-    """Continue from a checkpoint of the same training, if there is one."""
+    """Resume the same training if it was interrupted."""
     warn: Callable[[str], None] = ignore
     """Receives warnings for the user."""
 
