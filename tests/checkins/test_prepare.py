@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 
 import numpy as np
+import polars as pl
+import pytest
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.checkins.cleaning import Recipe
-from castpoi.checkins.prepare import Preparation, prepare
+from castpoi.checkins.prepare import Preparation, make_city, prepare
 from castpoi.core.errors import BadInput, BadRows, TooFewCheckins
 from tests.messages import refused
 from tests.sources import NEW_YORK, parts_in, table, table_rows, told_in, visits_in
@@ -155,3 +157,45 @@ def test_bad_rows_stop_the_road_unless_they_may_be_dropped(tmp_path: Path) -> No
     step = prepared.manifest["steps"][0]
     assert step["step"] == "rows that are no check-ins"
     assert (step["checkins_before"], step["checkins_after"]) == (16, 15)
+
+
+@pytest.mark.parametrize("has_types", [True, False])
+def test_a_data_frame_is_a_source_like_a_file_and_nothing_is_written(
+    tmp_path: Path, has_types: bool
+) -> None:
+    frame = pl.read_csv(table(ROWS).encode(), infer_schema=has_types, try_parse_dates=has_types)
+    city = make_city([frame], Preparation())
+    assert city.fingerprint == city_of(tmp_path, ROWS).fingerprint
+    origin = {"frame": "data frame 1", "layout": "table", "rows": 15}
+    assert city.manifest["sources"] == [origin]
+    city.save(tmp_path / "saved")
+    assert City.load(tmp_path / "saved").manifest == json.loads(json.dumps(city.manifest))
+
+
+def test_a_bad_row_of_a_data_frame_is_reported_by_its_number(tmp_path: Path) -> None:
+    rows = [*ROWS, ["7", "bar", "0", "0", ROWS[0][4]]]
+    frame = pl.read_csv(table(rows).encode(), infer_schema=False)
+    with refused(BadRows):
+        make_city([frame], Preparation())
+    dropped = make_city([frame], Preparation(on_bad_rows="drop")).dropped
+    assert dropped is not None
+    assert dropped.row(0)[:4] == ("data frame 1", 16, "null island", "7")
+
+
+def test_a_place_column_with_too_few_places_is_refused() -> None:
+    rows = [
+        row(f"u{n % 9}", "Independent", f"04-{1 + n % 29:02} 10:{n % 59:02}:09") for n in range(900)
+    ]
+    frame = pl.read_csv(table(rows).encode()).with_columns(POI_id=pl.int_range(900) % 50)
+    with refused(BadInput):
+        make_city([frame], Preparation(accept_rhythm=True))
+    city = make_city([frame], Preparation(accept_rhythm=True, columns={"place": "POI_id"}))
+    assert city.places.height == 50
+
+
+def test_one_given_zone_makes_the_zone_column_irrelevant(tmp_path: Path) -> None:
+    frame = pl.read_csv(table(ROWS).encode()).with_columns(Zone=pl.lit(-240))
+    city = make_city([frame], Preparation(zone="America/New_York"))
+    assert set(city.places[record.ZONE]) == {"America/New_York"}
+    offset = make_city([frame], Preparation(columns={"offset": "Zone"}, local_time="offset"))
+    assert set(offset.checkins[record.OFFSET]) == {-240}

@@ -1,15 +1,20 @@
 """The rhythm audit: human life by the local clock, and the shift that mends a wrong one."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from castpoi.checkins.prepare import Preparation, make_city
 from castpoi.checkins.rhythm import LEAST_CHECKINS, Rhythm, rhythm_of
+from castpoi.core.errors import WrongClock
 from tests.checkins.reading.conftest import fails
 from tests.conftest import CommandLine
+from tests.messages import refused
 from tests.sources import table
 
 # check-ins an hour in true local time: quiet at 03:00, busiest in the evening
@@ -100,6 +105,22 @@ def test_a_wrong_clock_is_refused_with_the_shift_that_mends_it(
     accepted = castpoi(*words, "--accept-rhythm", "--overwrite")
     assert accepted.code == 0
     assert accepted.json["rhythm"]["is_human"] is False
+
+
+@pytest.mark.parametrize("hour", [0, 19])
+def test_times_that_are_dates_are_refused_without_a_shift(hour: int) -> None:
+    instants = pl.datetime_range(
+        datetime(2012, 1, 1, hour, tzinfo=UTC),
+        datetime(2013, 12, 31, hour, tzinfo=UTC),
+        "1d",
+        eager=True,
+    )
+    places = pl.int_range(len(instants), eager=True) % 50
+    frame = pl.DataFrame(
+        {"user": places % 7, "place": places, "lat": 40.7, "lon": -74.0, "time": instants}
+    )
+    with refused(WrongClock):
+        make_city([frame], Preparation())
 
 
 def test_a_second_shift_is_named_as_a_whole(castpoi: CommandLine, tmp_path: Path) -> None:

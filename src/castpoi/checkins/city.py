@@ -16,8 +16,6 @@ The SHA-256 of the files cover the rest: names, zones, local offsets and the man
 
 import hashlib
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -29,9 +27,10 @@ from numpy.typing import NDArray
 
 from castpoi.checkins import record
 from castpoi.checkins.trajectory import Histories, Trajectories
-from castpoi.core.errors import BrokenFolder
+from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.core.files import (
     SHA256,
+    check_vacant,
     file_faults,
     new_folder,
     read_manifest,
@@ -69,6 +68,8 @@ class City:
     places: pl.DataFrame
     split: pl.DataFrame
     manifest: dict[str, Any]
+    dropped: pl.DataFrame | None = None
+    """Rows that were dropped while it was prepared, as they are in their files."""
     file_faults: tuple[str, ...] = ()
     """Faults of its files, where it was loaded without `verify`."""
 
@@ -127,19 +128,33 @@ class City:
         """Rows of `trajectories` that are to be predicted in a part of the split."""
         return np.flatnonzero(self.trajectories.part == record.PARTS.index(part))
 
-    def save(self, folder: Path, *, overwrite: bool = False) -> None:
-        """Write the city to a new folder, which appears complete or not at all."""
-        with self.staged(folder, overwrite=overwrite):
-            pass
+    @staticmethod
+    def check_free(folder: Path, *, overwrite: bool) -> None:
+        """Refuse a folder to which a city cannot be saved, before any work is done."""
+        check_vacant(folder, kind="city", overwrite=overwrite)
+        if dropped_path(folder).exists() and not overwrite:
+            raise BadInput(
+                f"{dropped_path(folder)} already exists, and dropped rows would be written to it; "
+                "move it away, choose another --out, or replace it with --overwrite"
+            )
 
-    @contextmanager
-    def staged(self, folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
-        """Write the city to a staging folder, which replaces `folder` when the block succeeds."""
+    def save(self, folder: Path, *, overwrite: bool = False) -> None:
+        """Write the city to a new folder, which appears complete or not at all.
+
+        Dropped rows are written next to it.
+        """
+        self.check_free(folder, overwrite=overwrite)
         with new_folder(folder, kind="city", overwrite=overwrite) as staging:
             for table in _TABLES:
                 write_private_table(getattr(self, table), staging / f"{table}.parquet")
             write_manifest(staging, self.manifest)
-            yield staging
+            if self.dropped is None:
+                dropped_path(folder).unlink(missing_ok=True)  # of a previous city
+                return
+            dropped = staging / "dropped.csv"
+            dropped.touch(mode=0o600)  # it has user ids
+            self.dropped.write_csv(dropped)
+            dropped.replace(dropped_path(folder))
 
     @classmethod
     def load(cls, folder: Path, *, verify: bool = True) -> "City":
@@ -160,6 +175,11 @@ class City:
         if verify and (fault := fault_of(city)):
             raise _changed(folder, fault)
         return city
+
+
+def dropped_path(folder: Path) -> Path:
+    """The file for the dropped rows of a city, next to its folder."""
+    return folder.with_name(f"{folder.name}.dropped.csv")
 
 
 def fault_of(city: City) -> str | None:

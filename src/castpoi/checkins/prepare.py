@@ -1,6 +1,6 @@
 """Preparing a city: read, check, place, localise, clean and split check-ins."""
 
-import hashlib
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -16,22 +16,15 @@ from castpoi.checkins.canonical import in_canonical_order
 from castpoi.checkins.city import REVISIT_WINDOW, City, fingerprint_of
 from castpoi.checkins.cleaning import PUBLISHED, RECIPES, Recipe, StepCount, clean, count_step
 from castpoi.checkins.places import mark_rows, misplaced, one_point_each, points_of, usual_text
-from castpoi.checkins.reading.layouts import NaiveTimes
-from castpoi.checkins.reading.rows import (
-    CLOCK,
-    IS_NAIVE,
-    RawCheckins,
-    good_rows,
-    read_checkins,
-)
+from castpoi.checkins.reading.layouts import NaiveTimes, unused_columns
+from castpoi.checkins.reading.rows import CLOCK, IS_NAIVE, RawCheckins, good_rows, read_checkins
 from castpoi.checkins.reading.rules import bad_rows_of, check_rows, count_by_rule
-from castpoi.checkins.reading.source import Source, open_sources
+from castpoi.checkins.reading.source import open_sources
 from castpoi.checkins.record import HOUR_US, MINUTE_US
 from castpoi.checkins.rhythm import Rhythm, rhythm_of
 from castpoi.checkins.split import SplitKind, split_checkins, split_table
 from castpoi.core.config import Config, Positive
 from castpoi.core.errors import BadInput, WrongClock
-from castpoi.core.files import check_vacant
 from castpoi.core.progress import SILENCE, Progress
 from castpoi.core.provenance import now_utc
 from castpoi.geo.zones import (
@@ -44,7 +37,9 @@ from castpoi.geo.zones import (
 )
 
 _MOST_SHIFT_HOURS: Final = 48
-_LOOKED_UP: Final = "zone of the coordinates"
+_LEAST_PLACES: Final = 5
+_MANY_CHECKINS: Final = 500
+"""A city with this many check-ins at fewer places was made of the wrong column."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,52 +85,36 @@ class Preparation(Config):
 
 
 def prepare(
-    paths: list[Path],
+    tables: Sequence[Path | pl.DataFrame],
     out: Path,
     preparation: Preparation,
     *,
     overwrite: bool = False,
     progress: Progress = SILENCE,
 ) -> City:
-    """Make a city from files and write it to `out`, complete or not at all.
-
-    Dropped rows are written next to the city.
-    """
-    check_vacant(out, kind="city", overwrite=overwrite)
-    dropped = dropped_path(out)
-    if dropped.exists() and not overwrite:
-        raise BadInput(
-            f"{dropped} already exists, and dropped rows would be written to it; move it away, "
-            "choose another --out, or replace it with --overwrite"
-        )
-    city, bad_rows = make_city(paths, preparation, progress=progress)
-    with progress.task("writing"), city.staged(out, overwrite=overwrite) as staging:
-        if bad_rows is None:
-            dropped.unlink(missing_ok=True)  # of a previous city
-        else:
-            (staging / "dropped.csv").touch(mode=0o600)  # it has user ids
-            bad_rows.write_csv(staging / "dropped.csv")
-            (staging / "dropped.csv").replace(dropped)
+    """Make a city and save it to `out`, which is checked before any work is done."""
+    City.check_free(out, overwrite=overwrite)
+    city = make_city(tables, preparation, progress=progress)
+    with progress.task("writing"):
+        city.save(out, overwrite=overwrite)
     return city
 
 
-def dropped_path(out: Path) -> Path:
-    """The file for the dropped rows of a city, next to it."""
-    return out.with_name(f"{out.name}.dropped.csv")
-
-
 def make_city(
-    paths: list[Path], preparation: Preparation, *, progress: Progress = SILENCE
-) -> tuple[City, pl.DataFrame | None]:
-    """A city from files, and its bad rows as they are in the files (None if there are none)."""
+    tables: Sequence[Path | pl.DataFrame],
+    preparation: Preparation,
+    *,
+    progress: Progress = SILENCE,
+) -> City:
+    """A city from files, folders of files or data frames; nothing is written."""
     sources = open_sources(
-        paths,
+        tables,
         format_name=preparation.format,
         delimiter=preparation.delimiter,
         encoding=preparation.encoding,
     )
     with ThreadPoolExecutor(max_workers=1) as other_thread:
-        origins = other_thread.submit(lambda: [_origin_of(source) for source in sources])
+        origins = other_thread.submit(lambda: [source.origin() for source in sources])
         raw = read_checkins(
             sources,
             columns=preparation.columns,
@@ -151,54 +130,47 @@ def make_city(
             city = _city_of(checkins, raw, places, preparation)
             task.advance()
         city.manifest.update(_provenance(raw, steps, preparation, origins.result()))
-    return city, bad_rows_of(raw)
+    return city
 
 
 def _with_places(raw: RawCheckins, preparation: Preparation) -> tuple[RawCheckins, pl.DataFrame]:
-    """The rows with wrong coordinates marked, and the table of places."""
-    raw = _with_ranked_ids(raw)
+    """The rows with wrong coordinates marked, and the table of places by rank of their id."""
     points = points_of(raw.rows)
     marks = misplaced(points, preparation.max_place_spread_km)
     raw = replace(raw, rows=mark_rows(raw.rows, marks))
     check_rows(
         raw, drop=preparation.on_bad_rows == "drop", limit_km=preparation.max_place_spread_km
     )
-    places = one_point_each(points, without=marks).sort(record.PLACE)
-    return raw, _place_table(raw, places, preparation.zone)
-
-
-def _with_ranked_ids(raw: RawCheckins) -> RawCheckins:
-    """Codes of users and places become the rank of their id among all ids, in byte order."""
-    rows, texts = raw.rows, dict(raw.texts)
-    for word in (record.USER, record.PLACE):
-        order = texts[word].arg_sort()
-        rank = np.empty(len(order), dtype=np.uint32)
-        rank[order.to_numpy()] = np.arange(len(order), dtype=np.uint32)
-        rows = rows.with_columns(pl.Series(rank).gather(rows[word]).alias(word))
-        texts[word] = texts[word].gather(order)
-    return replace(raw, rows=rows, texts=texts)
-
-
-def _place_table(raw: RawCheckins, places: pl.DataFrame, zone: str | None) -> pl.DataFrame:
-    """Every place with its point, zone, category and name, by rank of its id."""
     good = good_rows(raw)
+    places = one_point_each(points, without=marks).sort(record.PLACE)
     for column in (record.CATEGORY, record.NAME, record.ZONE):
         texts = usual_text(good, column, raw.texts[column])
         places = places.join(texts, on=record.PLACE, how="left", maintain_order="left")
-    for given in places[record.ZONE].drop_nulls().unique():
-        check_zone(given, where=f"{raw.sources[0].path}, the zone column")
-    if zone:
-        return places.with_columns(pl.lit(zone).alias(record.ZONE))
+    if preparation.zone:
+        return raw, places.with_columns(pl.lit(preparation.zone).alias(record.ZONE))
+    _check_zones(places[record.ZONE], raw)
     found = zones_of(places[record.LAT].to_numpy(), places[record.LON].to_numpy())
-    looked_up = pl.Series(_LOOKED_UP, found, dtype=pl.String)
-    return places.with_columns(pl.coalesce(record.ZONE, looked_up).alias(record.ZONE))
+    return raw, places.with_columns(pl.coalesce(record.ZONE, pl.Series(found, dtype=pl.String)))
+
+
+def _check_zones(zones: pl.Series, raw: RawCheckins) -> None:
+    """Raise BadInput for a text of the zone column that is no zone."""
+    for given in zones.drop_nulls().unique().sort():
+        column = next(meaning["zone"] for meaning in raw.meanings if "zone" in meaning)
+        where = f"{raw.sources[0].name}, the zone column"
+        if given.lstrip("+-").replace(".", "").isdecimal():
+            raise BadInput(
+                f"{where}: '{given}' is a number, not a zone like America/New_York; if it is local "
+                f"time minus UTC in minutes, use --columns offset={column}"
+            )
+        check_zone(given, where=where)
 
 
 def _cleaned(
     raw: RawCheckins, places: pl.DataFrame, preparation: Preparation
 ) -> tuple[pl.DataFrame, list[StepCount]]:
     """The good rows in canonical order, cleaned; and the counts of every step."""
-    checkins = _in_canonical_order(raw, places, preparation)
+    checkins = _in_canonical_order(good_rows(raw), places, preparation)
     counts = []
     if raw.padding_rows:
         counts.append(count_step("padding rows", raw.rows.height + raw.padding_rows, raw.rows))
@@ -215,13 +187,16 @@ def _recipe_for(raw: RawCheckins, recipe: Recipe) -> Recipe:
 
 
 def _in_canonical_order(
-    raw: RawCheckins, places: pl.DataFrame, preparation: Preparation
+    rows: pl.DataFrame, places: pl.DataFrame, preparation: Preparation
 ) -> pl.DataFrame:
     """Good rows with their instant, sorted by user, instant and place."""
-    rows = good_rows(raw)
     at_us = rows[CLOCK].to_physical().to_numpy()
     if rows[IS_NAIVE].any():
-        at_us = _instants(rows, at_us, places, preparation)
+        if preparation.local_time == "offset":
+            utc_us = at_us - _given_offsets(rows).astype(np.int64) * MINUTE_US
+        else:
+            utc_us = to_utc_us(at_us, *_zone_of_rows(rows, places))
+        at_us = np.where(rows[IS_NAIVE].to_numpy(), utc_us, at_us)
     at_us = at_us + round(preparation.clock_shift_hours * HOUR_US)
     needed = [record.SESSION, record.SOURCE_PART]
     needed += ["offset"] * (preparation.local_time == "offset")
@@ -231,18 +206,6 @@ def _in_canonical_order(
         rows[record.PLACE].to_numpy(),
         rows.select(name for name in needed if name in rows.columns),
     )
-
-
-def _instants(
-    rows: pl.DataFrame, wall_us: NDArray[np.int64], places: pl.DataFrame, preparation: Preparation
-) -> NDArray[np.int64]:
-    """Instants of rows, some of which have a local wall clock."""
-    is_naive = rows[IS_NAIVE].to_numpy()
-    if preparation.local_time == "offset":
-        offset = _given_offsets(rows)
-        return np.where(is_naive, wall_us - offset.astype(np.int64) * MINUTE_US, wall_us)
-    zone_of_row, zones = _zone_of_rows(rows, places)
-    return np.where(is_naive, to_utc_us(wall_us, zone_of_row, zones), wall_us)
 
 
 def _zone_of_rows(rows: pl.DataFrame, places: pl.DataFrame) -> tuple[NDArray[np.int64], list[str]]:
@@ -274,48 +237,56 @@ def _city_of(
     rhythm = _checked_rhythm(at_us + offsets.astype(np.int64) * MINUTE_US, preparation)
     user, user_ranks = _renumbered(checkins[record.USER].to_numpy())
     place, place_ranks = _renumbered(checkins[record.PLACE].to_numpy())
+    _check_number_of_places(len(place_ranks), checkins.height, raw)
     columns = {
         record.CHECKIN: np.arange(checkins.height, dtype=np.uint32),
         **{record.USER: user, record.PLACE: place},
         **{record.AT_UTC: checkins[record.AT_UTC], record.OFFSET: offsets},
     }
     part = split_checkins(preparation.split, user.astype(np.int64), place.astype(np.int64), at_us)
+    kept = places.filter(pl.col(record.PLACE).is_in(place_ranks.implode()))
+    place_ids, user_ids = (
+        raw.texts[word].gather(ranks)
+        for word, ranks in ((record.PLACE, place_ranks), (record.USER, user_ranks))
+    )
     city = City(
         checkins=pl.DataFrame(columns, schema=record.CHECKIN_SCHEMA),
-        users=_remaining_users(user_ranks, raw.texts[record.USER]),
-        places=_remaining_places(place_ranks, places, raw.texts[record.PLACE]),
+        users=_numbered(record.USER, pl.DataFrame({record.USER_ID: user_ids}), record.USER_SCHEMA),
+        places=_numbered(
+            record.PLACE, kept.with_columns(place_ids.alias(record.PLACE_ID)), record.PLACE_SCHEMA
+        ),
         split=split_table(part),
         manifest={"kind": "city"},
+        dropped=bad_rows_of(raw),
     )
     city.manifest.update(_counts(city, rhythm))
     return city
 
 
-def _renumbered(codes: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+def _renumbered(codes: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], pl.Series]:
     """(codes without gaps in the same order, the old code of each new one)."""
     used = np.flatnonzero(np.bincount(codes)).astype(np.uint32)
     number = np.zeros(int(used[-1]) + 1, dtype=np.uint32)
     number[used] = np.arange(len(used), dtype=np.uint32)
-    return number[codes], used
+    return number[codes], pl.Series(used)
 
 
-def _remaining_users(ranks: NDArray[np.uint32], ids: pl.Series) -> pl.DataFrame:
-    """The table of the users of these ranks."""
-    numbers = np.arange(len(ranks), dtype=np.uint32)
-    columns = {record.USER: numbers, record.USER_ID: ids.gather(pl.Series(ranks))}
-    return pl.DataFrame(columns, schema=record.USER_SCHEMA)
+def _numbered(column: str, table: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
+    """The columns of a schema, one of which is the number of each row."""
+    numbers = pl.Series(column, np.arange(table.height, dtype=np.uint32))
+    return table.with_columns(numbers).select(list(schema)).cast(schema)
 
 
-def _remaining_places(
-    ranks: NDArray[np.uint32], places: pl.DataFrame, ids: pl.Series
-) -> pl.DataFrame:
-    """The table of the places of these ranks."""
-    kept = places.filter(pl.col(record.PLACE).is_in(pl.Series(ranks).implode()))
-    numbered = kept.with_columns(
-        pl.Series(np.arange(kept.height, dtype=np.uint32)).alias(record.PLACE),
-        ids.gather(pl.Series(ranks)).alias(record.PLACE_ID),
+def _check_number_of_places(places: int, checkins: int, raw: RawCheckins) -> None:
+    if places >= _LEAST_PLACES or checkins < _MANY_CHECKINS:
+        return
+    source, meaning = raw.sources[0], raw.meanings[0]
+    other = unused_columns(source.columns, meaning, {}).get("place", "COLUMN")
+    raise BadInput(
+        f"{source.name}: {checkins:,} check-ins are at only {places} place{'s' * (places > 1)}, "
+        f"too few to recommend from; if '{meaning['place']}' is not the column with the id of the "
+        f"place, use --columns place={other}"
     )
-    return numbered.select(list(record.PLACE_SCHEMA)).cast(record.PLACE_SCHEMA)
 
 
 def _checked_rhythm(local_us: NDArray[np.int64], preparation: Preparation) -> Rhythm:
@@ -323,6 +294,8 @@ def _checked_rhythm(local_us: NDArray[np.int64], preparation: Preparation) -> Rh
     if rhythm.is_judged and not rhythm.is_human and not preparation.accept_rhythm:
         shift = preparation.clock_shift_hours + rhythm.correction_hours
         fix = f"use --clock-shift {shift:+g}, or " if rhythm.correction_hours else ""
+        if rhythm.are_dates:
+            fix = "name a column with the time of day with --columns time=COLUMN, or "
         raise WrongClock(
             f"the times look wrong: {rhythm.sentence}; {fix}use --accept-rhythm if the times are "
             "right"
@@ -340,10 +313,7 @@ def _counts(city: City, rhythm: Rhythm) -> dict[str, Any]:
         "checkins": city.checkins.height,
         "users": city.users.height,
         "places": city.places.height,
-        "train": parts.get(record.TRAIN, 0),
-        "validation": parts.get(record.VALIDATION, 0),
-        "test": parts.get(record.TEST, 0),
-        "left_out": parts.get(record.LEFT_OUT, 0),
+        **{part.replace(" ", "_"): parts.get(part, 0) for part in record.PARTS},
         "revisit_share": round(float(revisits.mean()), 6),
         "rhythm": {**asdict(rhythm), "is_human": rhythm.is_human, "finding": rhythm.sentence},
     }
@@ -357,6 +327,13 @@ def _provenance(
 ) -> dict[str, Any]:
     """The part of the manifest about how the city was made."""
     options = asdict(replace(preparation, recipe=_recipe_for(raw, preparation.recipe)))
+    zone_rule = "coordinates of the place"
+    if preparation.local_time == "offset":
+        zone_rule = "offset column of the source"
+    elif preparation.zone:
+        zone_rule = f"one zone for all: {preparation.zone}"
+    elif record.ZONE in raw.rows.columns:
+        zone_rule = "zone column, else coordinates"
     return {
         "prepared_at_utc": now_utc(),
         "versions": {
@@ -365,7 +342,7 @@ def _provenance(
             "zone_boundaries": boundaries_version(),
         },
         "sources": origins,
-        "zone_rule": _zone_rule(raw, preparation),
+        "zone_rule": zone_rule,
         "naive_times": raw.naive_times,
         "split": options.pop("split"),
         "recipe": options.pop("recipe"),
@@ -373,25 +350,4 @@ def _provenance(
         "dropped_rows": count_by_rule(raw),
         "remarks": list(raw.remarks),
         "steps": [asdict(step) for step in steps],
-    }
-
-
-def _zone_rule(raw: RawCheckins, preparation: Preparation) -> str:
-    if preparation.local_time == "offset":
-        return "offset column of the source"
-    if preparation.zone:
-        return f"one zone for all: {preparation.zone}"
-    given = record.ZONE in raw.rows.columns
-    return "zone column, else coordinates" if given else "coordinates of the place"
-
-
-def _origin_of(source: Source) -> dict[str, Any]:
-    """Name, size and SHA-256 of a source."""
-    with source.path.open("rb") as content:
-        digest = hashlib.file_digest(content, "sha256").hexdigest()
-    return {
-        "file": source.path.name,
-        "layout": source.layout.name,
-        "bytes": source.path.stat().st_size,
-        "sha256": digest,
     }

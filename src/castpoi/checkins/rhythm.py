@@ -13,14 +13,16 @@ from numpy.typing import NDArray
 
 from castpoi.checkins.record import HOUR_US
 
-TROUGH_HOURS: Final = (1, 7)
-"""The quietest hour is at or after the first and before the second."""
+TROUGH_HOURS: Final = range(1, 7)
+"""The quietest hour is one of these."""
 USUAL_TROUGH: Final = 3
 LEAST_DAY_NIGHT_RATIO: Final = 1.5
 SILENT_NIGHT_RATIO: Final = 999.0
 """Represents a city without any check-in at night."""
 LEAST_CHECKINS: Final = 500
 """With fewer check-ins the share of an hour is mostly chance."""
+MOST_HOURS_OF_DATES: Final = 6
+"""Dates at midnight UTC are at few local hours: one for each zone, and one for its summer time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,21 +43,32 @@ class Rhythm:
         return self.checkins >= LEAST_CHECKINS
 
     @property
+    def are_dates(self) -> bool:
+        """Whether the times seem to be dates without a time of day."""
+        return sum(share > 0 for share in self.hour_share) <= MOST_HOURS_OF_DATES
+
+    @property
     def is_human(self) -> bool:
         """Whether the hours are plausible for people in their own time zone."""
-        first, last = TROUGH_HOURS
-        return first <= self.trough_hour < last and self.day_night_ratio >= LEAST_DAY_NIGHT_RATIO
+        has_nights = self.day_night_ratio >= LEAST_DAY_NIGHT_RATIO
+        return self.trough_hour in TROUGH_HOURS and has_nights and not self.are_dates
 
     @property
     def correction_hours(self) -> int:
         """Hours to add to every time to move the quietest hour to 03:00, from -11 to 12."""
-        return (USUAL_TROUGH - self.trough_hour + 11) % 24 - 11
+        return 0 if self.are_dates else (USUAL_TROUGH - self.trough_hour + 11) % 24 - 11
 
     @property
     def sentence(self) -> str:
         """The finding in words."""
         if not self.is_judged:
             return f"{self.checkins} check-ins are too few to check the clock"
+        if self.are_dates:
+            hours = ", ".join(f"{hour:02d}:00" for hour in np.flatnonzero(self.hour_share))
+            return (
+                f"all check-ins are within the hours that begin at {hours} local time, as if the "
+                "times were dates without a time of day"
+            )
         busy = f"days are {self.day_night_ratio:.1f} times as busy as nights"
         if self.day_night_ratio >= SILENT_NIGHT_RATIO:
             busy = "nights have no check-ins"
@@ -69,11 +82,9 @@ class Rhythm:
 
 def rhythm_of(local_us: NDArray[np.int64]) -> Rhythm:
     """The rhythm of local times in microseconds."""
-    hours = (local_us // HOUR_US) % 24
-    counts = np.bincount(hours, minlength=24).astype(np.float64)
-    share = counts / max(counts.sum(), 1.0)
-    night = float(share[1:6].mean())
-    day = float(share[8:22].mean())
+    counts = np.bincount((local_us // HOUR_US) % 24, minlength=24)
+    share = counts / max(int(counts.sum()), 1)
+    night, day = float(share[1:6].mean()), float(share[8:22].mean())
     return Rhythm(
         hour_share=tuple(share.tolist()),
         trough_hour=_trough(share),

@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
+from castpoi.checkins.city import dropped_path
 from castpoi.checkins.cleaning import RECIPES, Recipe
-from castpoi.checkins.prepare import Preparation, dropped_path
+from castpoi.checkins.prepare import Preparation
 from castpoi.checkins.prepare import prepare as prepare_city
 from castpoi.checkins.reading.layouts import LAYOUTS, parse_columns
 from castpoi.cli.console import Console, speaks

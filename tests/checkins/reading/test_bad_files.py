@@ -68,6 +68,7 @@ BAD_FILES: Final = {
     "coordinates that are not finite": ("v.csv", with_row("7", "bar", "NaN", "-74", TIME)),
     "no coordinates": ("v.csv", with_row("7", "bar", "", "-74", TIME)),
     "unparsable time": ("v.csv", with_row("7", "bar", "40.7", "-74", "last tuesday")),
+    "dates without a time of day": ("v.csv", table([[*r[:4], r[4][:10]] for r in ROWS])),
     "a day that never was": ("v.csv", with_row("7", "bar", "40.7", "-74", "2012-02-30T18:00:09Z")),
     "naive times": ("v.csv", table([[*r[:4], r[4].removesuffix("Z")] for r in ROWS])),
     "mixed times": ("v.csv", with_row("7", "bar", "40.7", "-74", "2012-04-03 18:00:09")),
@@ -109,6 +110,10 @@ BAD_FILES: Final = {
     "junk parquet": ("v.parquet", "PAR2 or so " * 9),
     "not UTF-8": ("v.csv", table([*ROWS, ["José", *ROWS[0][1:]]]).encode("latin-1")),
     "unknown ending": ("v.dat", table(ROWS)),
+    "minutes in the zone column": (
+        "v.csv",
+        table([[*r, "-240"] for r in ROWS], (*TABLE_HEADER, "Zone")),
+    ),
     "an unknown zone in the zone column": (
         "v.csv",
         table([[*r, "Mars/Olympus"] for r in ROWS], (*TABLE_HEADER, "zone")),
@@ -187,5 +192,5 @@ def test_bad_rows_of_a_parquet_file_are_counted_from_1(tmp_path: Path) -> None:
 def test_a_table_may_have_any_name_if_its_format_is_given(tmp_path: Path, delimiter: str) -> None:
     source = tmp_path / "visits.inter"
     source.write_text(table(ROWS, by=delimiter))
-    city, _ = make_city([source], Preparation(format="table"))
+    city = make_city([source], Preparation(format="table"))
     assert told_in(city) == told(VISITS)

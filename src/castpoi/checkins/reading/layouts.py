@@ -1,15 +1,7 @@
 """The layouts in which check-ins are published, and the usual names of columns.
 
-| layout        | files                                             | time                     |
-|---------------|---------------------------------------------------|--------------------------|
-| table         | csv, tsv, their .gz, parquet                      | any, with its zone       |
-| tsmc2014      | 8 tab columns, latin-1, no header                 | weekday, month ... +0000 |
-| snap          | 5 tab columns, no header (Gowalla, Brightkite)    | ISO with Z               |
-| getnext       | `*_train.csv`, `*_val.csv`, `*_test.csv`          | UTC                      |
-| sthgcn        | `train_sample.csv`, `validate_sample*.csv`, `test_sample*.csv` | by city     |
-| massive-steps | csv with `trail_id` and `venue_id`                | local wall clock         |
-
-A new layout is one `Layout` in `LAYOUTS`; its fields and hooks are all that differs.
+A new layout is one `Layout` in `LAYOUTS`; its fields and hooks are all that differs. docs/data.md
+describes the files of each layout.
 """
 
 import re
@@ -58,12 +50,10 @@ USUAL_NAMES: Final[Mapping[Word, tuple[str, ...]]] = {
 
 
 class Conventions(NamedTuple):
-    """What the cells of a file mean where its layout does not decide it."""
+    """What the cells of a file mean where its columns do not decide it."""
 
-    naive_times: NaiveTimes | None
-    """Meaning of a time without offset; None: the layout does not define it."""
-    padding_place: str | None = None
-    """Place id of padding rows, which are no check-ins."""
+    naive_times: NaiveTimes | None = None  # times without offset; None: not defined
+    padding_place: str | None = None  # place id of padding rows, which are no check-ins
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,22 +61,15 @@ class Layout:
     """How the rows of one published layout are read."""
 
     name: str
-    is_layout_of: Callable[[str], bool] = lambda _: False
-    """Whether a file has this layout, by its first line."""
-    delimiter: str | None = None
-    """None: by the suffix of the file."""
+    is_layout_of: Callable[[str], bool] = lambda _: False  # by the first line of a file
+    delimiter: str | None = None  # None: by the suffix of the file
     encoding: str = "utf-8"
-    header: tuple[str, ...] | None = None
-    """Names of the columns, if the file has no header line."""
-    columns: Mapping[Word, str] = field(default_factory=dict)
-    """Columns with a fixed meaning; a general table has none."""
-    naive_times: NaiveTimes | None = None
-    conventions_of: Callable[[pl.DataFrame, str], Conventions] | None = None
-    """Conventions that depend on the city: from a sample of coordinates, and the file's name."""
-    has_parts: bool = False
-    """Whether each file is one part of a published split."""
-    is_cleaned: bool = False
-    """Whether the published rows have been through the cleaning of the paper."""
+    header: tuple[str, ...] | None = None  # names of the columns, if there is no header line
+    columns: Mapping[Word, str] = field(default_factory=dict)  # fixed; a table has none
+    conventions_of: Callable[[pl.DataFrame, str], Conventions] = lambda *_: Conventions()
+    """Conventions by a sample of coordinates and the name of the file in errors."""
+    has_parts: bool = False  # each file is one part of a published split
+    is_cleaned: bool = False  # the published rows have been through the cleaning of the paper
 
 
 def _has_columns(*names: str) -> Callable[[str], bool]:
@@ -129,6 +112,7 @@ def _sthgcn_conventions(coordinates: pl.DataFrame, where: str) -> Conventions:
     )
 
 
+_AS_NAMED: Final[Mapping[Word, str]] = {word: word for word in NEEDED}
 TABLE: Final = Layout(name="table")
 TSMC2014: Final = Layout(
     name="tsmc2014",
@@ -136,17 +120,14 @@ TSMC2014: Final = Layout(
     delimiter="\t",
     encoding="latin-1",
     header=("user", "place", "category_id", "category", "lat", "lon", "offset", "time"),
-    columns={
-        **{"user": "user", "place": "place", "lat": "lat", "lon": "lon", "time": "time"},
-        **{"category": "category", "offset": "offset"},
-    },
+    columns={**_AS_NAMED, "category": "category", "offset": "offset"},
 )
 SNAP: Final = Layout(
     name="snap",
     is_layout_of=_is_snap,
     delimiter="\t",
     header=("user", "time", "lat", "lon", "place"),
-    columns={"user": "user", "place": "place", "lat": "lat", "lon": "lon", "time": "time"},
+    columns=_AS_NAMED,
 )
 GETNEXT: Final = Layout(
     name="getnext",
@@ -157,7 +138,7 @@ GETNEXT: Final = Layout(
         **{"time": "UTC_time", "offset": "timezone", "category": "POI_catname"},
         **{"session": "trajectory_id"},
     },
-    naive_times="utc",
+    conventions_of=lambda *_: Conventions("utc"),
     has_parts=True,
 )
 STHGCN: Final = Layout(
@@ -183,7 +164,7 @@ MASSIVE_STEPS: Final = Layout(
         **{"time": "timestamp", "category": "venue_category", "name": "name"},
         **{"session": "trail_id"},
     },
-    naive_times="local",
+    conventions_of=lambda *_: Conventions("local"),
 )
 LAYOUTS: Final = {
     layout.name: layout for layout in (TABLE, TSMC2014, SNAP, GETNEXT, STHGCN, MASSIVE_STEPS)
@@ -201,12 +182,13 @@ def recognise_layout(first_line: str) -> Layout:
 def part_by_name(path: Path) -> str | None:
     """The part of the published split in a file, by the name of the file."""
     stem = path.name.lower().split(".")[0]
-    if stem.startswith("train_sample") or stem.endswith("_train"):
-        return TRAIN
-    if stem.startswith("validate_sample") or stem.endswith("_val"):
-        return VALIDATION
-    if stem.startswith("test_sample") or stem.endswith("_test"):
-        return TEST
+    for part, word, short in (
+        (TRAIN, "train", "train"),
+        (VALIDATION, "validate", "val"),
+        (TEST, "test", "test"),
+    ):
+        if stem.startswith(f"{word}_sample") or stem.endswith(f"_{short}"):
+            return part
     return None
 
 
@@ -255,13 +237,9 @@ def recognise(columns: Sequence[str], given: Mapping[str, str], *, where: str) -
             raise BadInput(
                 f"{where}, row 1: no column '{column}' for the {word}; its columns are {names}"
             )
-    meaning: dict[Word, str] = {}
-    for word in USUAL_NAMES:
-        usual = usual_columns(columns, word)
-        if word in given:
-            meaning[word] = given[word]
-        elif usual and usual[0] not in given.values():
-            meaning[word] = usual[0]
+    usual = {word: usual_columns(columns, word)[:1] for word in USUAL_NAMES if word not in given}
+    meaning = {word: given[word] for word in USUAL_NAMES if word in given}
+    meaning |= {w: found[0] for w, found in usual.items() if {*found} - {*given.values()}}
     missing = [word for word in NEEDED if word not in meaning]
     if missing:
         raise BadInput(
@@ -274,16 +252,13 @@ def recognise(columns: Sequence[str], given: Mapping[str, str], *, where: str) -
 def unused_columns(
     columns: Sequence[str], meaning: Mapping[Word, str], given: Mapping[str, str]
 ) -> dict[Word, str]:
-    """Needed word -> another column with a usual name of it, which is not read.
-
-    Only of words whose column was not given.
-    """
-    found: dict[Word, str] = {}
-    for word in NEEDED:
-        others = [c for c in usual_columns(columns, word) if c not in meaning.values()]
-        if word not in given and others:
-            found[word] = others[0]
-    return found
+    """Needed word that was not given -> another column with a usual name of it."""
+    others = {
+        word: [name for name in usual_columns(columns, word) if name not in meaning.values()]
+        for word in NEEDED
+        if word not in given
+    }
+    return {word: names[0] for word, names in others.items() if names}
 
 
 def parse_columns(text: str) -> dict[str, str]:

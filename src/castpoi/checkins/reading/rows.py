@@ -13,7 +13,6 @@ from castpoi.checkins import record
 from castpoi.checkins.reading import times
 from castpoi.checkins.reading.layouts import (
     OPTIONAL_COLUMNS,
-    Conventions,
     NaiveTimes,
     Word,
     naive_times_by_column,
@@ -38,7 +37,7 @@ _SHORT_PARTS: Final = dict.fromkeys(("val", "valid", "validate"), record.VALIDAT
 Meaning = Mapping[Word, str]
 """Word -> the column of a source that has it."""
 Texts = Mapping[str, pl.Series]
-"""Word -> the texts of its codes. A code is the row number of its text."""
+"""Word -> the texts of its codes, which are row numbers; those of users and places are sorted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,14 +48,10 @@ class RawCheckins:
     rows: pl.DataFrame
     texts: Texts
     sources: tuple[Source, ...]
-    meanings: tuple[Meaning, ...]
-    """One for each source."""
-    naive_times: str
-    """Meaning of naive clocks: utc, local or refuse; mixed if the sources differ."""
-    padding_rows: int
-    """Number of padding rows, which have been removed."""
-    remarks: tuple[str, ...]
-    """Decisions of the reader, one sentence each."""
+    meanings: tuple[Meaning, ...]  # one for each source
+    naive_times: str  # meaning of naive clocks: utc, local or refuse; mixed if the sources differ
+    padding_rows: int  # number of padding rows, which have been removed
+    remarks: tuple[str, ...]  # decisions of the reader, one sentence each
 
 
 def good_rows(raw: RawCheckins) -> pl.DataFrame:
@@ -87,8 +82,7 @@ def read_checkins(
     rows = pl.concat(tables, how="diagonal") if len(tables) > 1 else tables[0]
     # Polars drops the texts of a category when no column has it: take them first.
     texts = {str(word): each.to_series() for word, each in categories.items()}
-    rows = rows.with_columns(pl.col(pl.Categorical).to_physical())
-    rows, texts, on_ids = _with_trimmed_ids(rows, texts)
+    rows, remarks = _with_ranked_ids(rows.with_columns(pl.col(pl.Categorical).to_physical()), texts)
     return RawCheckins(
         rows=rows,
         texts=texts,
@@ -96,25 +90,24 @@ def read_checkins(
         meanings=tuple(meanings),
         naive_times=meant[0] if len(set(meant)) == 1 else "mixed",
         padding_rows=sum(padding),
-        remarks=(*_remarks_on_columns(sources, meanings, columns), *on_ids),
+        remarks=(*_remarks_on_columns(sources, meanings, columns), *remarks),
     )
 
 
 def _meaning(source: Source, given: Mapping[str, str]) -> Meaning:
     fixed = source.layout.columns
     if not fixed:
-        return recognise(source.columns, given, where=str(source.path))
+        return recognise(source.columns, given, where=source.name)
     if given:
         raise BadInput(
-            f"{source.path} has the {source.layout.name} layout, whose columns are fixed; leave "
+            f"{source.name} has the {source.layout.name} layout, whose columns are fixed; leave "
             "out --columns, or read it with --format table"
         )
     found = {word: column for word, column in fixed.items() if column in source.columns}
-    missing = set(fixed.values()) - set(found.values()) - set(OPTIONAL_COLUMNS)
-    if missing:
-        first = next(column for column in fixed.values() if column in missing)
+    absent = (c for c in fixed.values() if c not in (*source.columns, *OPTIONAL_COLUMNS))
+    if first := next(absent, None):
         raise BadInput(
-            f"{source.path}, row 1: the {source.layout.name} layout has a column '{first}', "
+            f"{source.name}, row 1: the {source.layout.name} layout has a column '{first}', "
             f"this file has {', '.join(source.columns)}; read it with --format table"
         )
     return found
@@ -133,36 +126,30 @@ def _remarks_on_columns(
     ]
 
 
-def _with_trimmed_ids(
-    rows: pl.DataFrame, texts: Texts
-) -> tuple[pl.DataFrame, dict[str, pl.Series], list[str]]:
-    """The same without blanks around ids, and a remark if there were any.
+def _with_ranked_ids(
+    rows: pl.DataFrame, texts: dict[str, pl.Series]
+) -> tuple[pl.DataFrame, list[str]]:
+    """Codes of users and places become the rank of their id, without blanks around it, in byte
+    order; and a remark if there were blanks. Ids that differ only in blanks become one.
 
-    Ids that differ only in blanks become one.
+    Changes `texts` to the ids by rank.
     """
-    counts: dict[Word, int] = {}
-    is_changed = pl.repeat(False, rows.height, eager=True)
-    trimmed = dict(texts)
-    for word in _IDS:
-        plain = texts[word].str.strip_chars()
-        had_blanks = (plain != texts[word]) & ~plain.is_in(NO_IDS)
-        if had_blanks.any():
-            counts[word] = int(had_blanks.sum())
-            is_changed |= had_blanks.gather(rows[word]).fill_null(False)
-            rows = rows.with_columns(_first_of_each(plain).gather(rows[word]).alias(word))
-            trimmed[word] = plain
-    return rows, trimmed, [_remark_on_blanks(counts, int(is_changed.sum()))] if counts else []
-
-
-def _first_of_each(texts: pl.Series) -> pl.Series:
-    """For every code, the first code of the same text."""
-    codes = texts.to_frame("text").with_row_index("code")
-    return codes.select(pl.col("code").first().over("text")).to_series().cast(pl.UInt32)
-
-
-def _remark_on_blanks(counts: Mapping[Word, int], rows: int) -> str:
-    ids = [f"{count:,} {_IDS[word]}{'s' * (count > 1)}" for word, count in counts.items()]
-    return f"blanks around {' and '.join(ids)} were trimmed, in {rows:,} row{'s' * (rows != 1)}"
+    trimmed: list[str] = []
+    is_trimmed = pl.repeat(False, rows.height, eager=True)
+    for word, title in _IDS.items():
+        ids = texts[word].str.strip_chars()
+        had_blanks = (ids != texts[word]) & ~ids.is_in(NO_IDS)
+        if count := int(had_blanks.sum()):
+            trimmed.append(f"{count:,} {title}{'s' * (count > 1)}")
+            is_trimmed |= had_blanks.gather(rows[word]).fill_null(False)
+        texts[word] = ids.unique().sort()
+        rank = ids.cast(pl.Enum(texts[word])).to_physical().cast(pl.UInt32)
+        rows = rows.with_columns(rank.gather(rows[word]).alias(word))
+    if not trimmed:
+        return rows, []
+    count = int(is_trimmed.sum())
+    blanks = f"blanks around {' and '.join(trimmed)} were trimmed"
+    return rows, [f"{blanks}, in {count:,} row{'s' * (count != 1)}"]
 
 
 @dataclass(frozen=True)
@@ -172,8 +159,7 @@ class _Reader:
     source: Source
     number: int
     meaning: Meaning
-    categories: Mapping[Word, pl.Categories]
-    """Word -> its texts by code, shared by all sources."""
+    categories: Mapping[Word, pl.Categories]  # word -> its texts by code, shared by all sources
     published: bool
 
     def read(self, naive_times: NaiveTimes | None) -> tuple[pl.DataFrame, int, str]:
@@ -181,54 +167,45 @@ class _Reader:
         with explained(self.source):
             sample = self.source.scan(ragged=True).head(_SAMPLE_ROWS).collect()
         if not sample.is_empty():
-            conventions = self._conventions(sample)
+            points = sample.select(
+                pl.col(self.meaning[word]).cast(pl.Float64, strict=False).alias(word)
+                for word in _POINT
+            )
+            conventions = self.source.layout.conventions_of(points, self.source.name)
             by_column = naive_times_by_column(self.meaning["time"])
             means = naive_times or conventions.naive_times or by_column or "refuse"
-            rows = self._without_blank_lines(self._parsed(self._time_formats(sample), means))
+            rows = self._without_blank_lines(self._parsed(sample[self.meaning["time"]], means))
             if not rows.is_empty():
                 rows = self._with_bad_ids(rows)
                 kept = self._without_padding(rows, conventions.padding_place)
                 return kept, rows.height - kept.height, means
-        raise BadInput(f"{self.source.path} has a header but no rows; export it again")
+        raise BadInput(f"{self.source.name} has a header but no rows; export it again")
 
-    def _conventions(self, sample: pl.DataFrame) -> Conventions:
-        layout = self.source.layout
-        if layout.conventions_of is None:
-            return Conventions(layout.naive_times)
-        coordinates = sample.select(
-            pl.col(self.meaning[word]).cast(pl.Float64, strict=False).alias(word)
-            for word in ("lat", "lon")
-        )
-        return layout.conventions_of(coordinates, str(self.source.path))
-
-    def _time_formats(self, sample: pl.DataFrame) -> list[str]:
-        time = sample[self.meaning["time"]]
-        return times.formats_in(time) if time.dtype == pl.String else [times.EPOCH]
-
-    def _parsed(self, formats: list[str], means: NaiveTimes) -> pl.DataFrame:
+    def _parsed(self, times_in_sample: pl.Series, means: NaiveTimes) -> pl.DataFrame:
         """All rows, in one scan; if one cannot be read, all again in every way that is known."""
+        has_texts = times_in_sample.dtype == pl.String
+        formats = times.formats_in(times_in_sample) if has_texts else [times.EPOCH]
         try:
-            rows = self._collected(self.source.scan(), means, formats)
+            rows = self._collected(means, formats)
         except BadInput as problem:
             if "more fields" not in str(problem.__cause__):
                 raise
             return self._with_ragged_rows(means)
         if rows[BROKEN].is_in([CODE["unreadable time"], CODE["unreadable coordinates"]]).any():
-            return self._collected(self.source.scan(), means)
+            return self._collected(means)
         return rows
 
     def _with_ragged_rows(self, means: NaiveTimes) -> pl.DataFrame:
         """All rows; those with more cells than the header are marked."""
-        first = 1 if self.source.has_header else 0
-        lines = enumerate(self.source.lines(), start=-first)
+        lines = enumerate(self.source.lines(), start=-int(self.source.has_header))
         ragged = [row for row, (_, cells) in lines if len(cells) > len(self.source.columns)]
-        rows = self._collected(self.source.scan(ragged=True), means)
+        rows = self._collected(means, ragged=True)
         code = pl.lit(CODE["too many columns"], dtype=pl.UInt8)
         is_ragged = pl.col(record.ROW).is_in(ragged)
         return rows.with_columns(pl.when(is_ragged).then(code).otherwise(BROKEN).alias(BROKEN))
 
     def _collected(
-        self, frame: pl.LazyFrame, means: NaiveTimes, formats: list[str] | None = None
+        self, means: NaiveTimes, formats: list[str] | None = None, *, ragged: bool = False
     ) -> pl.DataFrame:
         """Every column of a raw check-in, computed from the columns of the source.
 
@@ -237,9 +214,8 @@ class _Reader:
         # A UTC clock is an instant already; only a local one remains naive.
         is_naive = pl.col(IS_NAIVE) & (means == "local")
         with explained(self.source):
-            frame = self._with_plain_ids(frame)
             return (
-                self._selected(frame, frame.collect_schema(), formats)
+                self._selected(self.source.scan(ragged=ragged), formats)
                 .with_columns(broken_rule(naive_is_refused=means == "refuse").alias(BROKEN))
                 .drop("has_coordinates", "has_time")
                 .with_columns(
@@ -249,10 +225,8 @@ class _Reader:
                 .collect()
             )
 
-    def _selected(
-        self, frame: pl.LazyFrame, schema: pl.Schema, formats: list[str] | None
-    ) -> pl.LazyFrame:
-        time = self.meaning["time"]
+    def _selected(self, frame: pl.LazyFrame, formats: list[str] | None) -> pl.LazyFrame:
+        schema, time = frame.collect_schema(), self.meaning["time"]
         lat, lon = (self._number(word, schema, lenient=formats is None) for word in _POINT)
         has_time = pl.col(time).is_not_null()
         if isinstance(dtype := schema[time], pl.Datetime):
@@ -263,8 +237,8 @@ class _Reader:
             clock, is_naive = times.clock_of(time, formats or times.ALL_FORMATS)
         return frame.select(
             record.ROW,
-            self._code("user").alias(record.USER),
-            self._code("place").alias(record.PLACE),
+            self._id("user", schema).alias(record.USER),
+            self._id("place", schema).alias(record.PLACE),
             lat.cast(pl.Float64, strict=False).alias(record.LAT),
             lon.cast(pl.Float64, strict=False).alias(record.LON),
             clock.alias(CLOCK),
@@ -274,25 +248,24 @@ class _Reader:
             (has_time & (pl.col(time) != "") if dtype == pl.String else has_time).alias("has_time"),
         )
 
-    def _code(self, word: Word) -> pl.Expr:
+    def _code(self, word: Word, text: pl.Expr | None = None) -> pl.Expr:
         """The code of each text of a column."""
-        text = pl.col(self.meaning[word]).cast(pl.String)
-        return text.cast(pl.Categorical(self.categories[word]))
+        column = pl.col(self.meaning[word]) if text is None else text
+        return column.cast(pl.String).cast(pl.Categorical(self.categories[word]))
 
-    def _with_plain_ids(self, frame: pl.LazyFrame) -> pl.LazyFrame:
-        """Ids that parquet stores as floats become whole numbers if they are: 7, not 7.0."""
-        schema = frame.collect_schema()
-        for column in (self.meaning[word] for word in _IDS):
-            if schema[column].is_nested():
-                raise BadInput(
-                    f"{self.source.path}: column '{column}' has values of type {schema[column]}, "
-                    "which are no ids; choose another column with --columns"
-                )
-            if schema[column].is_float():
-                whole = pl.col(column).cast(pl.Int64, strict=False)
-                text = pl.when(whole == pl.col(column)).then(whole.cast(pl.String))
-                frame = frame.with_columns(text.otherwise(pl.col(column).cast(pl.String)))
-        return frame
+    def _id(self, word: Word, schema: pl.Schema) -> pl.Expr:
+        """The code of each id; floats of parquet become whole numbers if they are: 7, not 7.0."""
+        name, column = self.meaning[word], pl.col(self.meaning[word])
+        if schema[name].is_nested():
+            raise BadInput(
+                f"{self.source.name}: column '{name}' has values of type {schema[name]}, "
+                "which are no ids; choose another column with --columns"
+            )
+        if not schema[name].is_float():
+            return self._code(word)
+        whole = column.cast(pl.Int64, strict=False)
+        text = pl.when(whole == column).then(whole.cast(pl.String))
+        return self._code(word, text.otherwise(column.cast(pl.String)))
 
     def _number(self, word: Word, schema: pl.Schema, *, lenient: bool) -> pl.Expr:
         column = pl.col(self.meaning[word])
@@ -317,7 +290,7 @@ class _Reader:
 
     def _without_blank_lines(self, rows: pl.DataFrame) -> pl.DataFrame:
         """A line without any cell, often the last one, is no row; the others keep their numbers."""
-        if self.source.is_parquet or not (rows[BROKEN] == CODE["no user"]).any():
+        if not self.source.is_text or not (rows[BROKEN] == CODE["no user"]).any():
             return rows
         cells = pl.all().exclude(record.ROW).is_null()
         lines = self.source.scan(ragged=True).filter(pl.all_horizontal(cells))
@@ -326,8 +299,7 @@ class _Reader:
 
     def _with_bad_ids(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Mark rows whose user or place is blank, a word for nothing, or has a NUL."""
-        words: tuple[Word, ...] = ("place", "user")
-        for word in words:
+        for word in _IDS:
             texts = self.categories[word].to_series()  # few texts, not all rows
             bad = {
                 f"no {word}": texts.str.strip_chars().is_in(NO_IDS),
@@ -336,7 +308,8 @@ class _Reader:
             for rule, is_bad in bad.items():
                 if is_bad.any():
                     codes = is_bad.arg_true().to_list()
-                    rows = rows.with_columns(_marked(pl.col(word).to_physical().is_in(codes), rule))
+                    is_marked = pl.col(word).to_physical().is_in(codes)
+                    rows = rows.with_columns(_marked(is_marked, rule))
         return rows
 
     def _without_padding(self, rows: pl.DataFrame, padding_place: str | None) -> pl.DataFrame:

@@ -4,6 +4,7 @@ A row breaks the first rule in this order that applies to it. Rules on single ro
 the file is read; rules on places (far apart, swapped) when all rows have been read.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -25,11 +26,11 @@ class Rule:
     """One reason why a row is not a check-in."""
 
     key: str
-    sentence: str
-    """The fault; {place}, {lat}, {lon} and {time} are cells of the row, {limit} is in km."""
+    sentence: str  # the fault; {place}, {lat}, {lon} and {time} are cells, {limit} is in km
     fix: str
 
 
+_NAME_POINT: Final = "name the columns with --columns lat=COLUMN,lon=COLUMN"
 BROKEN: Final = "broken_rule"
 """Column of a raw row: code of the first rule that it breaks."""
 OK: Final = 0
@@ -40,15 +41,11 @@ RULES: Final = (
     Rule("NUL in an id", "the id of the user or place has a NUL character", "correct it"),
     Rule("no coordinates", "the latitude or longitude is missing", "fill it in"),
     Rule("unreadable coordinates", "({lat}, {lon}) are not two numbers", "correct them"),
-    Rule(
-        "swapped coordinates",
-        "latitude {lat} and longitude {lon} look swapped",
-        "name the columns with --columns lat=COLUMN,lon=COLUMN",
-    ),
+    Rule("swapped coordinates", "latitude {lat} and longitude {lon} look swapped", _NAME_POINT),
     Rule(
         "latitude out of range",
         "latitude {lat} is not between -90 and 90: it is mistyped, or swapped with longitude {lon}",
-        "correct it, or name the columns with --columns lat=COLUMN,lon=COLUMN",
+        f"correct it, or {_NAME_POINT}",
     ),
     Rule(
         "coordinates out of range",
@@ -62,11 +59,7 @@ RULES: Final = (
         "'{time}' is not a time that castpoi can read",
         "write it like 2012-04-03T18:00:09Z",
     ),
-    Rule(
-        "time out of range",
-        "time '{time}' is not between 1980 and 2100",
-        "correct it",
-    ),
+    Rule("time out of range", "time '{time}' is not between 1980 and 2100", "correct it"),
     Rule(
         "time without zone",
         "time '{time}' has no zone or offset",
@@ -78,6 +71,12 @@ RULES: Final = (
         "give the two places different ids, or raise --max-place-spread-km",
     ),
 )
+_DATE_ALONE: Final = Rule(
+    "unreadable time",
+    "'{time}' is a date without a time of day",
+    "name a column with the time of day with --columns time=COLUMN, or add it to this one",
+)
+_DATE: Final = re.compile(r"\d{4}([-/.])\d\d?\1\d\d?|\d\d?([-/.])\d\d?\2\d{4}")
 CODE: Final[Mapping[str, int]] = {rule.key: code for code, rule in enumerate(RULES, start=1)}
 
 
@@ -118,17 +117,19 @@ def check_rows(raw: "RawCheckins", *, drop: bool, limit_km: float) -> None:
     counts = ", ".join(f"{count:,} {key}" for key, count in count_by_rule(raw).items())
     if drop:
         raise BadRows(
-            f"{raw.sources[0].path}: every row breaks a rule ({counts}); use --on-bad-rows fail to "
+            f"{raw.sources[0].name}: every row breaks a rule ({counts}); use --on-bad-rows fail to "
             "see what is wrong with the first one"
         )
     first = bad.sort(record.SOURCE, record.ROW).row(0, named=True)
     source = raw.sources[first[record.SOURCE]]
     rule = RULES[first[BROKEN] - 1]
     cells = _cells(source, first[record.ROW], raw.meanings[first[record.SOURCE]])
+    if rule.key == _DATE_ALONE.key and _DATE.fullmatch(str(cells["time"]).strip()):
+        rule = _DATE_ALONE
     sentence = rule.sentence.format(**cells, limit=f"{limit_km:g}")
     skip = "" if bad.height == raw.rows.height else ", or skip such rows with --on-bad-rows drop"
     raise BadRows(
-        f"{source.path}, {source.place_of_row(first[record.ROW])}: {sentence}; {rule.fix}{skip} "
+        f"{source.name}, {source.place_of_row(first[record.ROW])}: {sentence}; {rule.fix}{skip} "
         f"(of {raw.rows.height:,} rows: {counts})"
     )
 
@@ -169,5 +170,4 @@ def _cells(source: Source, row: int, meaning: Mapping[Word, str]) -> dict[str, A
     """The cells of one row by the word they mean, as they stand in the file."""
     found = source.scan(ragged=True).filter(pl.col(record.ROW) == row).collect()
     texts = found.row(0, named=True) if found.height else {}
-    words: tuple[Word, ...] = ("place", "lat", "lon", "time")
-    return {word: texts.get(meaning[word], "") for word in words}
+    return {word: texts.get(column, "") for word, column in meaning.items()}

@@ -1,16 +1,18 @@
-"""One file of check-ins: opened, recognised, and scanned without loading all of it."""
+"""One table of check-ins: a file that is recognised and scanned without loading all of it, or a
+data frame."""
 
 import codecs
 import csv
 import errno
 import gzip
+import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 import polars as pl
 from polars.exceptions import NoDataError
@@ -38,43 +40,56 @@ csv.field_size_limit(_MAX_LINE)
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A file, and how its rows are read."""
+    """A table of check-ins, and how its rows are read."""
 
-    path: Path
-    layout: Layout
-    delimiter: str
-    encoding: str
+    name: str  # in errors: the path of a file
     columns: tuple[str, ...]
-    part: str | None
-    """The part of a published split that the file is, if it is one."""
+    layout: Layout = TABLE
+    frame: pl.DataFrame | None = None  # None: a file
+    delimiter: str | None = None  # None: the columns have types (parquet, frame)
+    encoding: str = "utf-8"
+    part: str | None = None  # of a published split, if the file is one of its parts
 
     @property
-    def is_parquet(self) -> bool:
-        """Whether the file is parquet, whose columns have types."""
-        return self.path.name.lower().endswith(".parquet")
+    def path(self) -> Path:
+        """The file."""
+        return Path(self.name)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the source is a text file, whose columns have no types."""
+        return self.delimiter is not None
 
     @property
     def has_header(self) -> bool:
         """Whether the first line names the columns."""
         return self.layout.header is None
 
+    @property
+    def _quote(self) -> str | None:
+        return '"' if self.has_header else None
+
     def scan(self, *, ragged: bool = False) -> pl.LazyFrame:
         """All rows with their number from 0; the columns of a text file are text.
 
         `ragged` also reads rows with too many cells, cut to the width of the header.
         """
-        if self.is_parquet:
-            return pl.scan_parquet(self.path, glob=False).with_row_index(record.ROW)
-        return pl.scan_csv(
-            self.path if self.encoding == "utf-8" else self._transcoded(),
-            separator=self.delimiter,
-            has_header=self.has_header,
-            new_columns=None if self.has_header else list(self.columns),
-            infer_schema=False,
-            quote_char='"' if self.has_header else None,
-            truncate_ragged_lines=ragged,
-            glob=False,
-        ).with_row_index(record.ROW)
+        if self.frame is not None:
+            rows = self.frame.lazy()
+        elif self.delimiter is None:
+            rows = pl.scan_parquet(self.path, glob=False)
+        else:
+            rows = pl.scan_csv(
+                self.path if self.encoding == "utf-8" else self._transcoded(),
+                separator=self.delimiter,
+                has_header=self.has_header,
+                new_columns=None if self.has_header else list(self.columns),
+                infer_schema=False,
+                quote_char=self._quote,
+                truncate_ragged_lines=ragged,
+                glob=False,
+            )
+        return rows.with_row_index(record.ROW)
 
     def _transcoded(self) -> bytes:
         try:
@@ -82,19 +97,18 @@ class Source:
                 return text.read().encode()
         except UnicodeDecodeError as problem:
             raise BadInput(
-                f"{self.path}{_where_not_text(self)} is not {self.encoding} text; set "
+                f"{self.name}{_where_not_text(self)} is not {self.encoding} text; set "
                 "--encoding to the one that it was written with"
             ) from problem
 
     def lines(self) -> Iterator[tuple[int, list[str]]]:
         """(line number, cells) of every row, blank lines included; slow, only for errors."""
-        quote = '"' if self.has_header else None
         with _open_text(self.path, self.encoding) as text:
             reader = csv.reader(
                 text,
-                delimiter=self.delimiter,
-                quotechar=quote,
-                quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
+                delimiter=self.delimiter or ",",
+                quotechar=self._quote,
+                quoting=csv.QUOTE_MINIMAL if self._quote else csv.QUOTE_NONE,
             )
             try:
                 for cells in reader:
@@ -104,20 +118,41 @@ class Source:
 
     def place_of_row(self, row: int) -> str:
         """`row 3 (line 4)`: rows are counted without the header, lines as in an editor."""
-        if self.is_parquet:
-            return f"row {row + 1}"
-        lines = islice(self.lines(), row + self.has_header, None)
+        lines = islice(self.lines(), row + self.has_header, None) if self.is_text else iter(())
         return next((f"row {row + 1} (line {line})" for line, _ in lines), f"row {row + 1}")
+
+    def origin(self) -> dict[str, Any]:
+        """The entry of the source in a manifest."""
+        if self.frame is not None:
+            return {"frame": self.name, "layout": self.layout.name, "rows": self.frame.height}
+        with self.path.open("rb") as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+        return {
+            "file": self.path.name,
+            "layout": self.layout.name,
+            "bytes": self.path.stat().st_size,
+            "sha256": digest,
+        }
 
 
 def open_sources(
-    paths: list[Path], *, format_name: str, delimiter: str | None, encoding: str | None
+    tables: Sequence[Path | pl.DataFrame],
+    *,
+    format_name: str,
+    delimiter: str | None,
+    encoding: str | None,
 ) -> list[Source]:
-    """Recognise every file; a folder means the files of check-ins in it."""
+    """Recognise every file and frame; a folder means the files of check-ins in it."""
     if encoding is not None:
         encoding = _known_encoding(encoding)
-    files = [file for path in paths for file in _files_at(path)]
-    return [_open(file, format_name, delimiter, encoding) for file in files]
+    sources = []
+    for table in tables:
+        if isinstance(table, Path):
+            sources += [_open(file, format_name, delimiter, encoding) for file in _files_at(table)]
+        else:
+            name = f"data frame {len(sources) + 1}"
+            sources.append(Source(name=name, frame=table, columns=tuple(table.columns)))
+    return sources
 
 
 def _known_encoding(encoding: str) -> str:
@@ -158,7 +193,6 @@ def _open(path: Path, format_name: str, delimiter: str | None, encoding: str | N
             f"(the name of a table usually ends in {', '.join(SUFFIXES)})"
         )
     separator = delimiter or layout.delimiter or _usual_delimiter(path, first_line)
-    columns = layout.header or _header(path, first_line, separator)
     cells = first_line.rstrip("\r\n").split(separator)
     if layout.header and len(cells) != len(layout.header):
         raise BadInput(
@@ -166,11 +200,11 @@ def _open(path: Path, format_name: str, delimiter: str | None, encoding: str | N
             f"by {_in_words(separator)}, this file has {len(cells)}; read it with --format table"
         )
     return Source(
-        path=path,
+        name=str(path),
         layout=layout,
         delimiter=separator,
         encoding=encoding or layout.encoding,
-        columns=columns,
+        columns=layout.header or _header(path, first_line, separator),
         part=part_by_name(path) if layout.has_parts else None,
     )
 
@@ -185,14 +219,11 @@ def _usual_delimiter(path: Path, first_line: str) -> str:
 
 def _open_parquet(path: Path) -> Source:
     try:
-        columns = tuple(pl.read_parquet_schema(path))
+        return Source(name=str(path), columns=tuple(pl.read_parquet_schema(path)))
     except (*DAMAGED, OSError) as problem:
         raise BadInput(
             f"{path} is not a complete parquet file ({_brief(problem)}); export it again"
         ) from problem
-    return Source(
-        path=path, layout=TABLE, delimiter="", encoding="utf-8", columns=columns, part=None
-    )
 
 
 def _header(path: Path, first_line: str, delimiter: str) -> tuple[str, ...]:
@@ -222,9 +253,10 @@ def _first_line(path: Path, encoding: str | None) -> str:
     try:
         with _open_text(path, encoding or "utf-8") as text:
             line = text.readline(_MAX_LINE + 1)
-            _check_length(path, 1, line)
-            for number in range(2, _SAMPLE_LINES + 1):
-                _check_length(path, number, text.readline(_MAX_LINE + 1))
+            following = islice(iter(lambda: text.readline(_MAX_LINE + 1), ""), _SAMPLE_LINES)
+            for number, each in enumerate(chain([line], following), start=1):
+                if len(each) > _MAX_LINE:
+                    raise BadInput(_too_long(path, number))
     except (EOFError, OSError, zlib.error) as problem:
         raise BadInput(_unreadable(path, problem)) from problem
     if encoding is None and _NOT_TEXT in line:
@@ -236,11 +268,6 @@ def _first_line(path: Path, encoding: str | None) -> str:
     if line.endswith("\r"):
         raise BadInput(f"{path}: its lines end in CR alone; save it with LF or CR LF line ends")
     return line
-
-
-def _check_length(path: Path, number: int, line: str) -> None:
-    if len(line) > _MAX_LINE:
-        raise BadInput(_too_long(path, number))
 
 
 def _too_long(path: Path, number: int) -> str:
@@ -261,15 +288,14 @@ def _open_text(path: Path, encoding: str, *, errors: str = "replace") -> IO[str]
 @contextmanager
 def explained(source: Source) -> Iterator[None]:
     """Raise BadInput with a sentence for errors of the reader."""
-    path = source.path
     try:
         yield
     except NoDataError as problem:
-        raise BadInput(f"{path} has no rows; download or export it again") from problem
+        raise BadInput(f"{source.name} has no rows; download or export it again") from problem
     except (EOFError, OSError, zlib.error) as problem:
-        raise BadInput(_unreadable(path, problem)) from problem
+        raise BadInput(_unreadable(source.path, problem)) from problem
     except DAMAGED as problem:
-        raise BadInput(f"{path}{_fault_of(source, problem)}") from problem
+        raise BadInput(f"{source.name}{_fault_of(source, problem)}") from problem
 
 
 def _fault_of(source: Source, problem: BaseException) -> str:
@@ -303,7 +329,7 @@ def _where_not_text(source: Source) -> str:
 
 def _line_of_odd_quote(source: Source) -> int | None:
     """The first line with an odd number of quotes, if quotes have a meaning."""
-    if source.is_parquet or not source.has_header:
+    if not (source.is_text and source.has_header):
         return None
     with _open_text(source.path, source.encoding) as text:
         odd = (number for number, line in enumerate(text, start=1) if line.count('"') % 2)
