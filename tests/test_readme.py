@@ -128,12 +128,12 @@ def test_the_speed_of_answers_on_the_page_is_the_measured_one() -> None:
         f"in {small['p50_ms']:.1f} ms by `castpoi-next` (of 100,000: {large['p50_ms']:.1f} ms"
         in text
     )
-    assert f"{around:.1f} ms of it around the model" in text
+    assert f"{around:.1f} ms of that is spent around the model" in text
     short = serve["shortlist"]
     found = 100 * short["anywhere_found"]
     sentence = (
-        f"takes {short['as_served_ms']:.1f} ms and {around_reader:.1f} ms around it: trained on "
-        f"New York, its shortlist of {short['size']} places finds {found:.1f} % of the ten best; "
-        f"to score all exactly takes {short['exact_ms']:.0f} ms"
+        f"takes {short['as_served_ms']:.1f} ms, and {around_reader:.1f} ms around the model, with "
+        f"a shortlist of {short['size']} places, which contains {found:.1f} % of the exact top ten "
+        f"(trained on New York). Exact scoring of all places takes {short['exact_ms']:.0f} ms"
     )
     assert sentence in text
