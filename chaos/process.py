@@ -90,7 +90,7 @@ def castpoi(
 
 
 def environment() -> dict[str, str]:
-    """The environment of a command: one thread, and no bytecode files beside the sources."""
+    """The environment of a command: one thread, and no bytecode files next to the sources."""
     return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 

@@ -1,12 +1,14 @@
-"""The bookkeeping of `make chaos`: what it counts, what it writes, which tables it makes."""
+"""The bookkeeping of `make chaos`: its attacks, counts, page and odd tables."""
 
 import json
 import random
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from chaos.__main__ import LIMITS
 from chaos.castpoi_command import changes_a_name
 from chaos.flips import Kind, effect_of_reading
 from chaos.kills import LAST_CHANGES, OTHER_CHANGES, chosen
@@ -28,6 +30,11 @@ RECORDED = {
         {"attack": "mounts", "tried": 0, "withstood": 0, "lost": 0, "skipped": "needs root"},
     ],
 }
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_every_attack_is_a_module_that_can_be_imported(name: str) -> None:
+    assert callable(import_module(f"chaos.{name}").attack)
 
 
 def test_a_trial_with_two_problems_is_lost_once_and_keeps_both_sentences() -> None:
@@ -67,7 +74,7 @@ def test_the_last_changes_of_a_name_are_always_tried() -> None:
     assert len(set(many)) == LAST_CHANGES + OTHER_CHANGES
 
 
-def test_only_changes_of_a_name_in_the_folder_count(tmp_path: Path) -> None:
+def test_only_changes_of_names_in_the_folder_count(tmp_path: Path) -> None:
     folder = str(tmp_path.resolve())
     assert changes_a_name("os.rename", (tmp_path / "a", tmp_path / "b", -1, -1), folder)
     assert changes_a_name("shutil.rmtree", (str(tmp_path / "a"), None), folder)
@@ -76,7 +83,7 @@ def test_only_changes_of_a_name_in_the_folder_count(tmp_path: Path) -> None:
     assert not changes_a_name("open", (tmp_path / "a", "w", 0), folder)
 
 
-def test_a_process_dies_before_the_change_that_is_named(tmp_path: Path) -> None:
+def test_a_process_is_killed_before_the_given_change(tmp_path: Path) -> None:
     code = (
         "import os, sys; from chaos.castpoi_command import kill_before_change as k; "
         "f = sys.argv[1]; k(2, f); open(f + '/a', 'w').close(); "
@@ -121,7 +128,7 @@ def test_a_damaged_folder_is_refused_or_reads_as_before_or_counts_as_lost(tmp_pa
     assert "unexpected KeyError" in (effect(fail) or "")
 
 
-def test_every_odd_table_has_a_name_of_its_own_and_differs_from_the_plain_one() -> None:
+def test_odd_tables_have_different_names_and_differ_from_the_plain_one() -> None:
     tables = list(odd_tables())
     names = [each.name for each in tables]
     assert len(names) == len(set(names))

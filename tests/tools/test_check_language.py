@@ -1,4 +1,4 @@
-"""`tools/check_language.py`: which words it finds, and where it looks."""
+"""`tools/check_language.py`: the words that it finds, and the files that it reads."""
 
 import runpy
 import sys
