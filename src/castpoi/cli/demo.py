@@ -12,7 +12,7 @@ from castpoi.checkins.prepare import Preparation, prepare
 from castpoi.checkins.synthetic import SynthesisConfig, check_free, synthesize, write_checkins
 from castpoi.cli.compare import as_json, show_comparison
 from castpoi.cli.console import Console, speaks
-from castpoi.cli.options import FOLDER, port_option, seed_option
+from castpoi.cli.options import out_option, port_option, seed_option
 from castpoi.cli.serve import serve
 from castpoi.core.files import check_vacant, write_json, writing
 from castpoi.core.progress import Progress
@@ -31,12 +31,12 @@ _CHECKINS: Final = "checkins.csv.gz"
 
 
 @click.command()
-@click.option(
-    "--out",
-    type=FOLDER,
+@out_option(
+    "Folder for all files of the demo.",
+    replaces="a previous demo; other files stay",
+    required=False,
     default=Path("castpoi-demo"),
     show_default=True,
-    help="Folder for all files of the demo.",
 )
 @seed_option("Of the city and the models.")
 @click.option("--users", type=int, default=200, show_default=True, help="People of the city.")
@@ -47,7 +47,6 @@ _CHECKINS: Final = "checkins.csv.gz"
     show_default=True,
     help="Passes of each training; slow baselines get fewer.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace a previous demo; other files stay.")
 @click.option("--serve", "serves", is_flag=True, help="At the end, serve a map until stopped.")
 @port_option
 @speaks
@@ -76,68 +75,23 @@ def demo(
     began = time.perf_counter()
     _make_folder(out, overwrite=overwrite)
     with console.progress() as progress, progress.task("demo", total=3) as steps:
-        city = _made_city(out, users, seed, progress)
+        config = SynthesisConfig(users=users, places=max(4 * users, 200))
+        checkins = synthesize(config, seed=seed, progress=progress)
+        source = write_checkins(checkins, out / _CHECKINS, config=config, seed=seed, overwrite=True)
+        city = prepare([source], out / "city", Preparation(), overwrite=True, progress=progress)
         steps.advance()
-        run = _trained_run(out, seed, epochs, progress)
+        run = train(
+            out / "city", out / "run", method=METHODS.best.name, seed=seed, overwrite=True,
+            progress=progress, options=_brief_training(METHODS.best, epochs),
+        )  # fmt: skip
         steps.advance()
-        results = _results(city, run, out, seed, epochs, progress)
-        comparison = compare(results, sort_by="MRR")
+        comparison = compare(_results(city, run, epochs, progress), sort_by="MRR")
         steps.advance()
     _show(console, city, run, comparison, seconds=time.perf_counter() - began)
     if serves:
-        _serve_map(console, out / "run", port)
-
-
-def _made_city(out: Path, users: int, seed: int, progress: Progress) -> City:
-    """Write the check-ins of a synthetic city, and prepare it."""
-    config = SynthesisConfig(users=users, places=max(4 * users, 200))
-    checkins = synthesize(config, seed=seed, progress=progress)
-    source = write_checkins(checkins, out / _CHECKINS, config=config, seed=seed, overwrite=True)
-    return prepare([source], out / "city", Preparation(), overwrite=True, progress=progress)
-
-
-def _trained_run(out: Path, seed: int, epochs: int, progress: Progress) -> Run:
-    """Train the best method on the city."""
-    return train(
-        out / "city",
-        out / "run",
-        method=METHODS.best.name,
-        seed=seed,
-        overwrite=True,
-        progress=progress,
-        options=_brief_training(METHODS.best, epochs),
-    )
-
-
-def _show(
-    console: Console, city: City, run: Run, comparison: Comparison, *, seconds: float
-) -> None:
-    """Show the table of all methods, the files, and the next commands."""
-    manifest, out = city.manifest, run.folder.parent
-    console.say(
-        f"A synthetic city of {manifest['users']:,} people, {manifest['places']:,} places and "
-        f"{manifest['checkins']:,} check-ins (seed {run.seed}). Where will each of "
-        f"{manifest['test']:,} people go next?"
-    )
-    show_comparison(console, comparison)
-    console.say("Trained methods had a few epochs only; 'castpoi train' uses all of them.")
-    _show_next(console, out, run.method, seconds)
-    console.result(
-        {
-            "out": str(out),
-            "seconds": round(seconds, 3),
-            "city": {key: manifest[key] for key in ("checkins", "users", "places", "test")},
-            "run": {"method": run.method, "folder": str(run.folder)},
-            "comparison": as_json(comparison),
-        }
-    )
-
-
-def _serve_map(console: Console, run: Path, port: int) -> None:
-    """Serve the run until stopped, as `castpoi serve` does."""
-    console.say("\nOpen the address below in a browser for the map of the city.")
-    quiet = {"as_json": False, "quiet": console.quiet, "debug": False}
-    click.get_current_context().invoke(serve, run=run, port=port, **quiet)
+        console.say("\nOpen the address below in a browser for the map of the city.")
+        quiet = {"as_json": False, "quiet": console.quiet, "debug": False}
+        click.get_current_context().invoke(serve, run=run.folder, port=port, **quiet)
 
 
 def _make_folder(out: Path, *, overwrite: bool) -> None:
@@ -157,31 +111,23 @@ def _make_folder(out: Path, *, overwrite: bool) -> None:
         write_json(out / "manifest.json", {"kind": "demo"})
 
 
-def _results(
-    city: City, run: Run, out: Path, seed: int, epochs: int, progress: Progress
-) -> list[Result]:
+def _results(city: City, run: Run, epochs: int, progress: Progress) -> list[Result]:
     """Train and evaluate every method on the test split."""
     results = []
     with progress.task("methods", total=len(METHODS.names)) as methods:
         for method in METHODS:
-            ranker = run.ranker if method.name == run.method else None
             options = _brief_training(method, epochs)
-            result = evaluate(
-                ranker or fit(method, city, seed=seed, progress=progress, options=options),
-                city,
-                method=method.name,
-                seed=seed,
-                part="test",
-                progress=progress,
-            )
-            result.save(out / "results" / method.name, overwrite=True)
+            ranker = run.ranker if method.name == run.method else None
+            ranker = ranker or fit(method, city, seed=run.seed, progress=progress, options=options)
+            result = evaluate(ranker, city, method=method.name, seed=run.seed, progress=progress)
+            result.save(run.folder.parent / "results" / method.name, overwrite=True)
             results.append(result)
             methods.advance()
     return results
 
 
 def _brief_training(method: Method, epochs: int) -> TrainingOptions | None:
-    """The training of a method in a demo; None for one that only counts."""
+    """The training of a method in a demo; None for a counting baseline."""
     if not method.needs_training:
         return None
     settings = {"epochs": str(max(1, round(method.demo_epochs * epochs)))}
@@ -190,19 +136,39 @@ def _brief_training(method: Method, epochs: int) -> TrainingOptions | None:
     return TrainingOptions(settings=settings | _OF_FAST)
 
 
-def _show_next(console: Console, out: Path, method: str, seconds: float) -> None:
-    names = ("run", "city", "city.html", "results")
-    run, city, page, results = (shlex.quote(str(out / name)) for name in names)
+def _show(
+    console: Console, city: City, run: Run, comparison: Comparison, *, seconds: float
+) -> None:
+    """Show the table of all methods, the files, and the next commands."""
+    manifest, out = city.manifest, run.folder.parent
     console.say(
+        f"A synthetic city of {manifest['users']:,} people, {manifest['places']:,} places and "
+        f"{manifest['checkins']:,} check-ins (seed {run.seed}). Where will each of "
+        f"{manifest['test']:,} people go next?"
+    )
+    show_comparison(console, comparison)
+    names = ("run", "city", "city.html", "results")
+    folder, town, page, results = (shlex.quote(str(out / name)) for name in names)
+    console.say(
+        "Trained methods had a few epochs only; 'castpoi train' uses all of them.\n"
         f"\nDone in {seconds:.1f} s. Everything is in {out}:\n"
-        f"  checkins.csv.gz  the raw check-ins, a table like your own\n"
+        f"  {_CHECKINS}  the raw check-ins, a table like your own\n"
         f"  city/            cleaned, split and fingerprinted\n"
-        f"  run/             {method}, trained\n"
+        f"  run/             {run.method}, trained\n"
         f"  results/         the rank of every target by every method\n"
         f"\nTry next:\n"
-        f"  castpoi serve {run}        (a map, in a browser)\n"
-        f"  castpoi data describe {city} --html {page}\n"
-        f"  castpoi data audit {city}\n"
+        f"  castpoi serve {folder}        (a map, in a browser)\n"
+        f"  castpoi data describe {town} --html {page}\n"
+        f"  castpoi data audit {town}\n"
         f"  castpoi compare {results}\n"
         f"  castpoi data prepare YOUR_TABLE.csv --out my-city"
+    )
+    console.result(
+        {
+            "out": str(out),
+            "seconds": round(seconds, 3),
+            "city": {key: manifest[key] for key in ("checkins", "users", "places", "test")},
+            "run": {"method": run.method, "folder": str(run.folder)},
+            "comparison": as_json(comparison),
+        }
     )

@@ -42,11 +42,11 @@ def seed_option(help_text: str) -> Decorator:
     )
 
 
-def out_option(help_text: str, *, replaces: str) -> Decorator:
+def out_option(help_text: str, *, replaces: str, required: bool = True, **more: Any) -> Decorator:
     """`--out` and `--overwrite`."""
 
     def decorate(command: Command) -> Command:
-        out = click.option("--out", required=True, type=FOLDER, help=help_text)
+        out = click.option("--out", type=FOLDER, help=help_text, required=required, **more)
         return out(click.option("--overwrite", is_flag=True, help=f"Replace {replaces}.")(command))
 
     return decorate
@@ -214,9 +214,8 @@ def method_list(title: str, methods: Iterable[Method]) -> str:
     """The methods with one line each and their [presets], as a paragraph of a help text."""
     listed = list(methods)
     width = max(len(method.name) for method in listed)
-    lines = [f"  {method.name:<{width}}  {method.line}{_presets(method)}" for method in listed]
-    return "\n".join(["\b", title, *lines])  # click does not wrap a paragraph that begins with \b
-
-
-def _presets(method: Method) -> str:
-    return f" [{', '.join(method.presets)}]" if method.presets else ""
+    lines = ["\b", title]  # click does not wrap a paragraph that begins with \b
+    for method in listed:
+        presets = f" [{', '.join(method.presets)}]" if method.presets else ""
+        lines.append(f"  {method.name:<{width}}  {method.line}{presets}")
+    return "\n".join(lines)

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from castpoi.cli.console import Console, speaks
-from castpoi.cli.options import FOLDER
+from castpoi.cli.options import FOLDER, out_option
 from castpoi.core.files import check_vacant
 from castpoi.core.quantities import counted
 from castpoi.reports.report import Report, write_report
@@ -14,12 +14,9 @@ from castpoi.reports.report import Report, write_report
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=FOLDER)
-@click.option(
-    "--out",
-    type=FOLDER,
-    help="The report to write.  [default: DIR/report]",
+@out_option(
+    "The report to write.  [default: DIR/report]", replaces="a previous report", required=False
 )
-@click.option("--overwrite", is_flag=True, help="Replace a previous report.")
 @speaks
 def report(console: Console, folder: Path, out: Path | None, overwrite: bool) -> None:
     """Write one page about all results in DIR.
