@@ -3,7 +3,9 @@
 import json
 import os
 import stat
+from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -14,6 +16,7 @@ from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.core.files import (
     check_vacant,
     is_folder_of,
+    new_file,
     new_folder,
     read_json,
     read_manifest,
@@ -262,29 +265,45 @@ def test_json_keeps_letters_of_every_language_and_replaces_whole(tmp_path: Path)
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_new_folder_is_on_the_disk_before_and_after_it_is_moved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    synced: list[int] = []
-    before_move: list[int] = []
-    fsync, rename = os.fsync, os.rename
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[int]]:
+    """The inodes that are synced, and those that were when a path was moved last."""
+    noted: dict[str, set[int]] = {"all": set(), "before the move": set()}
 
-    def fsync_noted(number: int) -> None:
-        synced.append(os.fstat(number).st_ino)
+    def note(fsync: Callable[[int], None], number: int) -> None:
+        noted["all"].add(os.fstat(number).st_ino)
         fsync(number)
 
-    def rename_noted(source: Path, target: Path) -> None:
-        before_move.extend(synced)
-        rename(source, target)
+    def note_move(move: Callable[..., None], *paths: Path) -> None:
+        noted["before the move"] = set(noted["all"])
+        move(*paths)
 
-    monkeypatch.setattr(os, "fsync", fsync_noted)
-    monkeypatch.setattr(os, "rename", rename_noted)
+    monkeypatch.setattr(os, "fsync", partial(note, os.fsync))
+    for name in ("rename", "replace"):
+        monkeypatch.setattr(os, name, partial(note_move, getattr(os, name)))
+    return noted
+
+
+def test_a_new_folder_is_on_the_disk_before_and_after_it_is_moved(
+    tmp_path: Path, synced: dict[str, set[int]]
+) -> None:
     with new_folder(tmp_path / "city", kind="city") as staging:
         (staging / "deep").mkdir()
         (staging / "deep" / "part").write_text("whole")
     made = [tmp_path / "city", *(tmp_path / "city").rglob("*")]
-    assert {path.stat().st_ino for path in made} <= set(before_move)
-    assert tmp_path.stat().st_ino in set(synced) - set(before_move)
+    assert {path.stat().st_ino for path in made} <= synced["before the move"]
+    assert tmp_path.stat().st_ino in synced["all"] - synced["before the move"]
+
+
+def test_a_file_is_on_the_disk_before_it_is_moved(
+    tmp_path: Path, synced: dict[str, set[int]]
+) -> None:
+    write_json(tmp_path / "a.json", {})
+    assert (tmp_path / "a.json").stat().st_ino in synced["before the move"]
+    with new_file(tmp_path / "town.csv") as staged:
+        staged.write_text("user,place")
+    assert (tmp_path / "town.csv").stat().st_ino in synced["before the move"]
+    assert tmp_path.stat().st_ino in synced["all"] - synced["before the move"]
 
 
 def test_a_panic_of_the_parquet_reader_is_a_damaged_table(

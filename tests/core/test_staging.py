@@ -61,6 +61,16 @@ def test_a_replacement_that_is_killed_leaves_a_whole_city(
     assert read_manifest(city, kind="city")["word"] == word
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux exchanges two folders in one step")
+def test_a_replaced_folder_is_never_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_city(tmp_path / "city", "old")
+    make_city(tmp_path / "new", "new")
+    monkeypatch.setattr(Path, "rename", None)
+    staging.exchange(tmp_path / "new", tmp_path / "city")
+    words = [read_manifest(tmp_path / name, kind="city")["word"] for name in ("city", "new")]
+    assert words == ["new", "old"]
+
+
 def test_only_what_no_living_process_holds_is_removed_or_put_back(tmp_path: Path) -> None:
     city = tmp_path / "city"
     with staging_beside(city) as one, staging_beside(city) as other:
