@@ -50,9 +50,9 @@ def publish_small_data() -> None:
     """Replace the public Gowalla by a small file on a server of this machine."""
     from tests.checkins.small_sources import GOWALLA, small
 
-    from castpoi.checkins.datasets import SOURCES
+    from castpoi.checkins.fetch import DATASETS
 
-    SOURCES["gowalla"] = small("gowalla", GOWALLA)
+    DATASETS["gowalla"] = small("gowalla", GOWALLA)
 
 
 def main() -> None:

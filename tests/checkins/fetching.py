@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from castpoi.checkins.datasets import SOURCES, Source
 from castpoi.checkins.download import Patience
-from castpoi.checkins.fetch import Fetched
+from castpoi.checkins.fetch import DATASETS, Dataset, Fetched
 from castpoi.core.progress import Task
 from tests.checkins.file_server import FileServer
 from tests.checkins.small_sources import GOWALLA, TSMC2014, small
@@ -34,8 +33,8 @@ class Publish:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, server: FileServer) -> None:
         self.monkeypatch, self.server = monkeypatch, server
 
-    def __call__(self, source: Source) -> None:
-        self.monkeypatch.setitem(SOURCES, source.dataset, source)
+    def __call__(self, source: Dataset) -> None:
+        self.monkeypatch.setitem(DATASETS, source.name, source)
 
     def gowalla(self, checksum: str | None = "md5") -> None:
         self(small("gowalla", GOWALLA, self.server.url(GZ), checksum=checksum))

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from castpoi.checkins.datasets import SOURCES, Source
+from castpoi.checkins.fetch import DATASETS, Dataset
 
 ROWS = 2000
 
@@ -46,12 +46,12 @@ TSMC2014 = zipped(
 )
 
 
-def small(dataset: str, content: bytes, *urls: str, checksum: str | None = "sha256") -> Source:
-    """The source of a public data set, as if `content` were its published file."""
+def small(dataset: str, content: bytes, *urls: str, checksum: str | None = "sha256") -> Dataset:
+    """The facts of a public data set, as if `content` were its published file."""
     digest = hashlib.new(checksum, content).hexdigest() if checksum else ""
     return replace(
-        SOURCES[dataset],
-        urls=urls or SOURCES[dataset].urls,
+        DATASETS[dataset],
+        urls=urls or DATASETS[dataset].urls,
         size=None,
         checksum=(checksum, digest) if checksum else None,
         least_rows=ROWS,

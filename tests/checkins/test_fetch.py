@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from castpoi.checkins.datasets import SOURCES
-from castpoi.checkins.fetch import fetch, record_of
+from castpoi.checkins.fetch import DATASETS, fetch, record_of
 from castpoi.core.errors import BadInput, DownloadFailed
 from tests.checkins.fetching import GZ, HALF, NYC, ZIP, Publish, Waits, is_whole, leftovers
 from tests.checkins.file_server import Answer, FileServer
@@ -327,10 +326,10 @@ def test_an_unknown_data_set_names_the_known_ones(tmp_path: Path) -> None:
 
 
 def test_the_table_of_sources_is_sound() -> None:
-    assert SOURCES["nyc"].file == NYC
-    assert SOURCES["gowalla"].file == GZ
-    for dataset, source in SOURCES.items():
-        assert source.dataset == dataset
+    assert DATASETS["nyc"].file == NYC
+    assert DATASETS["gowalla"].file == GZ
+    for name, source in DATASETS.items():
+        assert source.name == name
         assert all(url.endswith(f"/{source.published}") for url in source.urls)
         assert source.published.endswith(".zip" if source.members else ".gz")
         if source.checksum is not None:

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize
-from castpoi.checkins.synthetic.config import ZONE
-from castpoi.checkins.synthetic.plan import CATEGORIES
+from castpoi.checkins.synthetic.plan import CATEGORIES, ZONE
 from castpoi.core.errors import BadInput
 from tests.messages import refused
 

@@ -15,8 +15,7 @@ from scipy import stats
 from scipy.spatial import cKDTree
 
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize
-from castpoi.checkins.synthetic.config import ZONE
-from castpoi.checkins.synthetic.plan import lay_out_city
+from castpoi.checkins.synthetic.plan import ZONE, lay_out_city
 from castpoi.geo.distance import haversine_km
 from castpoi.geo.zones import zones_of
 
@@ -158,7 +157,7 @@ def test_large_neighbourhoods_have_the_more_attractive_places() -> None:
 def test_places_lie_closer_together_than_if_they_were_strewn_evenly() -> None:
     """Clark and Evans: mean distance to the nearest place, over that of an even city."""
     plan = lay_out_city(SynthesisConfig(places=2_000), np.random.default_rng(5))
-    points = np.column_stack([plan.x_km, plan.y_km])
+    points = plan.xy_km.T
     even = np.random.default_rng(6).uniform(points.min(axis=0), points.max(axis=0), points.shape)
 
     def nearest_km(some: NDArray[np.float64]) -> float:

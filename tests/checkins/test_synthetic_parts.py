@@ -10,13 +10,13 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from scipy import integrate, stats
 
-from castpoi.checkins.synthetic.config import SynthesisConfig
 from castpoi.checkins.synthetic.plan import (
     CATEGORIES,
     LONGEST_JUMP_KM,
     Blocks,
     JumpLaw,
     People,
+    SynthesisConfig,
     appeal_by_slot,
     index_of,
     lay_out_city,
@@ -52,30 +52,28 @@ def test_jump_lengths_follow_the_truncated_power_law() -> None:
 
 
 def test_jumps_go_in_all_directions_by_their_length() -> None:
-    law, start = JumpLaw(SynthesisConfig()), np.full(4_000, 3.0)
-    x_km, y_km = law.points(start, -start, np.random.default_rng(1))
-    quadrants = np.bincount(2 * (x_km > 3) + (y_km > -3), minlength=4)
+    law, start = JumpLaw(SynthesisConfig()), np.full((2, 4_000), 3.0)
+    x_km, y_km = law.ends(start, np.random.default_rng(1))
+    quadrants = np.bincount(2 * (x_km > 3) + (y_km > 3), minlength=4)
     assert stats.chisquare(quadrants).pvalue > 0.001
     again = law.lengths_km((4_000,), np.random.default_rng(1))
-    assert np.hypot(x_km - 3, y_km + 3) == pytest.approx(again)
+    assert np.hypot(x_km - 3, y_km - 3) == pytest.approx(again)
 
 
 def test_a_point_finds_the_places_of_its_block_by_attractiveness() -> None:
-    blocks = Blocks(
-        np.array([7, 8, 9]), np.array([0.1, 0.2, 5.0]), np.zeros(3), np.array([1.0, 3.0, 1.0])
-    )
-    points = np.full(8_000, 0.3)
-    found = blocks.near(points, np.zeros(8_000), np.random.default_rng(1))
-    assert set(found.tolist()) == {7, 8}
-    assert (found == 8).mean() == pytest.approx(0.75, abs=0.02)
+    xy_km = np.array([[0.1, 0.2, 5.0, 0.3], [0.0] * 4])  # the last place is in no block
+    blocks = Blocks(np.arange(3), xy_km, np.array([1.0, 3.0, 1.0, 9.0]))
+    points = np.stack([np.full(8_000, 0.3), np.zeros(8_000)])
+    found = blocks.near(points, np.random.default_rng(1))
+    assert set(found.tolist()) == {0, 1}
+    assert (found == 1).mean() == pytest.approx(0.75, abs=0.02)
 
 
 def test_a_point_in_an_empty_block_or_outside_finds_the_nearest_places() -> None:
-    blocks = Blocks(np.array([7, 9]), np.array([0.1, 5.0]), np.zeros(2), np.ones(2))
-    x_km = np.array([1.2, 4.2, -30.0, 30.0])
-    found = blocks.near(x_km, np.zeros(4), np.random.default_rng(1))
-    assert found.tolist() == [7, 9, 7, 9]
-    assert blocks.holds(x_km, np.zeros(4)).tolist() == [True, True, False, False]
+    blocks = Blocks(np.arange(2), np.array([[0.1, 5.0], [0.0, 0.0]]), np.ones(2))
+    points = np.array([[1.2, 4.2, -30.0, 30.0], [0.0] * 4])
+    assert blocks.near(points, np.random.default_rng(1)).tolist() == [0, 1, 0, 1]
+    assert blocks.holds(points).tolist() == [True, True, False, False]
 
 
 # memory
@@ -161,8 +159,7 @@ def test_people_live_in_residences_and_work_in_offices_near_them() -> None:
     anyone = np.random.default_rng(3).permutation(people.work)
 
     def commute_km(work: NDArray[np.int64]) -> float:
-        east = plan.x_km[people.home] - plan.x_km[work]
-        return float(np.median(np.hypot(east, plan.y_km[people.home] - plan.y_km[work])))
+        return float(np.median(np.hypot(*(plan.xy_km[:, people.home] - plan.xy_km[:, work]))))
 
     assert commute_km(people.work) < 0.6 * commute_km(anyone)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from castpoi.checkins.datasets import SOURCES
+from castpoi.checkins.fetch import DATASETS
 from tests.checkins.file_server import FileServer, serving
 from tests.checkins.small_sources import GOWALLA, NYC_TEXT, ROWS, TSMC2014, small
 from tests.conftest import CommandLine
@@ -19,9 +19,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
     with serving() as served:
         served.files = {GZ: GOWALLA, "dataset_tsmc2014.zip": TSMC2014}
         url = served.url("dataset_tsmc2014.zip")
-        monkeypatch.setitem(SOURCES, "tky", small("tky", TSMC2014, url))
+        monkeypatch.setitem(DATASETS, "tky", small("tky", TSMC2014, url))
         brightkite = small("brightkite", GOWALLA, served.url(GZ), checksum=None)
-        monkeypatch.setitem(SOURCES, "brightkite", brightkite)
+        monkeypatch.setitem(DATASETS, "brightkite", brightkite)
         yield served
 
 

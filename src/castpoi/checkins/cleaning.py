@@ -251,17 +251,14 @@ def _columns(
 
 def _repeats(values: NDArray[np.generic]) -> Mask:
     """Whether each value but the first equals the one before it; unsigned numbers have no diff."""
-    same: Mask = values[1:] == values[:-1]
-    return same
+    return values[1:] == values[:-1]
 
 
 def _often_enough(codes: NDArray[np.integer], least: int) -> Mask:
-    enough: Mask = (np.bincount(codes) >= least)[codes]
-    return enough
+    return (np.bincount(codes) >= least)[codes]
 
 
 def _is_among(codes: NDArray[np.uint32], some: NDArray[np.uint32]) -> Mask:
     seen = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.bool_)
     seen[some] = True
-    found: Mask = seen[codes]
-    return found
+    return seen[codes]

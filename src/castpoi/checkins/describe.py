@@ -170,8 +170,7 @@ def busiest(places: int, fraction: float) -> int:
 
 
 def _column(city: City, name: str) -> NDArray[np.int64]:
-    values: NDArray[np.int64] = city.checkins[name].to_physical().to_numpy().astype(np.int64)
-    return values
+    return city.checkins[name].to_physical().to_numpy().astype(np.int64)
 
 
 def _revisits(city: City) -> dict[str, Any]:

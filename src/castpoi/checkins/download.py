@@ -8,7 +8,6 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.client import HTTPException, HTTPMessage, HTTPResponse, InvalidURL
@@ -37,8 +36,7 @@ class Patience:
     """How long to wait for a server, and how often to try."""
 
     attempts: int = 4
-    silence_seconds: float = 30.0
-    """A connection that sends no byte for this long is closed."""
+    silence_seconds: float = 30.0  # a connection that sends no byte for this long is closed
     sleep: Callable[[float], None] = time.sleep
 
 
@@ -70,7 +68,7 @@ def download(
     """Download a file to `part`, after the bytes that are there; whether there were any."""
     for attempt in range(1, patience.attempts + 1):
         try:
-            return _attempt(url, part, size, patience, progress)
+            return _attempt(url, part, size, patience.silence_seconds, progress)
         except _TryAgain as failed:
             problem = failed
         except DownloadFailed as failed:
@@ -82,12 +80,12 @@ def download(
 
 
 def _attempt(
-    url: str, part: Path, size: int | None, patience: Patience, progress: Progress
+    url: str, part: Path, size: int | None, silence_seconds: float, progress: Progress
 ) -> bool:
     have = part.stat().st_size if part.exists() else 0
     if have and have == size:
         return True
-    with _response(url, part, have, patience) as response:
+    with _response(url, part, have, silence_seconds) as response:
         first = (response.headers["Content-Range"] or "").removeprefix("bytes ").partition("-")[0]
         is_rest = response.status == HTTPStatus.PARTIAL_CONTENT and first == str(have)
         if not is_rest and response.status != HTTPStatus.OK:
@@ -155,14 +153,13 @@ class _HttpOnly(HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-@contextmanager
-def _response(url: str, part: Path, have: int, patience: Patience) -> Iterator[HTTPResponse]:
+def _response(url: str, part: Path, have: int, silence_seconds: float) -> HTTPResponse:
     """Request the file, or the rest of it; errors become sentences."""
     headers = {"User-Agent": f"castpoi/{__version__}", "Accept-Encoding": "identity"}
     headers |= {"Range": f"bytes={have}-"} if have else {}
     try:
-        opened = build_opener(_HttpOnly).open(
-            Request(url, headers=headers), timeout=patience.silence_seconds
+        opened: HTTPResponse = build_opener(_HttpOnly).open(
+            Request(url, headers=headers), timeout=silence_seconds
         )
     except HTTPError as refusal:
         with refusal:
@@ -173,8 +170,7 @@ def _response(url: str, part: Path, have: int, patience: Patience) -> Iterator[H
         raise DownloadFailed(f"is not an address: {problem}") from problem
     except (OSError, HTTPException) as problem:
         raise _not_reached(problem) from problem
-    with opened as response:
-        yield response
+    return opened
 
 
 def _refused(refusal: HTTPError) -> DownloadFailed:

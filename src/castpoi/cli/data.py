@@ -9,8 +9,7 @@ import click
 
 from castpoi.checkins.audit import audit as audit_city
 from castpoi.checkins.city import City
-from castpoi.checkins.datasets import SOURCES
-from castpoi.checkins.fetch import Fetched
+from castpoi.checkins.fetch import DATASETS, Fetched
 from castpoi.checkins.fetch import fetch as fetch_dataset
 from castpoi.checkins.synthetic import SynthesisConfig, check_free, write_checkins
 from castpoi.checkins.synthetic import synthesize as synthesize_checkins
@@ -81,7 +80,7 @@ def synthesize(
 
 
 @click.command()
-@click.argument("dataset", type=click.Choice(list(SOURCES)))
+@click.argument("dataset", type=click.Choice(list(DATASETS)))
 @click.option(
     "--out",
     "folder",

@@ -1,4 +1,4 @@
-"""The plan of a synthetic city: categories, places, distances of jumps, and people.
+"""A synthetic city before anybody moves: its settings, its places, jump lengths, and its people.
 
 Neighbourhoods cluster around a centre and their sizes follow Zipf's law; places are close to the
 middle of their neighbourhood. The attractiveness of places follows Zipf's law too, and the most
@@ -8,21 +8,48 @@ Jump lengths follow the truncated power law of González, Hidalgo and Barabási 
 p(r) ~ (r + r0)^-beta exp(-r / kappa). The place at the end of a jump is drawn from the block around
 that point, in proportion to attractiveness.
 
-Shapes: P places, U users.
+Shapes: P places, U users. The two rows of `xy_km` are kilometres east and north of the centre.
 """
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import asdict, dataclass
+from datetime import date
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from castpoi.checkins.synthetic.config import SynthesisConfig
+from castpoi.core.errors import BadInput
 from castpoi.geo.distance import EARTH_RADIUS_KM
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+Rng = np.random.Generator
+
+ZONE: Final = "America/New_York"
+"""Time zone of the city; it has daylight-saving time."""
+
+FEWEST_PLACES: Final = 20
+"""Below this there are not enough homes, workplaces and other places."""
+
+MOST_CHECKINS: Final = 1_000_000_000
+_RANGES: Final = {
+    "users": (1, MOST_CHECKINS),
+    "places": (FEWEST_PLACES, MOST_CHECKINS),
+    "days": (1, 3_650),
+    "checkins_per_day": (1e-6, 50),
+    "exploration_rho": (0, 1),
+    "exploration_gamma": (0, 1e6),
+    "habit_share": (0, 1),
+    "jump_exponent": (1e-6, 1e6),
+    "jump_offset_km": (1e-6, 1e6),
+    "jump_cutoff_km": (1e-6, 1e6),
+    "popularity_exponent": (0, 1e6),
+}
+"""Smallest and largest value of each setting."""
+
 
 SLOTS: Final = 48
 """Times of the week that differ: 24 hours of a workday, then 24 of a weekend day."""
-
 RESIDENCE: Final = "Residence"
 OFFICE: Final = "Office"
 CENTRE_LAT: Final = 40.75
@@ -32,6 +59,12 @@ COMPANIONS: Final = 3
 """Number of places where people commonly go after a place."""
 LONGEST_JUMP_KM: Final = 60.0
 BLOCK_KM: Final = 0.5
+FEWEST_CHECKINS: Final = 3
+"""So that everyone has a history, a validation target and a test target."""
+_SPREAD: Final = 1.1
+"""Standard deviation of the logarithm of rates; the median is half the mean, as in New York."""
+_BUSIEST: Final = 12.0
+"""Largest rate as a multiple of the mean."""
 _FIRST: Final = (
     "Alder", "Amber", "Ash", "Aspen", "Beacon", "Birch", "Bluebell", "Bramble", "Bridge",
     "Briar", "Canal", "Cedar", "Chapel", "Cherry", "Chestnut", "Clover", "Copper", "Cypress",
@@ -45,14 +78,59 @@ _SECOND: Final = (
     "Street", "Avenue", "Square", "Hill", "Lane", "Row", "Corner", "Yard", "Bend", "Gate",
     "Road", "Point",
 )  # fmt: skip
-FEWEST_CHECKINS: Final = 3
-"""So that everyone has a history, a validation target and a test target."""
 
-_SPREAD: Final = 1.1
-"""Standard deviation of the logarithm of rates; the median is half the mean, as in New York."""
 
-_BUSIEST: Final = 12.0
-"""Largest rate as a multiple of the mean."""
+@dataclass(frozen=True, kw_only=True)
+class SynthesisConfig:
+    """Size of a synthetic city and the laws of its people."""
+
+    users: int = 500
+    """People; each of them has at least three check-ins."""
+    places: int = 2_000
+    """Places of the plan, homes and workplaces included; some may have no visit."""
+    days: int = 120
+    """Number of local days."""
+    checkins_per_day: float = 0.8
+    """Mean over people, who differ by a log-normal factor."""
+    first_day: date = date(2024, 1, 8)
+    """The first local day; the default is a Monday nine weeks before the clocks change."""
+
+    exploration_rho: float = 0.68
+    """Probability that a person with one known place visits a new one (Song et al. 2010)."""
+    exploration_gamma: float = 0.21
+    """Decrease of that probability with the number of known places (Song et al. 2010)."""
+    habit_share: float = 0.7
+    """Share of free returns that repeat a visit at a similar time of the week."""
+    jump_exponent: float = 1.75
+    """Exponent of the jump lengths (González et al. 2008)."""
+    jump_offset_km: float = 1.5
+    """Jumps much shorter than this are equally likely (González et al. 2008)."""
+    jump_cutoff_km: float = 20.0
+    """Jumps much longer than this are rare: the size of the city."""
+    popularity_exponent: float = 0.75
+    """Attractiveness of the place of rank r falls with r to this power (Zipf)."""
+
+    def __post_init__(self) -> None:
+        for name, (least, most) in _RANGES.items():
+            value = getattr(self, name)
+            if not least <= value <= most:  # nan fails too
+                raise BadInput(f"{name} is {value}; choose a value from {least:,} to {most:,}")
+        if not 1971 <= self.first_day.year <= 2100:
+            raise BadInput(f"the first day is {self.first_day}; choose one from 1971 to 2100")
+        if self.expected_checkins > MOST_CHECKINS:
+            raise BadInput(
+                f"these settings make about {self.expected_checkins:,} check-ins, the most is "
+                f"{MOST_CHECKINS:,}; reduce users, days or check-ins per day"
+            )
+
+    @property
+    def expected_checkins(self) -> int:
+        """The approximate number of check-ins."""
+        return round(self.users * self.days * self.checkins_per_day)
+
+    def as_json(self) -> dict[str, Any]:
+        """All settings as JSON values."""
+        return {**asdict(self), "first_day": self.first_day.isoformat(), "zone": ZONE}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,14 +138,11 @@ class Category:
     """One kind of place."""
 
     name: str
-    share: float
-    """Share of all places."""
-    nouns: tuple[str, ...]
-    """Last words of the names of its places."""
+    share: float  # share of all places
+    nouns: tuple[str, ...]  # last words of the names of its places
     hours: tuple[tuple[float, float], ...] = ()
     """When people come: (hour of a peak, its width in hours)."""
-    weekend: float = 1.0
-    """Factor for a weekend day compared with a workday."""
+    weekend: float = 1.0  # factor for a weekend day compared with a workday
 
 
 CATEGORIES: Final = (
@@ -98,16 +173,13 @@ CATEGORIES: Final = (
              hours=((14, 2),), weekend=2.5),
 )  # fmt: skip
 
-GOING_OUT: Final = np.array([bool(category.hours) for category in CATEGORIES])
-"""Whether a category is neither home nor workplace. [categories]"""
-
 
 def index_of(name: str) -> int:
     """Row of a category in `CATEGORIES`."""
     return [category.name for category in CATEGORIES].index(name)
 
 
-def appeal_by_slot() -> NDArray[np.float64]:
+def appeal_by_slot() -> Floats:
     """Appeal of each category at each time of the week. [SLOTS, categories]"""
     hour = np.arange(24) + 0.5
     appeal = np.full((2, 24, len(CATEGORIES)), 0.04)  # nowhere and at no hour it is 0
@@ -130,73 +202,60 @@ class JumpLaw:
         slices = (density[1:] + density[:-1]) / 2 * np.diff(self._length_km)
         self._reached = np.concatenate([[0.0], np.cumsum(slices)]) / slices.sum()
 
-    def lengths_km(self, size: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
+    def lengths_km(self, size: tuple[int, ...], rng: Rng) -> Floats:
         """Independent jump lengths."""
-        lengths: NDArray[np.float64] = np.interp(rng.random(size), self._reached, self._length_km)
-        return lengths
+        return np.interp(rng.random(size), self._reached, self._length_km)
 
-    def points(
-        self, x_km: NDArray[np.float64], y_km: NDArray[np.float64], rng: np.random.Generator
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Where one jump from each point ends, in any direction."""
-        length = self.lengths_km(x_km.shape, rng)
-        angle = rng.random(x_km.shape) * (2 * np.pi)
-        return x_km + length * np.cos(angle), y_km + length * np.sin(angle)
+    def ends(self, xy_km: Floats, rng: Rng) -> Floats:
+        """Where one jump from each point ends, in any direction. [2, ...] -> [2, ...]"""
+        length = self.lengths_km(xy_km.shape[1:], rng)
+        angle = rng.random(xy_km.shape[1:]) * (2 * np.pi)
+        return xy_km + length * np.stack([np.cos(angle), np.sin(angle)])
 
 
 class Blocks:
     """Some places in square blocks, to find one near a point quickly."""
 
-    def __init__(
-        self,
-        places: NDArray[np.int64],
-        x_km: NDArray[np.float64],
-        y_km: NDArray[np.float64],
-        weight: NDArray[np.float64],
-    ) -> None:
-        self._west, self._south = x_km.min(), y_km.min()
-        self._columns = int((x_km.max() - self._west) / BLOCK_KM) + 1
-        self._rows = int((y_km.max() - self._south) / BLOCK_KM) + 1
-        block = self._block_of(x_km, y_km)
+    def __init__(self, places: Numbers, xy_km: Floats, weight: Floats) -> None:
+        """From the numbers of the places, and the points and weights of all. [2, P], [P]"""
+        xy_km = xy_km[:, places]
+        self._corner = xy_km.min(axis=1)  # south-west
+        self._size = ((xy_km.max(axis=1) - self._corner) / BLOCK_KM).astype(np.int64) + 1
+        block = self._block_of(xy_km)
         order = np.argsort(block, kind="stable")
         self._place = places[order]
-        self._reached = np.concatenate([[0.0], np.cumsum(weight[order])])
-        count = np.bincount(block, minlength=self._rows * self._columns)
+        self._reached = np.concatenate([[0.0], np.cumsum(weight[self._place])])
+        count = np.bincount(block, minlength=self._size.prod())
         self._bounds = np.concatenate([[0], np.cumsum(count)])
         self._inhabited = self._nearest_inhabited(count)
 
-    def near(
-        self, x_km: NDArray[np.float64], y_km: NDArray[np.float64], rng: np.random.Generator
-    ) -> NDArray[np.int64]:
+    def near(self, xy_km: Floats, rng: Rng) -> Numbers:
         """One place near each point: from its block, or from the nearest block that has places."""
-        block = self._inhabited[self._block_of(x_km, y_km)]
+        block = self._inhabited[self._block_of(xy_km)]
         first, end = self._bounds[block], self._bounds[block + 1]
         low, high = self._reached[first], self._reached[end]
-        drawn = np.searchsorted(self._reached, low + rng.random(x_km.shape) * (high - low), "right")
-        found: NDArray[np.int64] = self._place[np.clip(drawn - 1, first, end - 1)]
-        return found
+        drawn = np.searchsorted(
+            self._reached, low + rng.random(block.shape) * (high - low), "right"
+        )
+        return self._place[np.clip(drawn - 1, first, end - 1)]
 
-    def holds(self, x_km: NDArray[np.float64], y_km: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def holds(self, xy_km: Floats) -> NDArray[np.bool_]:
         """Whether each point lies inside the rectangle of the blocks."""
-        column, row = self._column_and_row(x_km, y_km)
-        return (column >= 0) & (column < self._columns) & (row >= 0) & (row < self._rows)
+        column, row = self._column_and_row(xy_km)
+        columns, rows = self._size
+        return (column >= 0) & (column < columns) & (row >= 0) & (row < rows)
 
-    def _column_and_row(
-        self, x_km: NDArray[np.float64], y_km: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        column = np.floor((x_km - self._west) / BLOCK_KM).astype(np.int64)
-        row = np.floor((y_km - self._south) / BLOCK_KM).astype(np.int64)
-        return column, row
+    def _column_and_row(self, xy_km: Floats) -> Numbers:
+        return np.floor((xy_km.T - self._corner).T / BLOCK_KM).astype(np.int64)
 
-    def _block_of(self, x_km: NDArray[np.float64], y_km: NDArray[np.float64]) -> NDArray[np.int64]:
-        column, row = self._column_and_row(x_km, y_km)
-        blocks_south = np.clip(row, 0, self._rows - 1) * self._columns
-        block: NDArray[np.int64] = blocks_south + np.clip(column, 0, self._columns - 1)
-        return block
+    def _block_of(self, xy_km: Floats) -> Numbers:
+        column, row = self._column_and_row(xy_km)
+        columns, rows = self._size
+        return np.clip(row, 0, rows - 1) * columns + np.clip(column, 0, columns - 1)
 
-    def _nearest_inhabited(self, count: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _nearest_inhabited(self, count: Numbers) -> Numbers:
         """For each block the nearest one that has places, found by growing those that do."""
-        known = np.where(count > 0, np.arange(len(count)), -1).reshape(self._rows, self._columns)
+        known = np.where(count > 0, np.arange(len(count)), -1).reshape(self._size[::-1])
         while (known < 0).any():
             p = np.pad(known, 1, constant_values=-1)
             for neighbour in (p[:-2, 1:-1], p[2:, 1:-1], p[1:-1, :-2], p[1:-1, 2:]):
@@ -208,72 +267,60 @@ class Blocks:
 class CityPlan:
     """The places of a synthetic city."""
 
-    x_km: NDArray[np.float64]
-    """East of the centre. [P]"""
-    y_km: NDArray[np.float64]
-    """North of the centre. [P]"""
-    neighbourhood: NDArray[np.int64]
-    """[P]"""
-    category: NDArray[np.int64]
-    """Row of `CATEGORIES`. [P]"""
-    attractiveness: NDArray[np.float64]
-    """[P]"""
-    companions: NDArray[np.int64]
-    """The places where people commonly go after each place. [P, COMPANIONS]"""
+    xy_km: Floats  # [2, P]
+    neighbourhood: Numbers  # [P]
+    category: Numbers  # row of `CATEGORIES`. [P]
+    attractiveness: Floats  # [P]
+    companions: Numbers  # where people commonly go after each place. [P, COMPANIONS]
     names: list[str]
 
     def __len__(self) -> int:
-        return len(self.x_km)
+        return len(self.category)
 
     @property
-    def lat(self) -> NDArray[np.float64]:
+    def lat(self) -> Floats:
         """Latitude in degrees, to about a decimetre. [P]"""
-        return np.round(CENTRE_LAT + np.degrees(self.y_km / EARTH_RADIUS_KM), 6)
+        return np.round(CENTRE_LAT + np.degrees(self.xy_km[1] / EARTH_RADIUS_KM), 6)
 
     @property
-    def lon(self) -> NDArray[np.float64]:
+    def lon(self) -> Floats:
         """Longitude in degrees, to about a decimetre. [P]"""
-        shrink = np.cos(np.radians(CENTRE_LAT))
-        east = np.degrees(self.x_km / (EARTH_RADIUS_KM * float(shrink)))
-        return np.round(CENTRE_LON + east, 6)
+        shrink = float(np.cos(np.radians(CENTRE_LAT)))
+        return np.round(CENTRE_LON + np.degrees(self.xy_km[0] / (EARTH_RADIUS_KM * shrink)), 6)
 
-    def of_category(self, name: str) -> NDArray[np.int64]:
+    def of_category(self, name: str) -> Numbers:
         """The places of one category."""
         return np.flatnonzero(self.category == index_of(name))
 
-    def blocks(self, places: NDArray[np.int64]) -> Blocks:
+    def blocks(self, places: Numbers) -> Blocks:
         """Some of the places by blocks."""
-        return Blocks(places, self.x_km[places], self.y_km[places], self.attractiveness[places])
+        return Blocks(places, self.xy_km, self.attractiveness)
 
 
-def places_to_go_out(category: NDArray[np.int64]) -> NDArray[np.int64]:
+def places_to_go_out(category: Numbers) -> Numbers:
     """The places that are neither homes nor workplaces."""
-    return np.flatnonzero(GOING_OUT[category])
+    return np.flatnonzero(np.array([bool(each.hours) for each in CATEGORIES])[category])
 
 
-def lay_out_city(config: SynthesisConfig, rng: np.random.Generator) -> CityPlan:
+def lay_out_city(config: SynthesisConfig, rng: Rng) -> CityPlan:
     """Draw the plan of a city."""
-    neighbourhood, x_km, y_km = _settle(config.places, rng)
+    neighbourhood, xy_km = _settle(config.places, rng)
     category = _categories(config.places, rng)
     attractiveness = _attractiveness(neighbourhood, config.popularity_exponent, rng)
-    places = places_to_go_out(category)
-    blocks = Blocks(places, x_km[places], y_km[places], attractiveness[places])
-    ends = JumpLaw(config).points(np.repeat(x_km, COMPANIONS), np.repeat(y_km, COMPANIONS), rng)
+    blocks = Blocks(places_to_go_out(category), xy_km, attractiveness)
+    ends = JumpLaw(config).ends(np.repeat(xy_km, COMPANIONS, axis=1), rng)
     return CityPlan(
-        x_km=x_km,
-        y_km=y_km,
+        xy_km=xy_km,
         neighbourhood=neighbourhood,
         category=category,
         attractiveness=attractiveness,
-        companions=blocks.near(*ends, rng).reshape(-1, COMPANIONS),
+        companions=blocks.near(ends, rng).reshape(-1, COMPANIONS),
         names=name_places(category, rng),
     )
 
 
-def _settle(
-    places: int, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Neighbourhood and position of each place. [P], [P], [P]"""
+def _settle(places: int, rng: Rng) -> tuple[Numbers, Floats]:
+    """Neighbourhood and position of each place. [P], [2, P]"""
     hearts = int(np.clip(np.sqrt(places) / 2, 5, 150))
     away_km = np.minimum(rng.gamma(1.5, 4.5, hearts), CITY_RADIUS_KM - 4)
     angle = rng.random(hearts) * (2 * np.pi)
@@ -281,12 +328,11 @@ def _settle(
     spread_km = rng.uniform(0.3, 1.0, hearts)
     neighbourhood = rng.choice(hearts, size=places, p=size / size.sum())
     around_km = np.clip(rng.normal(size=(2, places)), -3.5, 3.5) * spread_km[neighbourhood]
-    x_km = (away_km * np.cos(angle))[neighbourhood] + around_km[0]
-    y_km = (away_km * np.sin(angle))[neighbourhood] + around_km[1]
-    return neighbourhood, x_km, y_km
+    centre_km = away_km * np.stack([np.cos(angle), np.sin(angle)])
+    return neighbourhood, centre_km[:, neighbourhood] + around_km
 
 
-def _categories(places: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _categories(places: int, rng: Rng) -> Numbers:
     """A category for each place; every category has a place. [P]"""
     share = np.array([category.share for category in CATEGORIES])
     drawn = rng.choice(len(CATEGORIES), size=places, p=share / share.sum())
@@ -294,20 +340,16 @@ def _categories(places: int, rng: np.random.Generator) -> NDArray[np.int64]:
     return rng.permutation(drawn)
 
 
-def _attractiveness(
-    neighbourhood: NDArray[np.int64], exponent: float, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def _attractiveness(neighbourhood: Numbers, exponent: float, rng: Rng) -> Floats:
     """Zipf's law over places; large neighbourhoods, which have low numbers, attract more. [P]"""
     luck = rng.exponential(size=len(neighbourhood))
-    rank = np.empty(len(neighbourhood))
-    rank[np.argsort(luck * np.sqrt(1 + neighbourhood), kind="stable")] = np.arange(
-        1, len(neighbourhood) + 1
-    )
-    attractiveness: NDArray[np.float64] = rank**-exponent
-    return attractiveness
+    order = np.argsort(luck * np.sqrt(1 + neighbourhood), kind="stable")
+    rank = np.empty(len(order))
+    rank[order] = np.arange(1, len(order) + 1)
+    return rank**-exponent
 
 
-def name_places(category: NDArray[np.int64], rng: np.random.Generator) -> list[str]:
+def name_places(category: Numbers, rng: Rng) -> list[str]:
     """A name for each place, such as "Willow Street Bakery"; two places may have the same."""
     first = rng.integers(len(_FIRST), size=len(category)).tolist()
     second = rng.integers(len(_SECOND), size=len(category)).tolist()
@@ -323,36 +365,23 @@ def name_places(category: NDArray[np.int64], rng: np.random.Generator) -> list[s
 class People:
     """All people, the busiest first."""
 
-    home: NDArray[np.int64]
-    """[U]"""
-    work: NDArray[np.int64]
-    """[U]"""
-    taste: NDArray[np.float32]
-    """Preference of each person for each category. [U, categories]"""
-    checkins: NDArray[np.int64]
-    """Number of check-ins of each person, in descending order. [U]"""
+    home: Numbers  # [U]
+    work: Numbers  # [U]
+    taste: NDArray[np.float32]  # preference of each person for each category. [U, categories]
+    checkins: Numbers  # number of check-ins of each person, in descending order. [U]
 
     def __len__(self) -> int:
         return len(self.home)
 
 
-def settle_people(plan: CityPlan, config: SynthesisConfig, rng: np.random.Generator) -> People:
+def settle_people(plan: CityPlan, config: SynthesisConfig, rng: Rng) -> People:
     """Draw everyone's home, work, tastes and number of check-ins."""
     home = rng.choice(plan.of_category(RESIDENCE), size=config.users)
-    commute_end = JumpLaw(config).points(plan.x_km[home], plan.y_km[home], rng)
-    work = plan.blocks(plan.of_category(OFFICE)).near(*commute_end, rng)
+    commute_end = JumpLaw(config).ends(plan.xy_km[:, home], rng)
+    work = plan.blocks(plan.of_category(OFFICE)).near(commute_end, rng)
     taste = rng.gamma(0.7, size=(config.users, len(CATEGORIES))) + 0.05
-    return People(
-        home=home,
-        work=work,
-        taste=taste.astype(np.float32),
-        checkins=-np.sort(-_number_of_checkins(config, rng)),
-    )
-
-
-def _number_of_checkins(config: SynthesisConfig, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Log-normal over people, Poisson for each of them. [U]"""
+    # log-normal over people, Poisson for each of them
     factor = np.exp(rng.normal(0.0, _SPREAD, config.users) - _SPREAD**2 / 2)
-    mean = config.checkins_per_day * config.days
-    drawn = rng.poisson(np.minimum(factor, _BUSIEST) * mean)
-    return np.maximum(drawn, FEWEST_CHECKINS)
+    drawn = rng.poisson(np.minimum(factor, _BUSIEST) * (config.checkins_per_day * config.days))
+    checkins = -np.sort(-np.maximum(drawn, FEWEST_CHECKINS))
+    return People(home=home, work=work, taste=taste.astype(np.float32), checkins=checkins)

@@ -4,14 +4,13 @@ OUT.csv, .csv.gz, .tsv, .tsv.gz, .parquet   the table alone
 OUT/checkins.parquet, OUT/synthesis.json    the table, and the settings to make it again
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import polars as pl
 
 import castpoi
-from castpoi.checkins.synthetic.config import SynthesisConfig
+from castpoi.checkins.synthetic.plan import SynthesisConfig
 from castpoi.core.errors import BadInput
 from castpoi.core.files import (
     DAMAGED,
@@ -29,18 +28,11 @@ KIND: Final = "synthesis"
 ENDINGS: Final = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
 """Suffixes of tables."""
 _COLUMNS: Final = ["user", "place", "lat", "lon", "time", "category", "name"]
-_COMPRESSION: Final = "zstd"
-_TIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
-
-
-def is_table(out: Path) -> bool:
-    """Whether a path is that of one table rather than of a folder."""
-    return _writer_of(out) is not None
 
 
 def check_free(out: Path, *, overwrite: bool) -> None:
     """Refuse a path that exists or cannot be written, before any work is done."""
-    if is_table(out):
+    if _is_table(out):
         _check_free_table(out, overwrite=overwrite)
         return
     if out.is_file():
@@ -55,6 +47,14 @@ def check_free(out: Path, *, overwrite: bool) -> None:
             "table, or no suffix for a folder"
         )
     check_vacant(out, kind=KIND, overwrite=overwrite)
+
+
+def _is_table(out: Path) -> bool:
+    return out.name.lower().endswith(ENDINGS)
+
+
+def _separator(table: Path) -> str:
+    return "\t" if table.name.lower().endswith((".tsv", ".tsv.gz")) else ","
 
 
 def _check_free_table(out: Path, *, overwrite: bool) -> None:
@@ -74,13 +74,11 @@ def _check_free_table(out: Path, *, overwrite: bool) -> None:
 
 def _is_synthetic(table: Path) -> bool:
     """Whether a table has our columns and ids."""
-    name = table.name.lower()
-    separator = "\t" if name.endswith((".tsv", ".tsv.gz")) else ","
     try:
-        if name.endswith(".parquet"):
+        if table.name.lower().endswith(".parquet"):
             first = pl.read_parquet(table, n_rows=1)
         else:
-            first = pl.read_csv(table, separator=separator, n_rows=1, infer_schema=False)
+            first = pl.read_csv(table, separator=_separator(table), n_rows=1, infer_schema=False)
     except (OSError, *DAMAGED):
         return False
     return first.columns == _COLUMNS and str(first["user"].first()).startswith("person-")
@@ -96,52 +94,33 @@ def write_checkins(
 ) -> Path:
     """Write a synthetic city and return the path of its table."""
     check_free(out, overwrite=overwrite)
-    write = _writer_of(out)
-    if write is not None:
+    if _is_table(out):
         with new_file(out) as staged:
-            write(checkins, staged)
+            _write_table(checkins, staged)
         return out
     with writing(out), new_folder(out, kind=KIND, overwrite=overwrite) as staging:
-        checkins.write_parquet(staging / TABLE, compression=_COMPRESSION)
-        write_json(staging / PARAMETERS, describe_synthesis(checkins, config, seed))
+        _write_table(checkins, staging / TABLE)
+        settings = {
+            "kind": KIND,
+            "castpoi": castpoi.__version__,
+            "seed": seed,
+            "parameters": config.as_json(),
+            "checkins": checkins.height,
+            "users": checkins["user"].n_unique(),
+            "places": checkins["place"].n_unique(),
+        }
+        write_json(staging / PARAMETERS, settings)
     return out / TABLE
 
 
-def describe_synthesis(
-    checkins: pl.DataFrame, config: SynthesisConfig, seed: int
-) -> dict[str, object]:
-    """Everything that is needed to make the same check-ins again, and their number."""
-    return {
-        "kind": KIND,
-        "castpoi": castpoi.__version__,
-        "seed": seed,
-        "parameters": config.as_json(),
-        "checkins": checkins.height,
-        "users": checkins["user"].n_unique(),
-        "places": checkins["place"].n_unique(),
-    }
-
-
-def _writer_of(path: Path) -> Callable[[pl.DataFrame, Path], None] | None:
-    """The function that writes a table, by its suffix; None if it has another suffix."""
-    name = path.name.lower()
+def _write_table(checkins: pl.DataFrame, table: Path) -> None:
+    name = table.name.lower()
     if name.endswith(".parquet"):
-        return lambda checkins, to: checkins.write_parquet(to, compression=_COMPRESSION)
-    for ending, separator in ((".csv", ","), (".tsv", "\t")):
-        if name.endswith(ending):
-            return _text_writer(separator, packed=False)
-        if name.endswith(f"{ending}.gz"):
-            return _text_writer(separator, packed=True)
-    return None
-
-
-def _text_writer(separator: str, *, packed: bool) -> Callable[[pl.DataFrame, Path], None]:
-    def write(checkins: pl.DataFrame, to: Path) -> None:
-        checkins.write_csv(
-            to,
-            separator=separator,
-            datetime_format=_TIME_FORMAT,
-            compression="gzip" if packed else "uncompressed",
-        )
-
-    return write
+        checkins.write_parquet(table, compression="zstd")
+        return
+    checkins.write_csv(
+        table,
+        separator=_separator(table),
+        datetime_format="%Y-%m-%dT%H:%M:%SZ",
+        compression="gzip" if name.endswith(".gz") else "uncompressed",
+    )

@@ -25,14 +25,18 @@ from numpy.typing import NDArray
 
 from castpoi.checkins import record
 from castpoi.checkins.record import SECOND_US
-from castpoi.checkins.synthetic.config import ZONE, SynthesisConfig
 from castpoi.checkins.synthetic.plan import (
     CATEGORIES,
     COMPANIONS,
     SLOTS,
+    ZONE,
     CityPlan,
+    Floats,
     JumpLaw,
+    Numbers,
     People,
+    Rng,
+    SynthesisConfig,
     appeal_by_slot,
     lay_out_city,
     places_to_go_out,
@@ -41,8 +45,6 @@ from castpoi.checkins.synthetic.plan import (
 from castpoi.core.errors import BadInput
 from castpoi.core.progress import SILENCE, Progress, Task
 
-TIME: Final = "time"
-"""Column of the raw table for instants."""
 HOUR: Final = 3600
 
 _WORKDAY: Final = (
@@ -119,43 +121,24 @@ def synthesize(config: SynthesisConfig, *, seed: int, progress: Progress = SILEN
 
 def _table(
     plan: CityPlan,
-    person: NDArray[np.int64],
+    person: Numbers,
     place: NDArray[np.int32],
-    utc_s: NDArray[np.int64],
+    utc_s: Numbers,
 ) -> pl.DataFrame:
     """The check-ins by time, then person, with the columns of their places."""
     people = int(person.max()) + 1
     order = np.argsort(utc_s * people + person)  # no two are equal: a person's instants differ
-    places = _places(plan)[place[order]]
-    users = _ids("person", people)[person[order]]
-    instants = pl.Series(record.AT_UTC, utc_s[order] * SECOND_US).cast(record.INSTANT)
-    return places.select(
-        users.alias(record.USER),
-        pl.col(record.PLACE),
-        pl.col(record.LAT),
-        pl.col(record.LON),
-        instants.alias(TIME),
-        pl.col(record.CATEGORY),
-        pl.col(record.NAME),
-    )
-
-
-def _places(plan: CityPlan) -> pl.DataFrame:
-    names = pl.Series([category.name for category in CATEGORIES])
-    return pl.DataFrame(
-        {
-            record.PLACE: _ids("place", len(plan)),
-            record.LAT: plan.lat,
-            record.LON: plan.lon,
-            record.CATEGORY: names[plan.category],
-            record.NAME: plan.names,
-        }
-    )
+    categories = pl.Series([category.name for category in CATEGORIES])
+    columns = {"place": _ids("place", len(plan)), "lat": plan.lat, "lon": plan.lon}
+    places = pl.DataFrame({**columns, "category": categories[plan.category], "name": plan.names})
+    users = _ids("person", people)[person[order]].alias("user")
+    time = pl.Series("time", utc_s[order] * SECOND_US).cast(record.INSTANT)
+    return places[place[order]].select(users, "place", "lat", "lon", time, "category", "name")
 
 
 def _ids(word: str, count: int) -> pl.Series:
-    width = len(str(count))
-    return pl.Series([f"{word}-{number:0{width}d}" for number in range(1, count + 1)])
+    digits = len(str(count))
+    return pl.Series([f"{word}-{number:0{digits}d}" for number in range(1, count + 1)])
 
 
 class Calendar:
@@ -172,28 +155,22 @@ class Calendar:
         of_day = np.tile(np.arange(24), config.days)
         curve = np.where(weekday < 5, np.array(_WORKDAY)[of_day], np.array(_WEEKEND_DAY)[of_day])
         self._reached = np.cumsum(curve * np.array(_DAY_OF_WEEK)[weekday])
-        self._slot = self._slots_of_utc_hours(zone)
+        begins = range(self.begin_s, self.end_s, HOUR)  # the zone changes at whole hours only
+        local = [datetime.fromtimestamp(begin, UTC).astimezone(zone) for begin in begins]
+        self._slot = np.array([24 * (at.weekday() >= 5) + at.hour for at in local], dtype=np.uint8)
 
-    def draw(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    def draw(self, count: int, rng: Rng) -> Numbers:
         """Independent instants that follow the rhythm, as seconds of the UTC epoch. [count]"""
         drawn = rng.random(count) * self._reached[-1]
         hour = np.searchsorted(self._reached[:-1], drawn, side="right")
-        instants: NDArray[np.int64] = self._utc_of_local_hour[hour] + rng.integers(HOUR, size=count)
-        return instants
+        return self._utc_of_local_hour[hour] + rng.integers(HOUR, size=count)
 
-    def slot_of(self, utc_s: NDArray[np.int64]) -> NDArray[np.uint8]:
+    def slot_of(self, utc_s: Numbers) -> NDArray[np.uint8]:
         """Time of the week on the local clock: hour of a workday, or 24 + hour of a weekend."""
         return self._slot[(utc_s - self.begin_s) // HOUR]
 
-    def _slots_of_utc_hours(self, zone: ZoneInfo) -> NDArray[np.uint8]:
-        begins = range(self.begin_s, self.end_s, HOUR)  # the zone changes at whole hours only
-        local = [datetime.fromtimestamp(begin, UTC).astimezone(zone) for begin in begins]
-        return np.array([24 * (at.weekday() >= 5) + at.hour for at in local], dtype=np.uint8)
 
-
-def draw_instants(
-    checkins: NDArray[np.int64], calendar: Calendar, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def draw_instants(checkins: Numbers, calendar: Calendar, rng: Rng) -> Numbers:
     """Instants of every person's check-ins, end to end; they increase for each person. [N]"""
     owner = np.repeat(np.arange(len(checkins)), checkins)
     begin = (np.cumsum(checkins) - checkins)[owner]
@@ -210,17 +187,16 @@ def draw_instants(
 
 
 def _apart(
-    offset_s: NDArray[np.int64],
-    owner: NDArray[np.int64],
-    rank: NDArray[np.int64],
-    count: NDArray[np.int64],
+    offset_s: Numbers,
+    owner: Numbers,
+    rank: Numbers,
+    count: Numbers,
     span: int,
-) -> NDArray[np.int64]:
+) -> Numbers:
     """The same ordered seconds; equal ones are moved on by a second or a few. [N]"""
     lead = 2 * span * owner  # keeps the running maximum within each person
     later = np.maximum.accumulate(offset_s - rank + lead) - lead + rank
-    apart: NDArray[np.int64] = np.minimum(later, span - count + rank)
-    return apart
+    return np.minimum(later, span - count + rank)
 
 
 class KnownPlaces:
@@ -235,25 +211,21 @@ class KnownPlaces:
         self._shift = np.uint64(64 - bits)
         self._marked = np.zeros(1 << bits, dtype=np.bool_)
 
-    def add(self, person: NDArray[np.int64], place: NDArray[np.int64]) -> None:
+    def add(self, person: Numbers, place: Numbers) -> None:
         """Add a place for each of these people."""
         self._marked[self._mark(person, place)] = True
 
-    def contains(self, person: NDArray[np.int64], place: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def contains(self, person: Numbers, place: Numbers) -> NDArray[np.bool_]:
         """Whether each of these people has the place."""
-        known: NDArray[np.bool_] = self._marked[self._mark(person, place)]
-        return known
+        return self._marked[self._mark(person, place)]
 
-    def _mark(self, person: NDArray[np.int64], place: NDArray[np.int64]) -> NDArray[np.uint64]:
+    def _mark(self, person: Numbers, place: Numbers) -> NDArray[np.uint64]:
         stirred = person.astype(np.uint64) * _STIR_PERSON + place.astype(np.uint64)
         stirred ^= stirred >> np.uint64(29)
-        marks: NDArray[np.uint64] = (stirred * _STIR_PLACE) >> self._shift
-        return marks
+        return (stirred * _STIR_PLACE) >> self._shift
 
 
-def exploration_probability(
-    known: NDArray[np.int64], config: SynthesisConfig
-) -> NDArray[np.float64]:
+def exploration_probability(known: Numbers, config: SynthesisConfig) -> Floats:
     """Probability of a visit to a new place after this many known places (Song et al. 2010)."""
     return config.exploration_rho * np.power(known, -config.exploration_gamma, dtype=np.float64)
 
@@ -263,8 +235,7 @@ def slot_similarity() -> NDArray[np.float32]:
     hour, is_weekend = np.arange(SLOTS) % 24, np.arange(SLOTS) >= 24
     apart = np.abs((hour[:, None] - hour + 12) % 24 - 12)
     same_kind = np.where(is_weekend[:, None] == is_weekend, 1.0, 0.4)
-    similarity: NDArray[np.float64] = np.exp(-0.5 * (apart / 2.0) ** 2) * same_kind
-    return similarity.astype(np.float32)
+    return (np.exp(-0.5 * (apart / 2.0) ** 2) * same_kind).astype(np.float32)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,12 +243,9 @@ class Diaries:
     """The visits of all people, end to end; each diary begins with home and work."""
 
     place: NDArray[np.int32]
-    slot: NDArray[np.uint8]
-    """Time of the week of each entry."""
-    begin: NDArray[np.int64]
-    """First entry of each person's diary. [U]"""
-    is_checkin: NDArray[np.bool_]
-    """False for home and work."""
+    slot: NDArray[np.uint8]  # time of the week of each entry
+    begin: Numbers  # first entry of each person's diary. [U]
+    is_checkin: NDArray[np.bool_]  # false for home and work
 
 
 def open_diaries(people: People, slot: NDArray[np.uint8]) -> Diaries:
@@ -302,7 +270,7 @@ class Walk:
         people: People,
         slot: NDArray[np.uint8],
         config: SynthesisConfig,
-        rng: np.random.Generator,
+        rng: Rng,
     ) -> None:
         """Begin with empty diaries; `slot` is the time of the week of each check-in. [N]"""
         self._plan, self._people, self.diaries = plan, people, open_diaries(people, slot)
@@ -326,7 +294,7 @@ class Walk:
             task.advance(moving)
         return self.diaries.place[self.diaries.is_checkin]
 
-    def _step(self, person: NDArray[np.int64], entry: int) -> None:
+    def _step(self, person: Numbers, entry: int) -> None:
         """Draw the visit of each of these people for this entry of their diaries."""
         row = self.diaries.begin[person] + entry
         probability = exploration_probability(self._known_count[person], self._config)
@@ -338,9 +306,7 @@ class Walk:
         self._known.add(explorer, found[is_new])
         self._known_count[explorer] += 1
 
-    def _return(
-        self, person: NDArray[np.int64], row: NDArray[np.int64], entry: int
-    ) -> NDArray[np.int64]:
+    def _return(self, person: Numbers, row: Numbers, entry: int) -> Numbers:
         """A known place for each person: by anchor, by habit or by frequency. [A]"""
         here, slot = self.diaries.place[row - 1], self.diaries.slot[row]
         home, work = self._people.home[person], self._people.work[person]
@@ -350,9 +316,7 @@ class Walk:
         remembered = self.remember(person, row, entry)
         return np.where(to_home, home, np.where(to_work, work, remembered))
 
-    def remember(
-        self, person: NDArray[np.int64], row: NDArray[np.int64], entry: int
-    ) -> NDArray[np.int64]:
+    def remember(self, person: Numbers, row: Numbers, entry: int) -> Numbers:
         """The place of a past visit: any, or by habit one at a similar time. [A]"""
         diaries, rng = self.diaries, self._rng
         drawn = (rng.random((len(person), _HANDFUL)) * entry).astype(np.int64)
@@ -363,12 +327,9 @@ class Walk:
         fitness = fitness + (came_from == here) - 2.0 * (place == here)
         has_habit = rng.random(len(person)) < self._config.habit_share
         chosen = np.where(has_habit, np.argmax(fitness, axis=1), 0)
-        recalled: NDArray[np.int32] = place[np.arange(len(person)), chosen]
-        return recalled.astype(np.int64)
+        return place[np.arange(len(person)), chosen].astype(np.int64)
 
-    def _explore(
-        self, person: NDArray[np.int64], row: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def _explore(self, person: Numbers, row: Numbers) -> tuple[Numbers, NDArray[np.bool_]]:
         """A place for each explorer, and whether they have not visited it. [E], [E]"""
         slot = self.diaries.slot[row]
         proposals, pull = self._propose(self.diaries.place[row - 1])
@@ -381,17 +342,16 @@ class Walk:
         one = np.arange(len(person))
         return proposals[one, chosen], is_new[one, chosen]
 
-    def _propose(self, here: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _propose(self, here: NDArray[np.int32]) -> tuple[Numbers, Floats]:
         """Places at the ends of jumps, or companions of the present place; and their weights.
 
         [E] -> [E, _PROPOSALS], [E, _PROPOSALS]
         """
         rng, plan = self._rng, self._plan
-        x_km = np.repeat(plan.x_km[here][:, None], _PROPOSALS, axis=1)
-        y_km = np.repeat(plan.y_km[here][:, None], _PROPOSALS, axis=1)
-        ends = self._jumps.points(x_km, y_km, rng)
-        proposals = self._blocks.near(*ends, rng)
-        pull = np.where(self._blocks.holds(*ends), 1.0, _OUTSIDE_PULL)
+        begins = np.repeat(plan.xy_km[:, here, None], _PROPOSALS, axis=2)  # [2, E, _PROPOSALS]
+        ends = self._jumps.ends(begins, rng)
+        proposals = self._blocks.near(ends, rng)
+        pull = np.where(self._blocks.holds(ends), 1.0, _OUTSIDE_PULL)
         follows = np.flatnonzero(rng.random(len(here)) < _COMPANION_SHARE)
         proposals[follows, :COMPANIONS] = plan.companions[here[follows]]
         pull[follows, :COMPANIONS] = _COMPANION_PULL
