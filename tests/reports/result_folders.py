@@ -155,7 +155,7 @@ def write_suite(
                 ranks = shaken(targets, worse=_WORSE[row["name"]], seed=seed)
                 fingerprint = str(number) * 64
                 result = result_of(
-                    ranks, method=row["method"], seed=seed, fingerprint=fingerprint, **_learned(row)
+                    ranks, method=row["method"], seed=seed, fingerprint=fingerprint, **_trained(row)
                 )
                 result.save(root / name)
                 _write_papers(root / name, city, row, seed)
@@ -170,14 +170,16 @@ def write_suite(
     return root
 
 
-def _learned(row: Mapping[str, Any]) -> dict[str, Any]:
+def _trained(row: Mapping[str, Any]) -> dict[str, Any]:
+    trained = {} if row["role"] == "heuristic" else {"trained": {"wall_seconds": 90.0}}
     if row["name"] != "castpoi":
-        return {}
+        return trained
     return {
+        **trained,
         "learned": {
             "spatial": {"edges": [0.5, 2.0], "values": [0.5, 0.0, -0.5]},
             "temporal": {"edges": [1.0, 24.0, 168.0], "values": [0.1, 0.2, 0.0, -0.1]},
-        }
+        },
     }
 
 
@@ -188,7 +190,7 @@ def _write_papers(result: Path, city: str, row: Mapping[str, Any], seed: int) ->
     if row["role"] == "heuristic":
         return
     (result / "run").mkdir()
-    (result / "run" / "manifest.json").write_text(json.dumps({"kind": "run", "wall_seconds": 90.0}))
+    (result / "run" / "manifest.json").write_text(json.dumps({"kind": "run"}))
     (result / "run" / "config.json").write_text("{}")
     events = [{"event": "training started", "parameters": 1234}]
     events += [

@@ -1,6 +1,5 @@
 """Model cards: what a method is, how good, how trained, and how to reproduce it."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import pytest
 
 from castpoi.reports.card import model_card
 from castpoi.reports.evidence import Evidence, read_evidence
+from tests.manifests import accept_changes
 from tests.reports.result_folders import result_of, write_suite
 
 
@@ -40,8 +40,8 @@ def test_the_card_of_a_learned_method_describes_its_training(evidence: Evidence)
 def test_a_card_names_the_row_whose_weights_it_has(tmp_path: Path) -> None:
     root = write_suite(tmp_path / "s", targets=4)
     for row in ("castpoi", "no-spatial-bias"):
-        manifest = {"kind": "run", "wall_seconds": 90.0, "started_utc": "noon"}
-        (root / "oldtown" / row / "1" / "run" / "manifest.json").write_text(json.dumps(manifest))
+        trained = {"wall_seconds": 90.0, "started_utc": "noon"}
+        accept_changes(root / "oldtown" / row / "1", trained=trained)
     evidence = read_evidence(root)
     (variant,) = [row for row in evidence.rows if row.name == "no-spatial-bias"]
     card = model_card(evidence, variant)

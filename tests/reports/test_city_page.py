@@ -13,8 +13,13 @@ from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.checkins.describe import describe_city
 from castpoi.geo.distance import haversine_km
-from castpoi.reports.city_figures import MOST_DOTS, place_map
-from castpoi.reports.city_page import MOST_PLACES, busiest_places, city_page
+from castpoi.reports.city_page import (
+    MOST_DOTS,
+    MOST_PLACES,
+    busiest_places,
+    city_page,
+    place_map,
+)
 from tests.cities import CAFE, THEIR_PARTS, TWO_PEOPLE, small_city
 from tests.reports.pages import Balance
 

@@ -1,4 +1,4 @@
-"""Evidence: all results below a folder, by city and row, with the papers beside them."""
+"""Evidence: all results below a folder, by city and row, with the logs of their trainings."""
 
 import json
 from pathlib import Path
@@ -48,17 +48,17 @@ def test_taken_out_of_its_suite_our_method_is_not_called_the_full_model(tmp_path
     assert (labels["castpoi"], labels["sasrec"]) == ("CaST-POI", "SASRec")
 
 
-def test_the_papers_of_a_run_are_read_beside_its_result(tmp_path: Path) -> None:
+def test_the_log_of_a_training_is_read_from_the_result(tmp_path: Path) -> None:
     (city,) = read_evidence(write_suite(tmp_path / "s", targets=4)).cities
     ours = city.of("castpoi")[0]
     assert ours.training_seconds == 90.0
     assert [epoch["epoch"] for epoch in ours.epochs] == [1, 2, 3]
-    assert (ours.best_epoch, ours.parameters) == (2, 1234)
+    assert ours.parameters == 1234
     assert ours.commands == ["castpoi train oldtown --model castpoi --seed 1"]
     assert city.of("revisit")[0].training_seconds is None
 
 
-def test_a_result_of_a_row_that_was_changed_since_is_not_taken_for_it(tmp_path: Path) -> None:
+def test_a_result_of_a_row_that_was_changed_since_is_left_out(tmp_path: Path) -> None:
     root = write_suite(tmp_path / "s", targets=4)
     suite = json.loads((root / "suite.json").read_text())
     for row in suite["tables"]["main"]["rows"]:
@@ -71,7 +71,7 @@ def test_a_result_of_a_row_that_was_changed_since_is_not_taken_for_it(tmp_path: 
 
 
 @pytest.mark.parametrize("proof", [{"kind": "experiment"}, {"row": {"name": "sasrec"}}])
-def test_a_torn_experiment_is_told(tmp_path: Path, proof: dict[str, Any]) -> None:
+def test_a_damaged_experiment_is_an_error(tmp_path: Path, proof: dict[str, Any]) -> None:
     root = write_suite(tmp_path / "s", targets=4)
     (root / "oldtown" / "sasrec" / "1" / "experiment.json").write_text(json.dumps(proof))
     with refused(BrokenFolder):
@@ -79,7 +79,9 @@ def test_a_torn_experiment_is_told(tmp_path: Path, proof: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize(("old", "new"), [("HR@5", "HR@7"), ("heuristic", "jester")])
-def test_words_that_no_suite_writes_are_refused(tmp_path: Path, old: str, new: str) -> None:
+def test_an_unknown_role_or_metric_of_a_suite_is_refused(
+    tmp_path: Path, old: str, new: str
+) -> None:
     path = write_suite(tmp_path / "s", targets=4) / "suite.json"
     path.write_text(path.read_text().replace(f'"{old}"', f'"{new}"'))
     with pytest.raises(BrokenFolder, match=f"no role or metric is named {new}"):
@@ -94,6 +96,19 @@ def test_results_that_rank_the_same_weights_share_a_training(tmp_path: Path) -> 
         accept_changes(each.parent, seed=7)
     found = [read_result(tmp_path / "t" / name, {}) for name in "abc"]
     assert found[0].training == found[1].training != found[2].training
+
+
+@pytest.mark.parametrize(("started", "epochs"), [("yesterday", 1), ("today", 0)])
+def test_the_log_of_the_run_is_used_unless_another_run_has_replaced_it(
+    tmp_path: Path, started: str, epochs: int
+) -> None:
+    run, folder = tmp_path / "run", tmp_path / "town" / "ours"
+    run.mkdir()
+    (run / "manifest.json").write_text(json.dumps({"kind": "run", "started_utc": started}))
+    (run / "log.jsonl").write_text('{"event": "epoch finished"}')
+    trained = {"started_utc": "yesterday"}
+    result_of([1.0], method="castpoi", seed=1, run=str(run), trained=trained).save(folder)
+    assert len(read_result(folder, {}).epochs) == epochs
 
 
 def test_results_without_a_suite_are_rows_by_method(tmp_path: Path) -> None:
@@ -147,7 +162,7 @@ def test_results_that_no_table_of_the_suite_names_get_one(tmp_path: Path) -> Non
     assert "markov" in evidence.cities[0].contenders
 
 
-def test_experiments_without_a_result_are_told(tmp_path: Path) -> None:
+def test_experiments_without_a_result_are_unfinished(tmp_path: Path) -> None:
     unfinished = {"oldtown/caser/1": "failed: no memory", "oldtown/caser/2": "waiting"}
     evidence = read_evidence(write_suite(tmp_path / "s", targets=4, unfinished=unfinished))
     assert evidence.unfinished == unfinished
@@ -158,7 +173,7 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
         read_evidence(tmp_path / "nowhere")
 
 
-def test_a_result_whose_manifest_is_torn_is_refused_and_not_left_out(tmp_path: Path) -> None:
+def test_a_result_whose_manifest_is_damaged_is_an_error(tmp_path: Path) -> None:
     for method in ("castpoi", "revisit"):
         result_of([1.0, 2.0], method=method).save(tmp_path / "t" / method)
     manifest = tmp_path / "t" / "castpoi" / "manifest.json"
@@ -172,7 +187,7 @@ def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
         read_evidence(tmp_path)
 
 
-def test_a_torn_log_is_told(tmp_path: Path) -> None:
+def test_a_damaged_log_is_an_error(tmp_path: Path) -> None:
     root = write_suite(tmp_path / "s", targets=4)
     (root / "oldtown" / "castpoi" / "1" / "run" / "log.jsonl").write_text('{"event": ')
     (city,) = read_evidence(root).cities
@@ -212,7 +227,7 @@ def test_a_result_of_known_time_in_the_folder_of_another_row_is_no_seed_of_it(
     assert list(apart.contenders) == ["castpoi-known_time=true"]
 
 
-def test_a_judge_is_neither_the_strongest_baseline_nor_a_method_of_a_city(tmp_path: Path) -> None:
+def test_an_oracle_is_neither_the_strongest_baseline_nor_a_method_of_a_city(tmp_path: Path) -> None:
     town = tmp_path / "town"
     for method, rank in (("castpoi", 2.0), ("stamp", 3.0), ("revisit", 9.0)):
         result_of([rank] * 4, method=method).save(town / method)

@@ -94,10 +94,10 @@ def test_rows_with_few_seeds_are_named(tmp_path: Path) -> None:
 
 def test_settings_that_were_tried_on_one_city_are_not_missing_on_another(tmp_path: Path) -> None:
     for city, seed in (("a", 1), ("b", 2)):
-        told: dict[str, Any] = {"method": "castpoi", "fingerprint": city * 64, "seed": seed}
-        result_of([1.0], **told).save(tmp_path / city / "full")
+        recipe: dict[str, Any] = {"method": "castpoi", "fingerprint": city * 64, "seed": seed}
+        result_of([1.0], **recipe).save(tmp_path / city / "full")
         for part, value in (("dropout", "0.5"), ("spatial_bias", "false")) if city == "a" else ():
-            variant = result_of([2.0], **told, settings={part: value})
+            variant = result_of([2.0], **recipe, settings={part: value})
             variant.save(tmp_path / city / part)
     gaps = gaps_in(tmp_path)
     assert not any("no result of CaST-POI" in gap for gap in gaps)
@@ -107,8 +107,8 @@ def test_settings_that_were_tried_on_one_city_are_not_missing_on_another(tmp_pat
 def test_tuned_baselines_of_one_city_are_not_missing_on_another(tmp_path: Path) -> None:
     for city in ("a", "b"):
         for method in ("castpoi", "sasrec", "esasrec") if city == "a" else ("castpoi", "sasrec"):
-            told: dict[str, Any] = {"method": method, "fingerprint": city * 64, "seed": 1}
-            result_of([1.0], **told).save(tmp_path / city / method)
+            recipe: dict[str, Any] = {"method": method, "fingerprint": city * 64, "seed": 1}
+            result_of([1.0], **recipe).save(tmp_path / city / method)
     evidence = read_evidence(tmp_path)
     main, tuned = evidence.tables
     assert [city.name for city in cities_of(main, evidence)] == ["a", "b"]

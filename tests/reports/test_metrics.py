@@ -87,15 +87,6 @@ def test_the_improvement_is_relative_to_the_strongest(table: Table) -> None:
     assert improvement.note.endswith("; seeds 1 / 1")
 
 
-def test_footnotes_warn_of_few_seeds_and_of_seeds_left_out(small: Path) -> None:
-    (both,) = tables_in(small)
-    assert {notes.ONE_SEED, notes.SEEDS_LEFT_OUT} <= set(both.footnotes)
-    shutil.rmtree(small / "sasrec")
-    (counted,) = tables_in(small)
-    assert cells(counted, "Improvement")["HR@5"].note.endswith("; seeds 2 / –")
-    assert not {notes.ONE_SEED, notes.SEEDS_LEFT_OUT} & set(counted.footnotes)
-
-
 def test_a_dagger_marks_where_the_bootstrap_disagrees(tmp_path: Path) -> None:
     # Ours gains a little often and loses much seldom: ranks favour it, the mean does not.
     ours, theirs = [9.0] * 40 + [60.0] * 4, [10.0] * 40 + [1.0] * 4
@@ -105,7 +96,6 @@ def test_a_dagger_marks_where_the_bootstrap_disagrees(tmp_path: Path) -> None:
     improvement = cells(table, "Improvement")
     assert improvement["MRR"].marks.endswith("*†")
     assert improvement["HR@10"].marks == ""
-    assert notes.DISPUTED in table.footnotes
 
 
 def test_a_city_without_variants_is_not_in_the_ablation(tmp_path: Path) -> None:
@@ -126,23 +116,6 @@ def test_a_heuristic_can_be_the_strongest_and_can_be_best(tmp_path: Path) -> Non
     cell = cells(table, "Revisit heuristic")["HR@5"]
     assert (cell.is_best, cell.is_strongest) == (True, True)
     assert cells(table, "Improvement")["HR@5"].text == "-33.33 %"
-
-
-def test_a_footnote_says_that_baselines_are_missing(tmp_path: Path) -> None:
-    for city, methods in (("a", ("castpoi", "sasrec", "revisit")), ("b", ("castpoi", "revisit"))):
-        for method in methods:
-            result = result_of([1.0, 2.0], method=method, fingerprint=city * 64, seed=1)
-            result.save(tmp_path / city / method)
-    (both,), (alone,) = tables_in(tmp_path), tables_in(tmp_path / "a")
-    assert notes.FEWER_BASELINES in both.footnotes
-    assert notes.FEWER_BASELINES not in alone.footnotes
-
-
-def test_a_footnote_says_that_another_table_has_a_stronger_baseline(small: Path) -> None:
-    result_of(SIX, method="esasrec", seed=1).save(small / "esasrec")
-    main, tuned = tables_in(small)
-    assert notes.STRONGER_ELSEWHERE in main.footnotes
-    assert notes.STRONGER_ELSEWHERE not in tuned.footnotes
 
 
 def test_without_another_method_there_is_no_improvement_and_no_mark(tmp_path: Path) -> None:

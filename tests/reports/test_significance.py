@@ -7,7 +7,7 @@ import pytest
 
 from castpoi.evaluation.significance import ALPHA
 from castpoi.experiments.suite_file import read_suite
-from castpoi.reports.evidence import Evidence, read_evidence, strongest_baseline
+from castpoi.reports.evidence import Evidence, read_evidence
 from castpoi.reports.outlines import PAPERS_VARIANTS
 from castpoi.reports.significance import (
     Verdicts,
@@ -79,7 +79,7 @@ def test_the_strongest_baseline_is_that_of_each_column(tmp_path: Path) -> None:
     result_of([1.0] * 10, method="castpoi", seed=1).save(tmp_path / "t" / "c")
     evidence = read_evidence(tmp_path / "t")
     (table,), (city,) = evidence.tables, evidence.cities
-    strongest = [strongest_baseline(table, city, metric) for metric in ("HR@5", "HR@10")]
+    strongest = [city.strongest_of(table.rows, metric) for metric in ("HR@5", "HR@10")]
     assert [row.name for row in strongest if row is not None] == ["sasrec", "revisit"]
     assert evidence.strongest(city, "HR@10") == strongest[1]
     verdict = judge_all(evidence, draws=50).against_strongest("main", "t", "castpoi", "HR@10")

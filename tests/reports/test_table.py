@@ -19,7 +19,6 @@ from castpoi.reports.table import (
     markdown,
     number,
     percent,
-    text_cell,
 )
 
 TABLE = Table(
@@ -33,12 +32,12 @@ TABLE = Table(
             heading="ny_c",
             rows=[
                 [
-                    text_cell("A|B_1"),
+                    Cell("A|B_1"),
                     Cell(text="57.76", value=57.7612, std=0.171, is_strongest=True, paper="58.01*"),
                     NOTHING,
                 ],
                 [
-                    text_cell("Ours"),
+                    Cell("Ours"),
                     Cell(
                         text="58.01",
                         value=58.0051,
@@ -50,7 +49,7 @@ TABLE = Table(
                     number(37.2),
                 ],
             ],
-            foot=[[text_cell("Improvement"), Cell(text="+0.43 %", value=0.43, stars="*"), NOTHING]],
+            foot=[[Cell("Improvement"), Cell(text="+0.43 %", value=0.43, stars="*"), NOTHING]],
         )
     ],
 )
@@ -83,7 +82,7 @@ def test_csv_has_all_digits_and_columns_for_what_stands_beside_a_number() -> Non
 def test_numbers_of_one_cell_have_columns_and_small_strata_are_in_italics() -> None:
     interval = Cell(text="+1.23 to +4.57", parts={"low": 1.23456, "high": 4.56789})
     small = Cell(text="50.0", value=50.0, is_faint=True)
-    group = Group(heading="", rows=[[text_cell("a"), interval, small]])
+    group = Group(heading="", rows=[[Cell("a"), interval, small]])
     table = Table(name="t", title="T", caption="", columns=["", "95 %", "HR"], groups=[group])
     head, line = csv.reader(comma_separated(table).splitlines())
     assert head == ["", "95 %", "95 % low", "95 % high", "HR"]
@@ -114,7 +113,7 @@ def test_a_page_sorts_the_rows_of_a_group_and_leaves_its_files_in_order() -> Non
 
 
 def test_a_line_that_begins_with_a_bracket_or_a_star_is_no_option_of_the_line_above() -> None:
-    rows = [[text_cell("[a]"), text_cell("[b]")], [text_cell("*c"), text_cell("d")]]
+    rows = [[Cell("[a]"), Cell("[b]")], [Cell("*c"), Cell("d")]]
     table = Table(
         name="t", title="T", caption="", columns=["x", "y"], groups=[Group(heading="", rows=rows)]
     )

@@ -204,6 +204,11 @@ class Contender:
         """Seeds of its trainings, ascending; none for a counting method."""
         return () if self.is_counted else tuple(sorted(result.seed for result in self.results))
 
+    def spread(self, metric: str) -> Spread:
+        """Mean of a metric, and deviation over the seeds of a learned method."""
+        spread = Spread.of(result.metrics[metric] for result in self.results)
+        return replace(spread, std=None) if self.is_counted else spread
+
     def with_seeds(self, seeds: Collection[int]) -> "Contender":
         """A contender with the results of these seeds only."""
         return replace(self, results=tuple(each for each in self.results if each.seed in seeds))

@@ -1,8 +1,7 @@
-"""The outline of evidence: tables, the rows in them, and which significance tests belong together.
+"""The outline of evidence: tables, the rows in them, and the significance tests of each table.
 
-A suite is run by it and a report is laid out by it. A row is a method with its preset and settings;
-its name is that of a folder. Rows of one name are one row, in whatever table they stand, so two
-tables share the runs they have in common.
+A suite is run and a report is laid out by it. A row is a method with its preset and settings; its
+name is that of a folder. Rows with the same name in several tables are the same row and share runs.
 """
 
 from collections.abc import Mapping
@@ -22,28 +21,24 @@ STRONGEST: Final[Literal["strongest baseline"]] = "strongest baseline"
 OURS: Final[Role] = "ours"
 ABLATION: Final[Role] = "ablation"
 ORACLE: Final[Role] = "oracle"
-"""Of a row that checks another's copy of a method, and competes with none; no suite runs one."""
+"""Another project's own model, which verifies our copy of a method; no suite runs one."""
 RIVALS: Final[tuple[Role, ...]] = ("baseline", "heuristic")
-"""Roles of the rows among which the strongest baseline is sought."""
+"""Roles of the rows that the strongest baseline is chosen from."""
 
 KNOWN_TIME: Final = "known_time"
-"""The setting of a method that is told when each target was."""
+"""The setting of a method that is given the time of each target."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """One line of a table: a method with its preset and settings."""
 
-    name: str
-    """Name of its folder."""
-    label: str
-    """What tables call it."""
+    name: str  # of its folder
+    label: str  # in tables
     method: str
     role: Role
-    preset: str | None = None
-    """The preset of a learned method; None for a counted one."""
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """Changes to the preset, as on the command line."""
+    preset: str | None = None  # None for a counting method
+    settings: Mapping[str, str] = field(default_factory=dict)  # changes to the preset, as text
 
     @property
     def recipe(self) -> tuple[str, str | None, dict[str, str]]:
@@ -52,12 +47,12 @@ class Row:
 
     @property
     def known_time(self) -> bool:
-        """Whether its method is told when each target was; such rows stand in a table apart."""
+        """Whether its method is given the time of each target; such rows have their own table."""
         return self.settings.get(KNOWN_TIME, "").lower() == "true"
 
     @property
     def is_learned(self) -> bool:
-        """Whether its method is trained; a method unknown here counts as learned."""
+        """Whether its method is trained; an unknown method counts as learned."""
         try:
             return METHODS.named(self.method).needs_training
         except UnknownMethod:
@@ -69,18 +64,15 @@ class Family:
     """Significance tests whose p-values are corrected together."""
 
     name: str
-    row: str
-    """The row that is tested."""
-    against: Against
-    """The rows it is tested against, or the strongest baseline of each column."""
+    row: str  # the row that is tested
+    against: Against  # the rows it is tested against
     metrics: tuple[str, ...]
-    together: Together
-    """`cell`: a family for each city and metric; `table`: one for all of them."""
+    together: Together  # `cell`: one family for each city and metric; `table`: one for all of them
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableOutline:
-    """Rows that stand side by side, and their tests."""
+    """The rows of a table, and their tests."""
 
     name: str
     title: str
@@ -89,28 +81,28 @@ class TableOutline:
 
     @property
     def is_ablation(self) -> bool:
-        """Whether variants of one method stand beside it, and no other method."""
+        """Whether it has variants of one method, and no other method."""
         roles = {row.role for row in self.rows}
         return ABLATION in roles and not roles & set(RIVALS)
 
     @property
     def known_time(self) -> bool:
-        """Whether its methods are told when each target was; either all are or none is."""
+        """Whether its methods are given the time of each target; either all are or none is."""
         return all(row.known_time for row in self.rows)
 
     def label(self, name: str) -> str:
-        """What this table calls a row; its name where another table has it."""
+        """The label of a row; its name if the row is in another table."""
         return next((row.label for row in self.rows if row.name == name), name)
 
     def to_dict(self) -> dict[str, Any]:
-        """The table in JSON's words, but for its name."""
+        """The table as JSON can hold it, without its name."""
         content = asdict(self)
         del content["name"]
         return content
 
     @classmethod
     def from_dict(cls, name: str, content: Mapping[str, Any]) -> "TableOutline":
-        """The table from JSON's words."""
+        """The inverse of `to_dict`."""
         return cls(
             name=name,
             title=str(content["title"]),
@@ -120,11 +112,9 @@ class TableOutline:
 
 
 def row_from_dict(content: Mapping[str, Any]) -> Row:
-    """A row from JSON's words."""
+    """A row from its fields in a JSON file."""
     return Row(
-        name=str(content["name"]),
-        label=str(content["label"]),
-        method=str(content["method"]),
+        **{name: str(content[name]) for name in ("name", "label", "method")},
         role=content["role"],
         preset=content.get("preset"),
         settings=dict(content.get("settings") or {}),

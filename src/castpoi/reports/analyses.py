@@ -1,17 +1,15 @@
 """Analyses of a city: metrics by stratum and by pool size, and beyond accuracy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Final
 
-from castpoi.evaluation.beyond import BeyondAccuracy
 from castpoi.evaluation.pool import PoolCurve, pool_curve
-from castpoi.evaluation.result import Result
 from castpoi.evaluation.strata import Stratum, strata
 from castpoi.methods.outline import OURS, Row
 from castpoi.reports import notes
 from castpoi.reports.evidence import CityEvidence, Evidence
-from castpoi.reports.table import NOTHING, Cell, Group, Table, count, number, percent, text_cell
+from castpoi.reports.table import NOTHING, Cell, Group, Table, count, number, percent
 
 CUTOFF: Final = 10
 METRIC: Final = f"HR@{CUTOFF}"
@@ -51,24 +49,19 @@ def _stratum_line(stratum: Stratum, rows: Sequence[Row]) -> list[Cell]:
     means = [stratum.metrics[row.name][METRIC].mean for row in rows]
     measured = [mean for mean in means if mean is not None]
     highest = max(measured) if len(measured) > 1 else None
-    return [
-        text_cell(AXES[stratum.axis]),
-        text_cell(stratum_name(stratum)),
-        count(stratum.n),
-        *(_stratum_cell(stratum, mean, highest) for mean in means),
+    cells = [
+        Cell(
+            f"{100 * mean:.1f}",
+            100 * mean,
+            is_best=mean == highest and not stratum.is_too_small,
+            is_faint=stratum.is_too_small,
+            note=f"{stratum.n:,} targets",
+        )
+        if mean is not None
+        else NOTHING
+        for mean in means
     ]
-
-
-def _stratum_cell(stratum: Stratum, mean: float | None, highest: float | None) -> Cell:
-    if mean is None:
-        return NOTHING
-    return Cell(
-        text=f"{100 * mean:.1f}",
-        value=100 * mean,
-        is_best=mean == highest and not stratum.is_too_small,
-        is_faint=stratum.is_too_small,
-        note=f"{stratum.n:,} targets",
-    )
+    return [Cell(AXES[stratum.axis]), Cell(stratum_name(stratum)), count(stratum.n), *cells]
 
 
 def pool_of(evidence: Evidence, city: CityEvidence) -> PoolCurve:
@@ -78,27 +71,23 @@ def pool_of(evidence: Evidence, city: CityEvidence) -> PoolCurve:
 
 def pool_table(evidence: Evidence, city: CityEvidence, curve: PoolCurve) -> Table:
     """One line for each row, one column for each pool size."""
-    rows = {row.name: row for row in evidence.rows_of(city)}
-    highest = [max(own[at] for own in curve.values.values()) for at in range(len(curve.pools))]
+    rows = evidence.rows_of(city)
+    highest = [max(values) for values in zip(*curve.values.values(), strict=True)]
     lines = [
         [
-            Cell(text=rows[name].label, is_ours=rows[name].role == OURS),
+            Cell(row.label, is_ours=row.role == OURS),
             *(
-                Cell(
-                    text=f"{100 * value:.1f}",
-                    value=100 * value,
-                    is_best=value == best and len(rows) > 1,
-                )
-                for value, best in zip(values, highest, strict=True)
+                Cell(f"{100 * value:.1f}", 100 * value, is_best=value == best and len(rows) > 1)
+                for value, best in zip(curve.values[row.name], highest, strict=True)
             ),
         ]
-        for name, values in curve.values.items()
+        for row in rows
     ]
     return Table(
         name=f"pool-{city.slug}",
         title=f"Pool size on {city.name}",
         caption=notes.POOL,
-        footnotes=_flips(curve, {name: row.label for name, row in rows.items()}),
+        footnotes=_flips(curve, {row.name: row.label for row in rows}),
         columns=["Method", *(f"{pool:,}" for pool in curve.pools[:-1]), "all"],
         groups=[Group(rows=lines)],
     )
@@ -117,50 +106,32 @@ def _flips(curve: PoolCurve, labels: dict[str, str]) -> list[str]:
 
 def beyond_table(evidence: Evidence, city: CityEvidence) -> Table:
     """Distance error, coverage, popularity and calibration."""
-    return Table(
+    return Table.of_lines(
+        {"": [_beyond_line(city, row) for row in evidence.rows_of(city)]},
         name=f"beyond-accuracy-{city.slug}",
         title=f"Beyond accuracy on {city.name}",
         caption=notes.BEYOND,
-        columns=[
-            "Method",
-            "Median km off",
-            "Mean km off",
-            "Coverage %",
-            "Popularity of first",
-            "Popularity of listed",
-            "Popularity of visited",
-            "Mean softmax %",
-            "Right first %",
-            "ECE %",
-        ],
-        groups=[Group(rows=[_beyond_line(city, row) for row in evidence.rows_of(city)])],
     )
 
 
-def _beyond_line(city: CityEvidence, row: Row) -> list[Cell]:
+def _beyond_line(city: CityEvidence, row: Row) -> dict[str, Cell]:
     results = city.contenders[row.name].results
     measured = [result.beyond for result in results]
+    calibrated = [one.calibration for one in measured] if row.is_learned else []
     note = "\n".join(result.name for result in results)
-    return [
-        Cell(text=row.label, note=note, is_ours=row.role == OURS),
-        number(_mean(measured, lambda one: one.median_km_off)),
-        number(_mean(measured, lambda one: one.mean_km_off)),
-        percent(_mean(measured, lambda one: one.coverage), 1),
-        number(_mean(measured, lambda one: one.popularity_of_first), 1),
-        number(_mean(measured, lambda one: one.popularity_of_listed), 1),
-        number(_mean(measured, lambda one: one.popularity_of_target), 1),
-        *(_calibration_cells(results) if row.is_learned else [NOTHING] * 3),
-    ]
 
+    def softmax(values: list[float]) -> Cell:
+        return percent(fmean(values), 1) if values else NOTHING
 
-def _calibration_cells(results: Sequence[Result]) -> list[Cell]:
-    measured = [result.beyond.calibration for result in results]
-    return [
-        percent(fmean(one.confidence for one in measured), 1),
-        percent(fmean(one.accuracy for one in measured), 1),
-        percent(fmean(one.expected_error for one in measured), 1),
-    ]
-
-
-def _mean(measured: Sequence[BeyondAccuracy], of: Callable[[BeyondAccuracy], float]) -> float:
-    return fmean(of(one) for one in measured)
+    return {
+        "Method": Cell(row.label, note=note, is_ours=row.role == OURS),
+        "Median km off": number(fmean(one.median_km_off for one in measured)),
+        "Mean km off": number(fmean(one.mean_km_off for one in measured)),
+        "Coverage %": percent(fmean(one.coverage for one in measured), 1),
+        "Popularity of first": number(fmean(one.popularity_of_first for one in measured), 1),
+        "Popularity of listed": number(fmean(one.popularity_of_listed for one in measured), 1),
+        "Popularity of visited": number(fmean(one.popularity_of_target for one in measured), 1),
+        "Mean softmax %": softmax([one.confidence for one in calibrated]),
+        "Right first %": softmax([one.accuracy for one in calibrated]),
+        "ECE %": softmax([one.expected_error for one in calibrated]),
+    }

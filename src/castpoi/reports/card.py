@@ -13,7 +13,7 @@ from castpoi.methods.registry import METHODS
 from castpoi.reports import notes
 from castpoi.reports.evidence import CityEvidence, Evidence, RowResult
 from castpoi.reports.outlines import HEADLINE, is_not_paper_preset
-from castpoi.reports.table import Cell, Group, Table, count, escape_markdown, markdown, text_cell
+from castpoi.reports.table import Cell, Table, count, escape_markdown, markdown
 
 _USE: Final = (
     "Ranks the places of one city as the next visit of a person, given the visits before. It is "
@@ -29,7 +29,7 @@ def model_card(evidence: Evidence, row: Row) -> str:
     lines += ["## Intended use and limits", "", _USE, "", *_settings(row), ""]
     for city in (each for each in evidence.cities if each.has(row)):
         lines += [f"## On {escape_markdown(city.name)}", "", *_city_lines(city), ""]
-        lines += [markdown(_table(city, row)), *_limits(city, row), ""]
+        lines += [markdown(_table(city, row)), _limits(city, row), ""]
         lines += ["### Its runs", "", *_training(city, row), ""]
         commands = [command for each in city.of(row.name) for command in each.commands]
         lines += ["### How to reproduce it", "", "```", *commands, "```", ""]
@@ -65,14 +65,9 @@ def _settings(row: Row) -> Iterator[str]:
 
 
 def _city_lines(city: CityEvidence) -> Iterator[str]:
-    counts = {
-        "check-ins": city.count_of("checkins"),
-        "users": city.count_of("users"),
-        "places": city.count_of("places"),
-        "targets": city.targets,
-    }
-    sizes = [f"{number:,} {things}" for things, number in counts.items()]
-    yield f"Data: {', '.join(sizes)} ({city.part} split)."
+    checkins, users, places = map(city.count_of, ("checkins", "users", "places"))
+    sizes = f"{checkins:,} check-ins, {users:,} users, {places:,} places, {city.targets:,} targets"
+    yield f"Data: {sizes} ({city.part} split)."
     yield f"Split: `{city.fingerprint}`."
 
 
@@ -82,37 +77,31 @@ def _table(city: CityEvidence, row: Row) -> Table:
     (own,) = compared.rows
     sides = {"all": own.metrics, "revisit": own.strata["revisit"], "new": own.strata["new"]}
     numbers = {"all": compared.n, **compared.strata_n}
+
+    def cell(side: str, metric: str) -> Cell:
+        spread = sides[side][metric]
+        std = 100 * spread.std if row.is_learned and spread.std is not None else None
+        return Cell("–" if spread.mean is None else f"{100 * spread.mean:.2f}", std=std)
+
     lines = [
-        [
-            text_cell(metric),
-            *(
-                Cell(
-                    text="–" if spread.mean is None else f"{100 * spread.mean:.2f}",
-                    std=100 * spread.std if row.is_learned and spread.std is not None else None,
-                )
-                for side in sides.values()
-                for spread in [side[metric]]
-            ),
-        ]
+        {"Metric": Cell(metric), **{side: cell(side, metric) for side in sides}}
         for metric in METRICS
     ]
-    lines.append([text_cell("targets"), *(count(numbers[side]) for side in sides)])
-    return Table(
+    lines.append({"Metric": Cell("targets"), **{side: count(numbers[side]) for side in sides}})
+    return Table.of_lines(
+        {"": lines},
         name="card",
         title=f"Metrics on {city.name}",
         caption=f"In percent, {_seeds(city, row)}. Revisit: one of the user's 512 visits before.",
-        columns=["Metric", *sides],
-        groups=[Group(rows=lines)],
     )
 
 
-def _limits(city: CityEvidence, row: Row) -> Iterator[str]:
-    if row.is_learned:
-        results = city.contenders[row.name].results
-        error = fmean(result.beyond.calibration.expected_error for result in results)
-        yield f"Calibration error of its softmax: {100 * error:.1f} points."
-    else:
-        yield "Its scores are counts or distances, not probabilities."
+def _limits(city: CityEvidence, row: Row) -> str:
+    if not row.is_learned:
+        return "Its scores are counts or distances, not probabilities."
+    results = city.contenders[row.name].results
+    error = fmean(result.beyond.calibration.expected_error for result in results)
+    return f"Calibration error of its softmax: {100 * error:.1f} points."
 
 
 def _training(city: CityEvidence, row: Row) -> Iterator[str]:
@@ -128,9 +117,7 @@ def _training(city: CityEvidence, row: Row) -> Iterator[str]:
 
 def _run_words(each: RowResult) -> Iterator[str]:
     metrics = {metric: each.result.metrics[metric] for metric in HEADLINE}
-    yield ", ".join(
-        f"{metric} {100 * value:.2f}" for metric, value in metrics.items() if value is not None
-    )
+    yield ", ".join(f"{metric} {100 * (value or 0.0):.2f}" for metric, value in metrics.items())
     if each.parameters is not None:
         yield f"{each.parameters:,} parameters"
     if each.epochs:

@@ -12,14 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean
 from typing import Any, Final
 
 from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.core.files import is_folder_of, read_json
 from castpoi.evaluation.compare import Contender, with_equal_seeds
+from castpoi.evaluation.metrics import Spread
 from castpoi.evaluation.result import RANKS, Result
 from castpoi.methods.outline import ABLATION, ORACLE, OURS, RIVALS, Row, TableOutline, row_from_dict
+from castpoi.methods.run import LOG
 from castpoi.reports.outlines import OUR_METHODS, outlines_in, outlines_of, row_of_result
 
 OUTDATED: Final = "outdated"
@@ -28,7 +29,7 @@ _SUITE: Final = "suite.json"
 _EXPERIMENT: Final = "experiment.json"
 _STARTED: Final = "started_utc"
 _NOT_RESULTS: Final = ("runs", "logs")
-_PLAIN_NAMES: Final = ("results", "res")
+_PLAIN_NAMES: Final = ("results", "res")  # folders that are not named after a city
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +40,8 @@ class RowResult:
     row: Row
     city: str
     result: Result
-    experiment: Mapping[str, Any]
-    """How a suite made it; empty without a suite."""
-    is_outdated: bool = False
-    """The suite has changed its row since."""
+    experiment: Mapping[str, Any]  # how a suite made it; empty without a suite
+    is_outdated: bool = False  # the suite has changed its row since
 
     @property
     def seed(self) -> int:
@@ -54,58 +53,41 @@ class RowResult:
         """What the result records about its training."""
         return self.result.manifest.get("trained") or {}
 
-    @cached_property
-    def run_folder(self) -> Path | None:
-        """The run that it was made from, or the copy of its records next to the result."""
+    @property
+    def _log(self) -> Path:
+        """The log of its training: the copy in the result, or that of the run."""
         copied = self.folder / "run"
-        return copied if is_folder_of(copied, "run") else self._original_run
-
-    @cached_property
-    def _original_run(self) -> Path | None:
-        """The run at the path of the manifest, unless another run has replaced it."""
-        own = self.result.manifest
-        if "run" not in own or not is_folder_of(Path(own["run"]), "run"):
-            return None
-        manifest = read_json(Path(own["run"]) / "manifest.json")
-        is_same = all(manifest.get(each) == own[each] for each in ("method", "seed", "fingerprint"))
-        started = self.trained.get(_STARTED, manifest.get(_STARTED))
-        return Path(own["run"]) if is_same and manifest.get(_STARTED) == started else None
-
-    @cached_property
-    def run_manifest(self) -> dict[str, Any]:
-        """The manifest of its run; empty where there is none."""
-        return {} if self.run_folder is None else read_json(self.run_folder / "manifest.json")
+        run = Path(self.result.manifest.get("run", copied))
+        if is_folder_of(copied, "run") or not is_folder_of(run, "run"):
+            return copied / LOG
+        # another training may have replaced the run since
+        is_same = read_json(run / "manifest.json").get(_STARTED) == self.trained.get(_STARTED)
+        return (run if is_same else copied) / LOG
 
     @cached_property
     def _events(self) -> list[dict[str, Any]]:
-        """The log of its training; empty where there is none."""
-        path = (self.run_folder or self.folder) / "log.jsonl"
-        if not path.is_file():
+        """The events of its training; empty without a log."""
+        if not self._log.is_file():
             return []
         try:
-            return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            return [json.loads(line) for line in self._log.read_text("utf-8").splitlines()]
         except ValueError as problem:
             raise BrokenFolder(
-                f"{path} is damaged ({problem}); remove it to report without training curves"
+                f"{self._log} is damaged ({problem}); remove it to report without training curves"
             ) from problem
+
+    def _logged(self, event: str) -> list[dict[str, Any]]:
+        return [each for each in self._events if each.get("event") == event]
 
     @cached_property
     def epochs(self) -> list[dict[str, Any]]:
         """The finished epochs of its training, in order."""
-        return [event for event in self._events if event.get("event") == "epoch finished"]
-
-    @property
-    def best_epoch(self) -> int | None:
-        """The epoch whose weights were kept."""
-        return self._logged("training finished", "best_epoch")
+        return self._logged("epoch finished")
 
     @property
     def parameters(self) -> int | None:
         """Number of learned parameters."""
-        return self._logged("training started", "parameters")
-
-    def _logged(self, event: str, field: str) -> int | None:
-        return next((each.get(field) for each in self._events if each.get("event") == event), None)
+        return next((each.get("parameters") for each in self._logged("training started")), None)
 
     @property
     def commands(self) -> list[str]:
@@ -116,13 +98,12 @@ class RowResult:
     @property
     def training_seconds(self) -> float | None:
         """Duration of its training; None for a counting method."""
-        seconds = {**self.trained, **self.run_manifest}.get("wall_seconds")
-        return None if seconds is None or not self.row.is_learned else float(seconds)
+        return self.trained.get("wall_seconds") if self.row.is_learned else None
 
     @property
     def training(self) -> tuple[object, ...]:
         """Identity of its training: results of the same weights share it."""
-        started = {**self.trained, **self.run_manifest}.get(_STARTED, str(self.folder))
+        started = self.trained.get(_STARTED, str(self.folder))
         return self.result.fingerprint, self.result.method, self.seed, started
 
 
@@ -158,14 +139,18 @@ class CityEvidence:
         own = (each for each in self.results if each.row.name == row)
         return sorted(own, key=lambda each: each.seed)
 
+    def spread(self, row: str, metric: str) -> Spread:
+        """Mean and deviation of a metric over the seeds of a row."""
+        return self.contenders[row].spread(metric)
+
     def mean(self, row: str, metric: str) -> float:
         """Mean of a metric over the seeds of a row."""
-        return _mean(self.contenders[row], metric)
+        return self.spread(row, metric).mean or 0.0
 
     def change(self, full: str, variant: str, metric: str) -> float:
         """A variant's metric minus the full model's, over equally many seeds of both."""
         one, other = with_equal_seeds(self.contenders[full], self.contenders[variant])
-        return _mean(other, metric) - _mean(one, metric)
+        return (other.spread(metric).mean or 0.0) - (one.spread(metric).mean or 0.0)
 
     def has(self, row: Row) -> bool:
         """Whether a row has a result here."""
@@ -180,6 +165,11 @@ class CityEvidence:
         """Number of users, places or check-ins."""
         return int(self.results[0].result.manifest[things])
 
+    def strongest_of(self, rows: Sequence[Row], metric: str) -> Row | None:
+        """The baseline with the highest mean among rows; None without baselines."""
+        baselines = (row for row in rows if row.role in RIVALS and self.has(row))
+        return max(baselines, key=lambda row: self.mean(row.name, metric), default=None)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
@@ -188,8 +178,7 @@ class Evidence:
     folder: Path
     tables: tuple[TableOutline, ...]
     cities: tuple[CityEvidence, ...]
-    unfinished: Mapping[str, str]
-    """Experiments of the suite without a result, and their state."""
+    unfinished: Mapping[str, str]  # experiments of the suite without a result, and their state
 
     @property
     def results(self) -> list[RowResult]:
@@ -217,9 +206,8 @@ class Evidence:
     def in_order(self, city: CityEvidence, metric: str) -> list[Row]:
         """The rows of a city in the order of a legend: ours, then the others, best first."""
         ours = self.ours(city)
-        others = [row for row in self.rows_of(city) if row != ours]
-        others.sort(key=lambda row: -city.mean(row.name, metric))
-        return others if ours is None else [ours, *others]
+        by_mean = sorted(self.rows_of(city), key=lambda row: -city.mean(row.name, metric))
+        return sorted(by_mean, key=lambda row: row != ours)
 
     @property
     def splits(self) -> list[CityEvidence]:
@@ -231,37 +219,7 @@ class Evidence:
 
     def strongest(self, city: CityEvidence, metric: str) -> Row | None:
         """The strongest baseline of a city over all tables; None without baselines."""
-        found = (strongest_baseline(table, city, metric) for table in self.tables)
-        return _highest([row for row in found if row is not None], city, metric)
-
-    def lacks_baselines(self, city: CityEvidence) -> bool:
-        """Whether baselines of the first table with baselines have no result on a city."""
-        tables = (table for table in self.tables if baselines_on(table, city))
-        return any(lacks_baselines(table, city) for table in list(tables)[:1])
-
-
-def _mean(contender: Contender, metric: str) -> float:
-    values = (result.metrics[metric] for result in contender.results)
-    return fmean(value for value in values if value is not None)
-
-
-def baselines_on(table: TableOutline, city: CityEvidence) -> list[Row]:
-    """The baselines of a table that have a result on a city."""
-    return [row for row in table.rows if row.role in RIVALS and city.has(row)]
-
-
-def lacks_baselines(table: TableOutline, city: CityEvidence) -> bool:
-    """Whether a table has baselines without a result on a city."""
-    return len(baselines_on(table, city)) < sum(row.role in RIVALS for row in table.rows)
-
-
-def strongest_baseline(table: TableOutline, city: CityEvidence, metric: str) -> Row | None:
-    """The baseline of a table with the highest mean; None without baselines."""
-    return _highest(baselines_on(table, city), city, metric)
-
-
-def _highest(rows: Sequence[Row], city: CityEvidence, metric: str) -> Row | None:
-    return max(rows, key=lambda row: city.mean(row.name, metric), default=None)
+        return city.strongest_of([row for table in self.tables for row in table.rows], metric)
 
 
 def read_evidence(folder: Path) -> Evidence:
@@ -297,7 +255,7 @@ def read_result(path: Path, rows: Mapping[str, Row]) -> RowResult:
     """The result in a folder; `rows` are those of its suite by name."""
     result = Result.load(path)
     experiment = read_json(path / _EXPERIMENT) if (path / _EXPERIMENT).is_file() else {}
-    named = rows.get(path.parent.name)
+    named = rows.get(path.parent.name)  # in a suite: CITY/ROW/SEED
     is_outdated = False
     if experiment:
         recorded = _recorded_row(experiment, path)
@@ -309,10 +267,12 @@ def read_result(path: Path, rows: Mapping[str, Row]) -> RowResult:
         row = named
     else:
         row = row_of_result(result)
+    holder = path.resolve().parents[1 if named is not None else 0]
+    city = holder.parent.name if holder.name in _PLAIN_NAMES else holder.name
     return RowResult(
         folder=path,
         row=row,
-        city=experiment.get("city") or _city_name(path, in_suite=named is not None),
+        city=experiment.get("city") or city,
         result=result,
         experiment=experiment,
         is_outdated=is_outdated,
@@ -329,12 +289,6 @@ def _recorded_row(experiment: Mapping[str, Any], path: Path) -> Row:
         ) from problem
 
 
-def _city_name(path: Path, *, in_suite: bool) -> str:
-    """The folder that holds the results; in a suite CITY/ROW/SEED."""
-    holder = path.resolve().parents[1 if in_suite else 0]
-    return holder.parent.name if holder.name in _PLAIN_NAMES else holder.name
-
-
 def _other_tables(tables: Sequence[TableOutline], rows: Sequence[Row]) -> list[TableOutline]:
     """Tables for rows that no table of the suite has."""
     taken = {table.name for table in tables}
@@ -342,7 +296,7 @@ def _other_tables(tables: Sequence[TableOutline], rows: Sequence[Row]) -> list[T
         replace(table, name=f"other-{table.name}", title=f"{table.title}, others")
         if table.name in taken
         else table
-        for table in (outlines_of(rows) if rows else [])
+        for table in outlines_of(rows)
     ]
 
 

@@ -1,21 +1,30 @@
-"""Figures of results on a city: ablation, pool size and strata.
+"""Figures of results on a city: ablation, pool size, strata, and what was learned.
 
-A figure that the results do not allow is left out. The headline of a figure is its main finding.
+A figure that the results do not allow is left out.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from statistics import stdev
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
 from textwrap import fill
 from typing import Any, Final
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+from matplotlib.ticker import (
+    FixedFormatter,
+    FixedLocator,
+    FormatStrFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullLocator,
+)
 
+from castpoi.evaluation.beyond import Calibration
 from castpoi.evaluation.pool import PoolCurve
 from castpoi.evaluation.strata import Stratum
 from castpoi.methods.outline import OURS, Row, TableOutline
 from castpoi.reports.analyses import AXES, METRIC, stratum_name
+from castpoi.reports.biases import LearnedBias, biases_of
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.significance import without_name
 from castpoi.reports.style import (
@@ -26,6 +35,7 @@ from castpoi.reports.style import (
     ORANGE,
     SOFT,
     Chart,
+    from_top,
     grid_along,
     legend_below,
     line_styles,
@@ -36,6 +46,11 @@ from castpoi.reports.style import (
 _LABEL_CHARACTERS: Final = 26  # of a line; longer labels would leave no space for the bars
 _COLOURED: Final = 3  # baselines with a colour; with more of them ours cannot be made out
 _STRATA_ROWS: Final = 3
+_CURVES: Final = 4  # baselines with a training curve
+_LONG: Final = 20  # epochs; beyond that the axis is logarithmic
+_CALIBRATED: Final = 4
+_FEWEST: Final = 20  # targets of a bin of calibration
+_BIAS_TITLES: Final = {"spatial": "distance to candidate", "temporal": "age of the visit"}
 
 
 def ablation_bars(outline: TableOutline, city: CityEvidence) -> Chart | None:
@@ -51,19 +66,14 @@ def ablation_bars(outline: TableOutline, city: CityEvidence) -> Chart | None:
         figure, panels = new_figure(0.75 + 0.26 * lines, panels=2, share_y=True)
         for axes, metric in zip(panels, (METRIC, "MRR"), strict=True):
             _ablation_panel(axes, city, (full, variants), metric)
-        panels[0].set_yticks(_from_top(variants), wrapped)
+        panels[0].set_yticks(from_top(variants), wrapped)
         grid_along("x", panels)
-    changes = {
-        label: 100 * city.change(full.name, row.name, METRIC)
-        for label, row in zip(labels, variants, strict=True)
-    }
     return Chart(
         name=f"{outline.name}-{city.slug}",
         city=city.name,
-        headline=_largest_loss(changes, _deviation(city, full.name, METRIC) or 0.0),
-        caption="Change from the full model over equally many seeds, in percentage points; gains "
-        "are orange. Whiskers: sample standard deviation of the variant over seeds; grey band: "
-        "that of the full model.",
+        headline=f"Change of {METRIC} and MRR from {full.label}",
+        caption="Over equally many seeds, in percentage points; gains are orange. Whiskers: sample "
+        "standard deviation of the variant over seeds; grey band: that of the full model.",
         figure=figure,
     )
 
@@ -73,16 +83,16 @@ def _ablation_panel(
 ) -> None:
     full, variants = rows
     changes = [100 * city.change(full.name, row.name, metric) for row in variants]
-    spreads = [_deviation(city, row.name, metric) for row in variants]
-    band = _deviation(city, full.name, metric)
+    deviations = [city.spread(row.name, metric).std for row in variants]
+    band = city.spread(full.name, metric).std
     if band is not None:
-        axes.axvspan(-band, band, color=LINE, linewidth=0)
+        axes.axvspan(-100 * band, 100 * band, color=LINE, linewidth=0)
     axes.barh(
-        _from_top(variants),
+        from_top(variants),
         changes,
         height=0.62,
         color=[BLUE if change < 0 else ORANGE for change in changes],
-        xerr=[math.nan if each is None else each for each in spreads],
+        xerr=[math.nan if each is None else 100 * each for each in deviations],
         error_kw={"ecolor": INK, "elinewidth": 0.8, "capsize": 1.8},
     )
     axes.axvline(0, color=SOFT, linewidth=0.8)
@@ -93,35 +103,11 @@ def _ablation_panel(
     axes.tick_params(axis="y", length=0)
 
 
-def _from_top(rows: Sequence[object]) -> list[float]:
-    return [float(number) for number in range(len(rows))][::-1]
-
-
-def _largest_loss(changes: Mapping[str, float], deviation: float) -> str:
-    """The largest loss, if it exceeds the deviation of the full model over seeds."""
-    label, change = min(changes.items(), key=lambda item: item[1])
-    if change >= 0:
-        return f"No variant has a lower {METRIC}"
-    if -change <= deviation:
-        return f"No loss of {METRIC} exceeds the deviation of the full model over seeds"
-    most = " most" if len(changes) > 1 else ""
-    how = label.replace("w/o", "without") if label.startswith("w/o ") else f"with {label}"
-    return f"{METRIC} drops{most} {how}: by {-change:.1f} points"
-
-
-def _deviation(city: CityEvidence, row: str, metric: str) -> float | None:
-    values = [100 * (result.metrics[metric] or 0.0) for result in city.contenders[row].results]
-    return stdev(values) if len(values) > 1 else None
-
-
 def pool_lines(evidence: Evidence, city: CityEvidence, curve: PoolCurve) -> Chart | None:
     """HR@10 by the size of the pool that the target is ranked in."""
     if len(curve.pools) < 2:
         return None
-    rows = evidence.in_order(city, METRIC)
-    ours = [row for row in rows if row.role == OURS]
-    others = [row for row in rows if row.role != OURS]
-    coloured, grey = [*ours, *others[:_COLOURED]], others[_COLOURED:]
+    coloured, grey = _ours_and_first(evidence.in_order(city, METRIC), _COLOURED)
     values = {name: [100 * value for value in own] for name, own in curve.values.items()}
     with look():
         figure, (axes,) = new_figure(2.6 + 0.12 * ((len(coloured) + 2) // 3))
@@ -137,15 +123,24 @@ def pool_lines(evidence: Evidence, city: CityEvidence, curve: PoolCurve) -> Char
         axes.set_ylabel(f"{METRIC}, %")
         unnamed = _name_ends(axes, {row.label: values[row.name][-1] for row in grey}, curve)
         legend_below(figure, axes, columns=3)
+    pairs = len(curve.values) * (len(curve.values) - 1) // 2
+    flips = f"A pool of {curve.pools[0]:,} reverses {len(curve.flips)} of {pairs} pairs of methods"
     return Chart(
         name=f"pool-{city.slug}",
         city=city.name,
-        headline=_pool_headline(curve),
+        headline=flips if pairs else f"{METRIC} by the size of the pool",
         caption=f"Expected {METRIC} if the target were ranked among places drawn at random; the "
         "last point is the whole vocabulary."
         + (f" Grey lines without a name: {', '.join(unnamed)}." if unnamed else ""),
         figure=figure,
     )
+
+
+def _ours_and_first(rows: Sequence[Row], number: int) -> tuple[list[Row], list[Row]]:
+    """Our methods and the first few others, and the rest."""
+    others = [row for row in rows if row.role != OURS]
+    ours = [row for row in rows if row.role == OURS]
+    return [*ours, *others[:number]], others[number:]
 
 
 def _name_ends(axes: Axes, ends: Mapping[str, float], curve: PoolCurve) -> list[str]:
@@ -158,34 +153,15 @@ def _name_ends(axes: Axes, ends: Mapping[str, float], curve: PoolCurve) -> list[
             unnamed.append(label)
             continue
         taken.append(end)
-        axes.annotate(
-            label,
-            (curve.pools[-1], end),
-            xytext=(3, 0),
-            textcoords="offset points",
-            va="center",
-            color=SOFT,
-            fontsize=5.5,
-        )
+        at: dict[str, Any] = {"xytext": (3, 0), "textcoords": "offset points", "va": "center"}
+        axes.annotate(label, (curve.pools[-1], end), color=SOFT, fontsize=5.5, **at)
     return unnamed
-
-
-def _pool_headline(curve: PoolCurve) -> str:
-    pool, methods = f"{curve.pools[0]:,}", len(curve.values)
-    if methods == 1:
-        (values,) = curve.values.values()
-        small, whole = (f"{100 * values[at]:.0f} %" for at in (0, -1))
-        return f"{METRIC} is {whole}, and would be {small} in a pool of {pool}"
-    pairs = methods * (methods - 1) // 2
-    if not curve.flips:
-        return f"A pool of {pool} keeps the order of all methods"
-    return f"A pool of {pool} reverses {len(curve.flips)} of {pairs} pairs of methods"
 
 
 def _pool_names(pools: Sequence[int]) -> list[str]:
     """Short names of pool sizes; one too close to the last has none."""
     names = [f"{pool // 1000}k" if pool % 1000 == 0 else str(pool) for pool in pools[:-1]]
-    if len(pools) > 1 and pools[-1] < 1.5 * pools[-2]:
+    if pools[-1] < 1.5 * pools[-2]:
         names[-1] = ""
     return [*names, f"all\n{pools[-1]:,}"]
 
@@ -193,8 +169,6 @@ def _pool_names(pools: Sequence[int]) -> list[str]:
 def strata_dots(evidence: Evidence, city: CityEvidence, found: Sequence[Stratum]) -> Chart | None:
     """HR@10 by stratum, of our method and the strongest others."""
     strata = [stratum for stratum in found if stratum.n]
-    if not strata:
-        return None
     rows = evidence.in_order(city, METRIC)[:_STRATA_ROWS]
     at = _stratum_positions(strata)
     with look():
@@ -212,10 +186,13 @@ def strata_dots(evidence: Evidence, city: CityEvidence, found: Sequence[Stratum]
         grid_along("x", [axes])
         axes.grid(visible=True, axis="y", linewidth=0.3)
         legend_below(figure, axes, columns=3)
+    means = {stratum.name: stratum.metrics[rows[0].name][METRIC].mean for stratum in found}
+    revisit, new = (100 * (means[name] or 0.0) for name in ("revisit", "new"))
     return Chart(
         name=f"strata-{city.slug}",
         city=city.name,
-        headline=_stratum_headline(rows[0], found),
+        headline=f"{rows[0].label} has {revisit:.0f} % of revisits and {new:.0f} % of new places "
+        "in its top ten",
         caption=f"{METRIC} by kind of target, mean over seeds; the number of targets in brackets. "
         "Popularity: check-ins of the place in train. Faint: fewer than 100 targets.",
         figure=figure,
@@ -233,43 +210,168 @@ def _stratum_dots(
 ) -> None:
     """The dots of a row; those of small strata are faint."""
     row, style = line
-    for is_small in (False, True):
+    style = {**style, "linestyle": "none", "linewidth": 0}
+    for is_small, faint in ((False, {"label": row.label}), (True, {"alpha": 0.35})):
         dots = [
-            (100 * mean, position)
+            (100 * (stratum.metrics[row.name][METRIC].mean or 0.0), position)
             for stratum, position in zip(strata, at, strict=True)
-            for mean in [stratum.metrics[row.name][METRIC].mean]
-            if mean is not None and stratum.is_too_small == is_small
+            if stratum.is_too_small == is_small
         ]
-        axes.plot(
-            [x for x, _ in dots],
-            [y for _, y in dots],
-            label=None if is_small else row.label,
-            alpha=0.35 if is_small else 1,
-            **{**style, "linestyle": "none", "linewidth": 0},
-        )
+        axes.plot([x for x, _ in dots], [y for _, y in dots], **{**style, **faint})
 
 
 def _stratum_headings(axes: Axes, strata: Sequence[Stratum], at: Sequence[float]) -> None:
     first = {stratum.axis: each for stratum, each in reversed(list(zip(strata, at, strict=True)))}
+    across = axes.get_yaxis_transform()
+    bold: dict[str, Any] = {"ha": "right", "va": "center", "fontweight": "bold", "fontsize": 6.5}
     for axis, position in first.items():
-        axes.text(
-            -0.02,
-            position + 1,
-            AXES[axis],
-            transform=axes.get_yaxis_transform(),
-            ha="right",
-            va="center",
-            fontweight="bold",
-            fontsize=6.5,
-        )
+        axes.text(-0.02, position + 1, AXES[axis], transform=across, **bold)
 
 
-def _stratum_headline(row: Row, strata: Sequence[Stratum]) -> str:
-    values = {stratum.name: stratum.metrics[row.name][METRIC].mean for stratum in strata}
-    revisit, new = values.get("revisit"), values.get("new")
-    if revisit is None or new is None:
-        return f"{METRIC} of {row.label} by kind of target"
-    return (
-        f"{row.label} has {100 * revisit:.0f} % of revisits and {100 * new:.0f} % of new places in "
-        "its top ten"
+def learning_curves(evidence: Evidence, city: CityEvidence) -> Chart | None:
+    """Validation HR@10 and loss by epoch, mean over seeds."""
+    rows = evidence.in_order(city, METRIC)
+    epochs = {row.name: [each.epochs for each in city.of(row.name) if each.epochs] for row in rows}
+    drawn, rest = _ours_and_first([row for row in rows if epochs[row.name]], _CURVES)
+    if not drawn:
+        return None
+    longest = max(len(seed) for row in drawn for seed in epochs[row.name])
+    with look():
+        figure, panels = new_figure(1.9 + 0.12 * ((len(drawn) + 2) // 3), panels=2)
+        for row, style in zip(drawn, line_styles(len(drawn)), strict=True):
+            every = 1 + max(map(len, epochs[row.name])) // _LONG
+            style = {**style, "markersize": 2, "markevery": every, "label": row.label}
+            for axes, value in zip(panels, (_validation, _loss), strict=True):
+                means = mean_by_epoch(epochs[row.name], value)
+                axes.plot(list(means), list(means.values()), **style)
+        for axes, title in zip(panels, (f"validation {METRIC}, %", "training loss"), strict=True):
+            axes.set_title(title)
+            _epoch_axis(axes, longest)
+        legend_below(figure, panels[0], columns=3)
+    left_out = ", ".join(row.label for row in rest)
+    return Chart(
+        name=f"learning-{city.slug}",
+        city=city.name,
+        headline=f"Validation {METRIC} and training loss by epoch",
+        caption=f"{METRIC} on the validation split and loss after every epoch, mean over seeds up "
+        "to the last epoch of the shortest training. Losses of different methods are not "
+        "comparable." + (f" Not drawn, because weaker: {left_out}." if left_out else ""),
+        figure=figure,
     )
+
+
+def _epoch_axis(axes: Axes, longest: int) -> None:
+    axes.set_xlabel("epoch")
+    if longest > _LONG:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+        axes.xaxis.set_major_formatter(FormatStrFormatter("%d"))
+        axes.xaxis.set_minor_locator(NullLocator())
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _validation(epoch: Mapping[str, Any]) -> float | None:
+    value = epoch.get("metrics", {}).get(METRIC)
+    return None if value is None else 100 * float(value)
+
+
+def _loss(epoch: Mapping[str, Any]) -> float | None:
+    return float(epoch["loss"])
+
+
+def mean_by_epoch(
+    seeds: Sequence[Sequence[Mapping[str, Any]]],
+    of: Callable[[Mapping[str, Any]], float | None],
+) -> dict[int, float]:
+    """Mean over the seeds by epoch, up to the last epoch of the shortest training."""
+    values: dict[int, list[float]] = {}
+    for epoch in (epoch for seed in seeds for epoch in seed):
+        value = of(epoch)
+        if value is not None:
+            values.setdefault(int(epoch["epoch"]), []).append(value)
+    return {epoch: fmean(own) for epoch, own in sorted(values.items()) if len(own) == len(seeds)}
+
+
+def bias_bars(evidence: Evidence, city: CityEvidence) -> Chart | None:
+    """The reader's biases by distance and age, mean over seeds; of our first method with them."""
+    ours = [row for row in evidence.rows_of(city) if row.role == OURS]
+    all_seeds = ([biases_of(each) for each in city.of(row.name)] for row in ours)
+    seeds = next((seeds for seeds in all_seeds if any(seeds)), [])
+    by_kind = {kind: [seed[kind] for seed in seeds if kind in seed] for kind in _BIAS_TITLES}
+    drawn = {kind: biases for kind, biases in by_kind.items() if biases}
+    if not drawn:
+        return None
+    with look():
+        figure, panels = new_figure(1.75, panels=len(drawn))
+        for axes, (kind, biases) in zip(panels, drawn.items(), strict=True):
+            _bias_panel(axes, biases)
+            axes.set_title(_BIAS_TITLES[kind])
+        grid_along("x", panels)
+    return Chart(
+        name=f"biases-{city.slug}",
+        city=city.name,
+        headline="Biases of the reader by the distance and age of a visit",
+        caption="What the reader adds to the attention logit of a visit, by its distance from the "
+        "candidate and by its age; e to that power multiplies its weight. Orange marks: the "
+        "values before training. Bars: mean over seeds, with a dot for each of several seeds.",
+        figure=figure,
+    )
+
+
+def _bias_panel(axes: Axes, biases: Sequence[LearnedBias]) -> None:
+    means = [fmean(values) for values in zip(*(bias.values for bias in biases), strict=True)]
+    at = from_top(means)
+    axes.barh(at, means, height=0.62, color=BLUE)
+    for bias in biases if len(biases) > 1 else ():
+        axes.plot(bias.values, at, "o", color=INK, markersize=1.6)
+    axes.plot(biases[0].start, at, "|", color=ORANGE, markersize=7, markeredgewidth=1.4)
+    axes.set_yticks(at, biases[0].buckets)
+    axes.tick_params(axis="y", length=0)
+    axes.axvline(0, color=SOFT, linewidth=0.8)
+    axes.set_xlabel("added to the logit")
+
+
+def reliability_lines(evidence: Evidence, city: CityEvidence) -> Chart | None:
+    """Share of right first places by the softmax, of learned methods."""
+    learned = [row for row in evidence.in_order(city, "HR@1") if row.is_learned]
+    measured = {
+        row.name: [one.beyond.calibration for one in city.contenders[row.name].results]
+        for row in learned
+    }
+    curves = {name: pooled(seeds) for name, seeds in measured.items()}
+    drawn = [row for row in learned if curves[row.name]][:_CALIBRATED]
+    if not drawn:
+        return None
+    with look():
+        figure, (axes,) = new_figure(2.7)
+        for row, style in zip(drawn, line_styles(len(drawn)), strict=True):
+            sure, right = zip(*curves[row.name], strict=True)
+            axes.plot([100 * x for x in sure], [100 * y for y in right], label=row.label, **style)
+        axes.plot([0, 100], [0, 100], color=SOFT, linewidth=0.8, linestyle=":", label="calibrated")
+        axes.set(xlim=(0, 102), ylim=(0, 102))
+        axes.set_xlabel("softmax of the first place, %")
+        axes.set_ylabel("right first places, %")
+        legend_below(figure, axes, columns=2)
+    error = fmean(one.expected_error for one in measured[drawn[0].name])
+    return Chart(
+        name=f"reliability-{city.slug}",
+        city=city.name,
+        headline=f"The calibration error of {drawn[0].label} is {100 * error:.1f} points",
+        caption="Ten bins of equal width by the softmax of the first place, all seeds together; "
+        f"bins of fewer than {_FEWEST} targets are left out. Below the dotted line a method is "
+        "overconfident.",
+        figure=figure,
+    )
+
+
+def pooled(seeds: Sequence[Calibration]) -> list[tuple[float, float]]:
+    """Mean softmax and share of right first places of each bin with enough targets."""
+    curve = []
+    for low in sorted({each.low for seed in seeds for each in seed.bins}):
+        bins = [each for seed in seeds for each in seed.bins if each.low == low]
+        total = sum(each.n for each in bins)
+        if total >= _FEWEST:
+            sure = sum(each.n * each.confidence for each in bins) / total
+            curve.append((sure, sum(each.n * each.accuracy for each in bins) / total))
+    return curve

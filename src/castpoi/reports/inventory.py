@@ -17,7 +17,7 @@ from castpoi.reports.evidence import OUTDATED, CityEvidence, Evidence, RowResult
 from castpoi.reports.metrics import cities_of
 from castpoi.reports.outlines import is_of_other_settings
 from castpoi.reports.reference import PaperCity, paper_city
-from castpoi.reports.table import NOTHING, Cell, Group, Table, count, number, percent, text_cell
+from castpoi.reports.table import NOTHING, Cell, Table, count, number, percent
 
 _NAMED: Final = 6
 
@@ -28,70 +28,44 @@ def city_table(evidence: Evidence) -> Table:
     for city in evidence.splits:
         lines.append(_city_line(city))
         paper = paper_city(city.name, city.targets)
-        lines += [] if paper is None else [_paper_line(paper)]
-    return Table(
-        name="cities",
-        title="Cities",
-        caption=notes.CITIES,
-        columns=[
-            "City",
-            "Users",
-            "Places",
-            "Check-ins",
-            "Check-ins of a user",
-            "Targets",
-            "Revisits %",
-            "Fingerprint",
-        ],
-        groups=[Group(rows=lines)],
-    )
+        lines += [] if paper is None else [_sizes(paper, f"{paper.name}, in the paper")]
+    return Table.of_lines({"": lines}, name="cities", title="Cities", caption=notes.CITIES)
 
 
-def _city_line(city: CityEvidence) -> list[Cell]:
-    users, checkins = city.count_of("users"), city.count_of("checkins")
-    revisits = city.results[0].result.ranks[IS_REVISIT].mean()
-    return [
-        text_cell(city.name),
-        count(users),
-        count(city.count_of("places")),
-        count(checkins),
-        number(checkins / users, 1),
-        count(city.targets),
-        percent(revisits, 1),  # type: ignore[arg-type]
-        text_cell(city.fingerprint[:12], note=city.fingerprint),
-    ]
+def _city_line(city: CityEvidence) -> dict[str, Cell]:
+    users, places, checkins = map(city.count_of, ("users", "places", "checkins"))
+    sizes = PaperCity(city.name, users, places, checkins, city.targets)
+    is_revisit = city.results[0].result.ranks[IS_REVISIT].to_numpy()
+    return {
+        **_sizes(sizes, city.name),
+        "Revisits %": percent(float(is_revisit.mean()), 1),
+        "Fingerprint": Cell(city.fingerprint[:12], note=city.fingerprint),
+    }
 
 
-def _paper_line(paper: PaperCity) -> list[Cell]:
-    return [
-        text_cell(f"{paper.name}, in the paper"),
-        count(paper.users),
-        count(paper.places),
-        count(paper.checkins),
-        number(paper.checkins / paper.users, 1),
-        count(paper.targets),
-        NOTHING,
-        NOTHING,
-    ]
+def _sizes(city: PaperCity, name: str) -> dict[str, Cell]:
+    return {
+        "City": Cell(name),
+        "Users": count(city.users),
+        "Places": count(city.places),
+        "Check-ins": count(city.checkins),
+        "Check-ins of a user": number(city.checkins / city.users, 1),
+        "Targets": count(city.targets),
+    }
 
 
 def method_table(evidence: Evidence) -> Table:
     """One line for each row: its method, preset, settings and number of parameters."""
     lines = [
-        [
-            Cell(text=row.label, link=f"cards/{card_file(row)}"),
-            text_cell(description_of(row)),
-            _parameters(evidence, row),
-        ]
+        {
+            "Method": Cell(row.label, link=f"cards/{card_file(row)}"),
+            "What it is": Cell(description_of(row)),
+            "Parameters": _parameters(evidence, row),
+        }
         for row in evidence.rows
     ]
-    return Table(
-        name="methods",
-        title="Methods",
-        caption=notes.METHODS,
-        columns=["Method", "What it is", "Parameters"],
-        groups=[Group(rows=lines)],
-        words=2,
+    return Table.of_lines(
+        {"": lines}, name="methods", title="Methods", caption=notes.METHODS, words=2
     )
 
 
@@ -110,27 +84,22 @@ def description_of(row: Row) -> str:
 
 def _parameters(evidence: Evidence, row: Row) -> Cell:
     if not row.is_learned:
-        return text_cell("none")
+        return Cell("none")
     found = (each.parameters for city in evidence.cities for each in city.of(row.name))
     parameters = next((each for each in found if each is not None), None)
-    return text_cell("not recorded") if parameters is None else count(parameters)
+    return Cell("not recorded") if parameters is None else count(parameters)
 
 
 def source_table(evidence: Evidence, out: Path) -> Table:
     """One line for each result; links lead there from the report in `out`."""
-    groups = [
-        Group(
-            heading=city.name,
-            rows=[_source_line(each, evidence.folder, out) for each in city.results],
-        )
-        for city in evidence.cities
-    ]
-    return Table(
+    return Table.of_lines(
+        {
+            city.name: [_source_line(each, evidence.folder, out) for each in city.results]
+            for city in evidence.cities
+        },
         name="sources",
         title="All results",
         caption=notes.SOURCES,
-        columns=["Result", "Row", "Seed", "Training", "Ranking", "castpoi", "Commit"],
-        groups=groups,
         words=2,
     )
 
@@ -140,27 +109,26 @@ def relative_path(folder: Path, out: Path) -> str:
     return Path(os.path.relpath(folder.resolve(), out.resolve())).as_posix()
 
 
-def _source_line(each: RowResult, root: Path, out: Path) -> list[Cell]:
+def _source_line(each: RowResult, root: Path, out: Path) -> dict[str, Cell]:
     manifest = each.result.manifest
     commit = str(manifest.get("commit") or "–")
     dirty = "+" if commit.endswith("-dirty") else ""
     name = each.folder.name if each.folder == root else relative_path(each.folder, root)
-    return [
-        Cell(text=name, link=quote(f"{relative_path(each.folder, out)}/manifest.json")),
-        text_cell(each.row.label),
-        Cell(text=str(each.seed), value=each.seed),
-        _seconds(each.training_seconds),
-        _seconds(each.result.seconds),
-        text_cell(str(manifest.get("versions", {}).get("castpoi", "–"))),
-        text_cell(commit[:8] + dirty, note=commit),
-    ]
+    return {
+        "Result": Cell(name, link=quote(f"{relative_path(each.folder, out)}/manifest.json")),
+        "Row": Cell(each.row.label),
+        "Seed": Cell(str(each.seed), each.seed),
+        "Training": _seconds(each.training_seconds),
+        "Ranking": _seconds(each.result.seconds),
+        "castpoi": Cell(str(manifest.get("versions", {}).get("castpoi", "–"))),
+        "Commit": Cell(commit[:8] + dirty, note=commit),
+    }
 
 
 def _seconds(seconds: float | None) -> Cell:
     if seconds is None:
         return NOTHING
-    text = f"{seconds:.1f} s" if seconds < 60 else duration_words(seconds)
-    return Cell(text=text, value=seconds)
+    return Cell(f"{seconds:.1f} s" if seconds < 60 else duration_words(seconds), seconds)
 
 
 def what_is_missing(evidence: Evidence, *, has_charts: bool) -> list[str]:
@@ -188,18 +156,16 @@ def _gaps(evidence: Evidence, city: CityEvidence) -> Iterator[str]:
             if absent:
                 yield f"no result of {_named(absent)} in the table '{table.title}'."
     rows = [row for row in evidence.rows if city.has(row) and row.role != ORACLE]
-    yield from _seed_gaps(city, rows)
+    yield from _seed_gaps(city, [row for row in rows if row.is_learned])
     if city.known_time:
         yield "nothing is tested: these methods are given the time of each target."
     elif evidence.ours(city) is None:
         yield "no result of our method, so nothing is tested."
     elif not any(row.role in RIVALS for row in rows):
         yield "no other method, so no improvement and no stars in the main table."
-    unlogged = [
-        row.label
-        for row in evidence.rows_of(city)
-        if row.is_learned and not any(each.epochs for each in city.of(row.name))
-    ]
+    learned = [row for row in evidence.rows_of(city) if row.is_learned]
+    is_logged = {row.name: any(each.epochs for each in city.of(row.name)) for row in learned}
+    unlogged = [row.label for row in learned if not is_logged[row.name]]
     if unlogged:
         yield f"no training log of {_named(unlogged)}, so no training curve."
 
@@ -207,15 +173,14 @@ def _gaps(evidence: Evidence, city: CityEvidence) -> Iterator[str]:
 def _seed_gaps(city: CityEvidence, rows: Sequence[Row]) -> Iterator[str]:
     """Rows with fewer seeds than others of the city."""
     by_number: dict[int, list[str]] = {}
-    for row in (each for each in rows if each.is_learned):
+    for row in rows:
         by_number.setdefault(len(city.of(row.name)), []).append(row.label)
-    most = max(by_number, default=1)
     for seeds in sorted(by_number):
         labels = _named(by_number[seeds])
         if seeds == 1:
             yield f"only one seed of {labels}, so no deviation over seeds."
-        elif seeds < most:
-            yield f"only {seeds} seeds of {labels}, where others have {most}."
+        elif seeds < max(by_number):
+            yield f"only {seeds} seeds of {labels}, where others have {max(by_number)}."
 
 
 def _named(names: Sequence[str]) -> str:

@@ -1,34 +1,21 @@
-"""Captions and footnotes of a report.
-
-A caption is fixed; what depends on the results is a footnote that a table has or has not.
-"""
+"""Captions and footnotes of a report, and how a p-value is written. All texts are fixed."""
 
 from typing import Final
 
 METRICS: Final = (
     "In percent, higher is better; every target is ranked among all places. Mean ± sample standard "
-    "deviation over seeds. Best of a column in bold, strongest baseline underlined; an improvement "
-    "is relative to that baseline."
+    "deviation over seeds. Best of a column in bold. Underlined: the strongest baseline of this "
+    "table that has a result on the city; an improvement is relative to it."
 )
 STARS: Final = (
     "Stars: paired two-sided Wilcoxon test with Holm's correction (* p < 0.05, ** p < 0.01, "
     "*** p < 0.001), on an improvement against the strongest baseline, on a variant against the "
-    "full model. The families are in the table of tests."
-)
-DISPUTED: Final = "†: the paired bootstrap disagrees with the Wilcoxon test (see Tests)."
-SEEDS_LEFT_OUT: Final = (
-    "Means use all seeds of a row, tests as many seeds as both rows have, so that the difference "
-    "of a test may be another."
+    "full model. †: the paired bootstrap disagrees. A test uses as many seeds as both rows have, "
+    "a mean all seeds of its row. The table of tests has all numbers and families."
 )
 FEW_SEEDS: Final = (
     "Tests are about these trained weights on these targets, not about the variation over seeds: "
     "a method trained with another seed has other weights."
-)
-ONE_SEED: Final = f"Some tests use one seed of a learned method. {FEW_SEEDS}"
-STRONGER_ELSEWHERE: Final = "Another table has a stronger baseline in some column."
-FEWER_BASELINES: Final = (
-    "Not every baseline has a result on every city; the strongest is the strongest of those that "
-    "have one."
 )
 PAPER: Final = (
     "Next to a value: the paper's own, a mean of three seeds. The paper corrects 15 tests of its "
@@ -52,13 +39,11 @@ TESTS: Final = (
     "both; a counting method has none. Points: difference of the two means in percentage points. "
     "Interval: paired bootstrap. Both p-values are two-sided, with Holm's correction over the "
     "given number of tests. Effect: matched-pairs rank-biserial correlation, -1 to 1. Last: "
-    "targets on which the row is better, equal and worse."
+    "targets on which the row is better, equal and worse. The tests disagree (†) where only one "
+    "rejects at 0.05, or they favour different sides: the Wilcoxon test is about the ranks of the "
+    "differences, the bootstrap about their mean."
 )
-DISAGREEMENT: Final = (
-    "The tests disagree (†) where only one rejects at 0.05, or they favour different sides: the "
-    "Wilcoxon test is about the ranks of the differences, the bootstrap about their mean."
-)
-BESIDE_PAPER: Final = (
+REFERENCE: Final = (
     "In percentage points. First our mean minus the paper's, in bold where they are more than 1.5 "
     "points apart. Then the change of a variant from the full model over equally many seeds, ours "
     "and the paper's, each with its stars; in bold where only one of the two is significant."

@@ -43,47 +43,45 @@ STRONGER: Final = ("esasrec", "target-attention")
 """References beyond the paper; they and tuned baselines are in a table of their own."""
 _TUNED: Final = "tuned"
 _OTHER_SETTINGS: Final = "settings-"
-_ORACLE_KEY: Final = "oracle"  # in the manifest of a result of tools/recbole_oracle.py
 _RECBOLE: Final = "recbole-"
 
 
 def outlines_in(suite: Mapping[str, Any], *, path: str) -> list[TableOutline]:
     """The tables of the suite.json at `path`."""
     try:
-        tables = [
-            TableOutline.from_dict(str(name), table) for name, table in suite["tables"].items()
-        ]
-        for table in tables:
-            _check(table)
-        return tables
+        tables = [TableOutline.from_dict(str(name), each) for name, each in suite["tables"].items()]
+        roles = {row.role for table in tables for row in table.rows}
+        families = [family for table in tables for family in table.families]
+        metrics = {metric for family in families for metric in family.metrics}
+        unknown = sorted((roles - set(get_args(Role))) | (metrics - set(METRICS)))
+        if unknown:
+            raise ValueError(f"no role or metric is named {unknown[0]}")
     except (KeyError, TypeError, AttributeError, ValueError) as problem:
         raise BrokenFolder(
             f"{path} is not as 'castpoi reproduce' writes it ({problem!r}); give that command again"
         ) from problem
-
-
-def _check(table: TableOutline) -> None:
-    roles = {row.role for row in table.rows}
-    metrics = {metric for family in table.families for metric in family.metrics}
-    unknown = sorted((roles - set(get_args(Role))) | (metrics - set(METRICS)))
-    if unknown:
-        raise ValueError(f"no role or metric is named {unknown[0]}")
+    return tables
 
 
 def row_of_result(result: Result) -> Row:
-    """The row of a result without a suite."""
+    """The row of a result without a suite, from the recipe in its manifest."""
     recorded = result.manifest["row"]
-    if _ORACLE_KEY in result.manifest:
-        return _row_of_oracle(recorded["method"])
+    method, settings = str(recorded["method"]), dict(recorded["settings"])
+    if "oracle" in result.manifest:  # written by tools/recbole_oracle.py
+        copied = METHODS.label_of(method.removeprefix(_RECBOLE))
+        label = f"RecBole's {copied}" if method.startswith(_RECBOLE) else method
+        return Row(name=method, label=label, method=method, role=ORACLE)
     timed = {KNOWN_TIME: "true"} if result.known_time else {}
-    return row_of_run(recorded["method"], recorded["preset"], recorded["settings"] | timed)
+    return row_of_run(method, recorded["preset"], settings | timed)
 
 
 def row_of_run(
     method: str, preset: str | None = None, settings: Mapping[str, str] | None = None
 ) -> Row:
     """The row of a method with a preset and settings."""
-    row = replace(_row_of_method(method), preset=preset)
+    row = Row(name=method, label=METHODS.label_of(method), method=method, role="baseline")
+    role = OURS if method in OUR_METHODS else "baseline" if row.is_learned else "heuristic"
+    row = replace(row, role=role, preset=preset)
     is_default = preset in (None, _default_preset(method))
     changes = {**({} if is_default else {"preset": str(preset)}), **(settings or {})}
     if not changes:
@@ -95,21 +93,7 @@ def row_of_run(
         label=f"{row.label}{' ' if words.startswith('w/o') else ', '}{words}",
         settings=changes,
     )
-    is_ablation = method in OUR_METHODS and not variant.known_time
-    return replace(variant, role=ABLATION) if is_ablation else variant
-
-
-def _row_of_method(method: str) -> Row:
-    row = Row(name=method, label=METHODS.label_of(method), method=method, role="baseline")
-    role = OURS if method in OUR_METHODS else "baseline" if row.is_learned else "heuristic"
-    return replace(row, role=role)
-
-
-def _row_of_oracle(method: str) -> Row:
-    """The row of another project's model, such as `recbole-stamp`."""
-    copied = _row_of_method(method.removeprefix(_RECBOLE)).label
-    label = f"RecBole's {copied}" if method.startswith(_RECBOLE) else method
-    return Row(name=method, label=label, method=method, role=ORACLE)
+    return replace(variant, role=ABLATION) if role == OURS and not variant.known_time else variant
 
 
 def _default_preset(method: str) -> str | None:
@@ -121,10 +105,8 @@ def _default_preset(method: str) -> str | None:
 
 def _change(name: str, value: str) -> str:
     """A changed setting in a few words."""
-    if name == KNOWN_TIME:
-        return "time known"
-    if name == "preset":
-        return f"preset {value}"
+    if name in (KNOWN_TIME, "preset"):
+        return "time known" if name == KNOWN_TIME else f"preset {value}"
     words = name.replace("_", " ")
     return f"w/o {words}" if value == "false" else f"{words} = {value}"
 
@@ -153,11 +135,11 @@ def outlines_of(rows: Sequence[Row]) -> list[TableOutline]:
     others = [row for row in rows if not row.known_time and row.role != ORACLE]
     tables = _outlines_of_untimed(others) if others else []
     if timed:
-        tables.append(_outline("known-time", "Known time", timed, ()))
+        tables.append(_outline("known-time", "Known time", timed))
     if oracles:
         copied = {row.method.removeprefix(_RECBOLE) for row in oracles}
         copies = [row for row in others if row.name in copied]
-        tables.append(_outline("oracles", "Oracles of our copies", [*copies, *oracles], ()))
+        tables.append(_outline("oracles", "Oracles of our copies", [*copies, *oracles]))
     return tables
 
 
@@ -167,36 +149,35 @@ def _outlines_of_untimed(rows: Sequence[Row]) -> list[TableOutline]:
     variants = [row for row in rows if row.role == ABLATION]
     stronger = [row for row in baselines if row.preset == _TUNED or row.method in STRONGER]
     plain = [row for row in baselines if row not in stronger]
-    families = tuple(_against(row, STRONGEST) for row in ours)
     tables = []
     if plain or not (variants or stronger):
-        tables.append(_outline("main", "Main table", [*plain, *ours], families))
+        tables.append(_outline("main", "Main table", [*plain, *ours], ours))
     if stronger:
         title = "Tuned baselines and stronger references"
-        tables.append(_outline(_TUNED, title, [*stronger, *ours], families))
+        tables.append(_outline(_TUNED, title, [*stronger, *ours], ours))
     for method in dict.fromkeys(row.method for row in variants):
         # a baseline with variants is the full model of its table
         full = [replace(row, role=OURS) for row in [*ours, *plain] if row.name == method]
-        own = [row for row in variants if row.method == method]
-        tables += _variant_tables(_row_of_method(method), full, own)
+        tables += _variant_tables(method, full, [row for row in variants if row.method == method])
     return tables
 
 
 def _variant_tables(
-    method: Row, full: Sequence[Row], variants: Sequence[Row]
+    method: str, full: Sequence[Row], variants: Sequence[Row]
 ) -> list[TableOutline]:
     """The ablation of a method, and a table of its other settings; each tested by itself."""
     parts = [row for row in variants if _is_of_ablation(row)]
     others = [row for row in variants if row not in parts]
+    label = METHODS.label_of(method)
     planned = {
-        (f"ablation-{method.name}", f"Ablation of {method.label}"): parts,
-        (f"{_OTHER_SETTINGS}{method.name}", f"Other settings of {method.label}"): others,
+        (f"ablation-{method}", f"Ablation of {label}"): parts,
+        (f"{_OTHER_SETTINGS}{method}", f"Other settings of {label}"): others,
     }
-    tables = []
-    for (name, title), own in planned.items():
-        families = tuple(_against(row, tuple(each.name for each in own)) for row in full)
-        tables += [_outline(name, title, [*full, *own], families)] if own else []
-    return tables
+    return [
+        _outline(name, title, [*full, *own], full, against=tuple(each.name for each in own))
+        for (name, title), own in planned.items()
+        if own
+    ]
 
 
 def _is_of_ablation(row: Row) -> bool:
@@ -206,17 +187,23 @@ def _is_of_ablation(row: Row) -> bool:
 
 
 def _outline(
-    name: str, title: str, rows: Sequence[Row], families: tuple[Family, ...]
+    name: str,
+    title: str,
+    rows: Sequence[Row],
+    tested: Sequence[Row] = (),
+    *,
+    against: Against = STRONGEST,
 ) -> TableOutline:
-    return TableOutline(name=name, title=title, rows=tuple(rows), families=families)
-
-
-def _against(row: Row, against: Against) -> Family:
+    """A table with one family of tests for each tested row."""
     is_strongest = against == STRONGEST
-    return Family(
-        name="improvement" if is_strongest else "drop",
-        row=row.name,
-        against=against,
-        metrics=HEADLINE,
-        together="table" if is_strongest else "cell",
+    families = tuple(
+        Family(
+            name="improvement" if is_strongest else "drop",
+            row=row.name,
+            against=against,
+            metrics=HEADLINE,
+            together="table" if is_strongest else "cell",
+        )
+        for row in tested
     )
+    return TableOutline(name=name, title=title, rows=tuple(rows), families=families)

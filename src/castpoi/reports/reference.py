@@ -5,18 +5,18 @@ city of ours is one of the paper's three only if it has its name and its number 
 """
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from castpoi.methods.outline import ORACLE, OURS, RIVALS, TableOutline
+from castpoi.methods.outline import ORACLE, OURS, RIVALS, Row, TableOutline
 from castpoi.reports import notes
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.outlines import HEADLINE, PAPERS_METHOD, PAPERS_VARIANTS, is_not_paper_preset
 from castpoi.reports.significance import Verdicts
-from castpoi.reports.table import NOTHING, Cell, Group, Table, text_cell
+from castpoi.reports.table import NOTHING, Cell, Table
 
 _MAIN: Final = "main.csv"
 _FAR_POINTS: Final = 1.5
@@ -35,7 +35,7 @@ class PaperValue:
         return f"{self.mean:.2f}{self.stars}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PaperCity:
     """A dataset as the paper counts it."""
 
@@ -48,8 +48,13 @@ class PaperCity:
 
 def paper_city(name: str, targets: int) -> PaperCity | None:
     """The paper's dataset of this name, if it has this number of targets."""
-    found = _cities().get(name.lower())
-    return found if found is not None and found.targets == targets else None
+    for line in _lines("cities.csv"):
+        found = PaperCity(
+            line["city"], *(int(line[each]) for each in ("users", "places", "checkins", "targets"))
+        )
+        if (found.name, found.targets) == (name.lower(), targets):
+            return found
+    return None
 
 
 def paper_value(
@@ -92,15 +97,6 @@ def _values(name: str) -> dict[tuple[str, str, str], PaperValue]:
 
 
 @cache
-def _cities() -> dict[str, PaperCity]:
-    return {
-        (name := line.pop("city")): PaperCity(
-            name=name, **{key: int(value) for key, value in line.items()}
-        )
-        for line in _lines("cities.csv")
-    }
-
-
 def _lines(name: str) -> list[dict[str, str]]:
     text = files("castpoi.reports").joinpath("paper", name).read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
@@ -108,87 +104,82 @@ def _lines(name: str) -> list[dict[str, str]]:
 
 def reference_table(evidence: Evidence, verdicts: Verdicts) -> Table | None:
     """Differences from the paper by row and metric; None where no city is the paper's."""
-    groups = [group for table in evidence.tables for group in _groups(table, evidence, verdicts)]
+    groups = dict(_groups(evidence, verdicts))
     if not groups:
         return None
-    return Table(
+    return Table.of_lines(
+        groups,
         name="paper",
         title="Compared with the paper",
-        caption=notes.BESIDE_PAPER,
+        caption=notes.REFERENCE,
         footnotes=[notes.NOT_PAPER_PRESET] if any(map(is_not_paper_preset, evidence.rows)) else [],
-        columns=["Method", *HEADLINE],
-        groups=groups,
     )
 
 
-def _groups(table: TableOutline, evidence: Evidence, verdicts: Verdicts) -> Iterator[Group]:
-    for city in evidence.cities:
-        paper = paper_city(city.name, city.targets)
-        if paper is None or any(row.role == ORACLE for row in table.rows):
-            continue
-        if table.is_ablation:
-            rows = list(_effects(_Compared(table, city, paper), verdicts))
-            what = "change from the full model"
-        else:
-            rows = list(_differences(_Compared(table, city, paper)))
-            what = "ours less the paper's"
-        reported = [row for row in rows if row[1:] != [NOTHING] * len(HEADLINE)]
-        if reported:
-            yield Group(heading=f"{table.title}, {city.name}: {what}", rows=reported)
+def _groups(evidence: Evidence, verdicts: Verdicts) -> Iterator[tuple[str, list[dict[str, Cell]]]]:
+    """Headings and lines, for each table and each city of the paper."""
+    papers = {city.name: paper_city(city.name, city.targets) for city in evidence.cities}
+    for table in (each for each in evidence.tables if ORACLE not in {r.role for r in each.rows}):
+        for city in evidence.cities:
+            paper, rows = papers[city.name], [row for row in table.rows if city.has(row)]
+            if paper is None:
+                continue
+            if table.is_ablation:
+                what, lines = "change from the full model", _effects(table, city, rows, verdicts)
+            else:
+                what, lines = "ours less the paper's", _differences(table, city, rows)
+            reported = [line for line in lines if list(line.values())[1:] != [NOTHING] * 5]
+            if reported:
+                yield f"{table.title}, {city.name}: {what}", reported
 
 
-@dataclass(frozen=True)
-class _Compared:
-    """A table of ours on a city of the paper."""
-
-    table: TableOutline
-    city: CityEvidence
-    paper: PaperCity
-
-    def reported(self, row: str, metric: str) -> PaperValue | None:
-        return paper_value(self.table, self.paper, row, metric)
-
-
-def _differences(compared: _Compared) -> Iterator[list[Cell]]:
+def _differences(
+    table: TableOutline, city: CityEvidence, rows: Sequence[Row]
+) -> list[dict[str, Cell]]:
     """Our mean minus the paper's, for each row."""
-    for row in filter(compared.city.has, compared.table.rows):
-        yield [text_cell(row.label), *(_difference(compared, row.name, each) for each in HEADLINE)]
+    paper = paper_city(city.name, city.targets)
+
+    def cell(row: Row, metric: str) -> Cell:
+        reported = paper_value(table, paper, row.name, metric)
+        if reported is None:
+            return NOTHING
+        apart = 100 * city.mean(row.name, metric) - reported.mean
+        return Cell(_signed(apart), apart, is_best=abs(apart) > _FAR_POINTS)
+
+    return [
+        {"Method": Cell(row.label), **{metric: cell(row, metric) for metric in HEADLINE}}
+        for row in rows
+    ]
 
 
-def _difference(compared: _Compared, row: str, metric: str) -> Cell:
-    reported = compared.reported(row, metric)
-    if reported is None:
-        return NOTHING
-    apart = 100 * compared.city.mean(row, metric) - reported.mean
-    return Cell(text=_signed(apart), value=apart, is_best=abs(apart) > _FAR_POINTS)
-
-
-def _effects(compared: _Compared, verdicts: Verdicts) -> Iterator[list[Cell]]:
+def _effects(
+    table: TableOutline, city: CityEvidence, rows: Sequence[Row], verdicts: Verdicts
+) -> list[dict[str, Cell]]:
     """The change of each variant from the full model, ours and the paper's."""
-    table, city = compared.table, compared.city
-    full = next((row.name for row in table.rows if row.role == OURS), None)
-    if full is None or full not in city.contenders:
-        return
-    for row in (each for each in table.rows if city.has(each) and each.name != full):
-        cells = (_effect(compared, verdicts, (full, row.name), each) for each in HEADLINE)
-        yield [text_cell(row.label), *cells]
+    full = next((row for row in rows if row.role == OURS), None)
+    paper = paper_city(city.name, city.targets)
 
+    def cell(full: Row, row: Row, metric: str) -> Cell:
+        whole, part = (paper_value(table, paper, each.name, metric) for each in (full, row))
+        if whole is None or part is None:
+            return NOTHING
+        ours = 100 * city.change(full.name, row.name, metric)
+        verdict = verdicts.against_row(table.name, city.name, row.name, metric)
+        stars = "" if verdict is None else verdict.stars
+        return Cell(
+            _signed(ours),
+            ours,
+            stars=stars,
+            is_disputed=verdict is not None and verdict.tests_disagree,
+            paper=f"{_signed(part.mean - whole.mean)}{part.stars}",
+            is_best=verdict is not None and bool(stars) != bool(part.stars),
+        )
 
-def _effect(compared: _Compared, verdicts: Verdicts, rows: tuple[str, str], metric: str) -> Cell:
-    whole, part = (compared.reported(row, metric) for row in rows)
-    if whole is None or part is None:
-        return NOTHING
-    ours = 100 * compared.city.change(*rows, metric)
-    verdict = verdicts.against_row(compared.table.name, compared.city.name, rows[1], metric)
-    stars = "" if verdict is None else verdict.stars
-    return Cell(
-        text=_signed(ours),
-        value=ours,
-        stars=stars,
-        is_disputed=verdict is not None and verdict.tests_disagree,
-        paper=f"{_signed(part.mean - whole.mean)}{part.stars}",
-        is_best=verdict is not None and bool(stars) != bool(part.stars),
-    )
+    return [
+        {"Method": Cell(row.label), **{metric: cell(full, row, metric) for metric in HEADLINE}}
+        for row in rows
+        if full is not None and row.name != full.name
+    ]
 
 
 def _signed(points: float) -> str:

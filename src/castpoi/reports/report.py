@@ -14,14 +14,25 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from castpoi import __version__
+from castpoi.checkins.city import REVISIT_WINDOW
 from castpoi.core.files import check_vacant, new_folder, write_json
 from castpoi.core.progress import SILENCE, Progress
 from castpoi.core.provenance import Stopwatch
+from castpoi.core.quantities import duration_words
 from castpoi.evaluation.pool import PoolCurve
 from castpoi.evaluation.significance import DRAWS
-from castpoi.evaluation.strata import Stratum
-from castpoi.methods.outline import TableOutline
-from castpoi.reports.analyses import beyond_table, pool_of, pool_table, strata_of, strata_table
+from castpoi.evaluation.strata import TOO_SMALL, Stratum
+from castpoi.methods.outline import ORACLE, OURS, Row, TableOutline
+from castpoi.reports import notes
+from castpoi.reports.analyses import (
+    METRIC,
+    beyond_table,
+    pool_of,
+    pool_table,
+    strata_of,
+    strata_table,
+)
 from castpoi.reports.card import card_file, model_card
 from castpoi.reports.evidence import CityEvidence, Evidence, read_evidence
 from castpoi.reports.inventory import (
@@ -32,8 +43,8 @@ from castpoi.reports.inventory import (
     what_is_missing,
 )
 from castpoi.reports.metrics import metric_table
+from castpoi.reports.page import render, text_of
 from castpoi.reports.reference import reference_table
-from castpoi.reports.report_page import report_page
 from castpoi.reports.significance import Verdicts, judge_all, significance_table
 from castpoi.reports.table import Table, comma_separated, latex, markdown
 
@@ -47,8 +58,7 @@ class Study:
 
     evidence: Evidence
     verdicts: Verdicts
-    out: Path
-    """The folder of the report, where its links start."""
+    out: Path  # the folder of the report, where its links start
 
     @cached_property
     def strata(self) -> list[tuple[CityEvidence, list[Stratum]]]:
@@ -61,7 +71,11 @@ class Study:
         return [(city, pool_of(self.evidence, city)) for city in self.evidence.cities]
 
 
-def _no_charts(_: Study) -> Iterable["Chart | None"]:
+Tables = Iterable[Table | None]
+Charts = Iterable["Chart | None"]
+
+
+def _no_charts(_: Study) -> Charts:
     return ()
 
 
@@ -70,35 +84,25 @@ class Section:
     """A section of the page; it is left out where it has neither tables nor charts."""
 
     title: str
-    tables: Callable[[Study], Iterable[Table | None]]
-    charts: Callable[[Study], Iterable["Chart | None"]] = _no_charts
-    """Called only if matplotlib is installed."""
-    folds: bool = False
-    """Whether its tables are folded below its charts."""
+    tables: Callable[[Study], Tables]
+    charts: Callable[[Study], Charts] = _no_charts  # called only if matplotlib is installed
+    folds: bool = False  # whether its tables are folded below its charts
 
 
-def _pool_tables(study: Study) -> Iterable[Table | None]:
-    return (pool_table(study.evidence, city, curve) for city, curve in study.pools)
-
-
-def _pool_charts(study: Study) -> Iterable["Chart | None"]:
+def _pool_charts(study: Study) -> Charts:
     from castpoi.reports.figures import pool_lines
 
     return (pool_lines(study.evidence, city, curve) for city, curve in study.pools)
 
 
-def _strata_tables(study: Study) -> Iterable[Table | None]:
-    return (strata_table(study.evidence, city, found) for city, found in study.strata)
-
-
-def _strata_charts(study: Study) -> Iterable["Chart | None"]:
+def _strata_charts(study: Study) -> Charts:
     from castpoi.reports.figures import strata_dots
 
     return (strata_dots(study.evidence, city, found) for city, found in study.strata)
 
 
-def _learned_charts(study: Study) -> Iterable["Chart | None"]:
-    from castpoi.reports.training_figures import bias_bars, learning_curves, reliability_lines
+def _learned_charts(study: Study) -> Charts:
+    from castpoi.reports.figures import bias_bars, learning_curves, reliability_lines
 
     draw_each = (learning_curves, bias_bars, reliability_lines)
     return (draw(study.evidence, city) for draw in draw_each for city in study.evidence.cities)
@@ -109,8 +113,18 @@ SECTIONS: Final = (
         title="Compared with the paper",
         tables=lambda study: [reference_table(study.evidence, study.verdicts)],
     ),
-    Section(title="Pool size", tables=_pool_tables, charts=_pool_charts, folds=True),
-    Section(title="Strata", tables=_strata_tables, charts=_strata_charts, folds=True),
+    Section(
+        title="Pool size",
+        tables=lambda study: (pool_table(study.evidence, *each) for each in study.pools),
+        charts=_pool_charts,
+        folds=True,
+    ),
+    Section(
+        title="Strata",
+        tables=lambda study: (strata_table(study.evidence, *each) for each in study.strata),
+        charts=_strata_charts,
+        folds=True,
+    ),
     Section(title="What was learned", tables=lambda _: (), charts=_learned_charts),
     Section(
         title="Beyond accuracy",
@@ -129,7 +143,7 @@ SECTIONS: Final = (
 def _section_of(outline: TableOutline) -> Section:
     """The section of a table of metrics; an ablation has a chart for each city."""
 
-    def charts(study: Study) -> Iterable["Chart | None"]:
+    def charts(study: Study) -> Charts:
         from castpoi.reports.figures import ablation_bars
 
         return (ablation_bars(outline, city) for city in study.evidence.cities)
@@ -146,8 +160,8 @@ class BuiltSection:
     """A section with its tables and charts."""
 
     title: str
-    tables: tuple[Table, ...]
-    charts: "tuple[Chart, ...]"
+    tables: list[Table]
+    charts: "list[Chart]"
     folds: bool
 
 
@@ -158,8 +172,8 @@ class Report:
     evidence: Evidence
     out: Path
     verdicts: Verdicts
-    sections: tuple[BuiltSection, ...]
-    missing: tuple[str, ...]
+    sections: list[BuiltSection]
+    missing: list[str]
 
     @property
     def tables(self) -> list[Table]:
@@ -182,22 +196,16 @@ def make_report(
     sections = []
     planned = [*map(_section_of, evidence.tables), *SECTIONS]
     with progress.task("sections", total=len(planned)) as task:
-        for section in planned:
-            tables = (table for table in section.tables(study) if table is not None)
-            charts = (chart for chart in section.charts(study) if chart) if has_charts else ()
-            built = BuiltSection(
-                title=section.title, tables=(*tables,), charts=(*charts,), folds=section.folds
-            )
-            sections += [built] if built.tables or built.charts else []
+        for each in planned:
+            tables = [table for table in each.tables(study) if table is not None]
+            charts = [chart for chart in each.charts(study) if chart] if has_charts else []
+            if tables or charts:
+                sections.append(
+                    BuiltSection(title=each.title, tables=tables, charts=charts, folds=each.folds)
+                )
             task.advance()
     missing = what_is_missing(evidence, has_charts=has_charts)
-    return Report(
-        evidence=evidence,
-        out=out,
-        verdicts=verdicts,
-        sections=tuple(sections),
-        missing=tuple(missing),
-    )
+    return Report(evidence=evidence, out=out, verdicts=verdicts, sections=sections, missing=missing)
 
 
 def write_report(
@@ -213,23 +221,20 @@ def write_report(
     check_vacant(out, kind="report", overwrite=overwrite)
     work = Stopwatch()
     report = make_report(read_evidence(folder), out, draws=draws, progress=progress)
+    writers = {"md": markdown, "csv": comma_separated, "tex": latex}
     with new_folder(out, kind="report", overwrite=overwrite) as staging:
-        _write_texts(staging / "tables", _table_files(report))
+        tables = {
+            f"{table.name}.{ending}": write(table)
+            for table in report.tables
+            for ending, write in writers.items()
+        }
         cards = {card_file(row): model_card(report.evidence, row) for row in report.evidence.rows}
+        _write_texts(staging / "tables", tables)
         _write_texts(staging / "cards", cards)
         _write_charts(staging / "figures", report, progress)
         (staging / "report.html").write_text(report_page(report, command), encoding="utf-8")
         write_json(staging / "manifest.json", _manifest(report, command, work))
     return report
-
-
-def _table_files(report: Report) -> dict[str, str]:
-    writers = {"md": markdown, "csv": comma_separated, "tex": latex}
-    return {
-        f"{table.name}.{ending}": write(table)
-        for table in report.tables
-        for ending, write in writers.items()
-    }
 
 
 def _write_texts(folder: Path, texts: Mapping[str, str]) -> None:
@@ -255,6 +260,90 @@ def _manifest(report: Report, command: str, work: Stopwatch) -> dict[str, Any]:
         "command": command,
         "cities": {city.name: city.fingerprint for city in evidence.cities},
         "results": [relative_path(each.folder, report.out) for each in evidence.results],
-        "missing": list(report.missing),
+        "missing": report.missing,
         **work.provenance(),
     }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Headline:
+    """The first line about a city: texts of methods with their HR@10 and p-value."""
+
+    city: CityEvidence
+    best: str  # of our methods, or of all methods without ours
+    others: list[str]  # our other methods
+    strongest: str  # the strongest baseline; empty if there is none
+
+
+def report_page(report: Report, command: str = "") -> str:
+    """One self-contained HTML document; `command` is the one that made it."""
+    evidence = report.evidence
+    cities = len({city.fingerprint for city in evidence.splits})
+    names = " and ".join(each.name for each in evidence.splits)
+    return render(
+        "report.html.j2",
+        css=text_of("page.css", "report.css"),
+        js=text_of("report.js"),
+        title=f"Next places, {names if cities == 1 else f'{cities} cities'}",
+        headlines=[_headline(report, city) for city in evidence.cities],
+        key_figures=_key_figures(report, cities),
+        report=report,
+        evidence=evidence,
+        command=command,
+        commands=[line for each in evidence.results for line in each.commands],
+        library_versions=_versions(evidence),
+        card_file=card_file,
+        notes=notes,
+        revisit_window=REVISIT_WINDOW,
+        too_small=TOO_SMALL,
+        version=__version__,
+    )
+
+
+def _headline(report: Report, city: CityEvidence) -> Headline:
+    evidence = report.evidence
+    ours = [row for row in evidence.rows_of(city) if row.role == OURS]
+    ours.sort(key=lambda row: -city.mean(row.name, METRIC))
+    strongest = evidence.strongest(city, METRIC)
+    best, *others = ours or [strongest or evidence.rows_of(city)[0]]
+    return Headline(
+        city=city,
+        best=_score(report, city, best, strongest),
+        others=[_score(report, city, row, strongest) for row in others],
+        strongest="" if strongest in (None, best) else _score(report, city, strongest, None),
+    )
+
+
+def _score(report: Report, city: CityEvidence, row: Row, against: Row | None) -> str:
+    """The label of a row and its HR@10, with the p-value of its test against a baseline."""
+    words = f"{row.label} {100 * city.mean(row.name, METRIC):.1f}\u00a0%"
+    for table in report.evidence.tables:
+        verdict = report.verdicts.against_strongest(table.name, city.name, row.name, METRIC)
+        if verdict and against and verdict.test.against == against.name:
+            p = notes.p_value(verdict.wilcoxon_p)
+            return f"{words} (p {p})" if p.startswith("<") else f"{words} (p = {p})"
+    return words
+
+
+def _key_figures(report: Report, cities: int) -> dict[str, str]:
+    evidence, verdicts = report.evidence, report.verdicts.all
+    trainings = {each.training: each.training_seconds or 0.0 for each in evidence.results}
+    trained = sum(trainings.values())
+    return {
+        "city" if cities == 1 else "cities": f"{cities:,}",
+        "methods and variants": f"{sum(row.role != ORACLE for row in evidence.rows):,}",
+        "results, one for each seed": f"{len(evidence.results):,}",
+        "targets": f"{sum(city.targets for city in evidence.splits):,}",
+        "paired tests": f"{len(verdicts):,}",
+        "of them significant": f"{sum(each.verdict.is_significant for each in verdicts):,}",
+        "of training": duration_words(trained) if trained else "–",
+        "of ranking": duration_words(sum(each.result.seconds for each in evidence.results)),
+    }
+
+
+def _versions(evidence: Evidence) -> str:
+    found: dict[str, set[str]] = {}
+    for each in evidence.results:
+        for name, version in each.result.manifest.get("versions", {}).items():
+            found.setdefault(str(name), set()).add(str(version))
+    return "; ".join(f"{name} {', '.join(sorted(all_))}" for name, all_ in found.items()) or "–"

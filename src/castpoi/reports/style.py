@@ -10,10 +10,11 @@ import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from importlib.resources import files
 from textwrap import fill
 from typing import Any, Final
 
-from matplotlib import rc_context
+from matplotlib import rc_context, rc_params_from_file
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -33,36 +34,12 @@ _MARKERS: Final = ("s", "^", "D", "v", "P", "X", "<", ">")
 
 _ON_PAGE: Final = {INK: "--ink", SOFT: "--soft", LINE: "--line", BLUE: "--blue", ORANGE: "--star"}
 """Colours that follow the light or dark theme of a page."""
+_SHEET: Final = files("castpoi.reports").joinpath("charts.mplstyle")
 _LOOK: Final[Any] = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the same widths everywhere
-    "font.size": 7,
-    "axes.titlesize": 7.5,
-    "axes.labelsize": 7,
-    "axes.edgecolor": SOFT,
-    "axes.facecolor": "none",
-    "axes.labelcolor": INK,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
+    **rc_params_from_file(str(_SHEET), use_default_template=False),
+    **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor"), INK),
+    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), SOFT),
     "grid.color": LINE,
-    "grid.linewidth": 0.6,
-    "text.color": INK,
-    "text.parse_math": False,  # a dollar in a name is a dollar
-    "xtick.color": SOFT,
-    "ytick.color": SOFT,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.labelsize": 6.5,
-    "ytick.labelsize": 6.5,
-    "legend.fontsize": 6.5,
-    "legend.frameon": False,
-    "lines.linewidth": 1.2,
-    "lines.markersize": 3.2,
 }
 
 
@@ -70,12 +47,9 @@ _LOOK: Final[Any] = {
 class Chart:
     """A drawn figure with its text."""
 
-    name: str
-    """Name of its files."""
+    name: str  # of its files
     headline: str
-    """The main finding."""
-    caption: str
-    """How it was measured, and what the marks mean."""
+    caption: str  # how it was measured, and what the marks mean
     figure: Figure
     city: str = ""
 
@@ -129,8 +103,7 @@ def new_figure(
     """A figure one column wide with panels side by side."""
     with look():
         figure = Figure(figsize=(COLUMN_INCHES, height_inches), layout="constrained")
-        axes = figure.subplots(1, panels, sharey=share_y, squeeze=False)[0]
-        return figure, list(axes)
+        return figure, list(figure.subplots(1, panels, sharey=share_y, squeeze=False)[0])
 
 
 def line_styles(count: int) -> list[dict[str, Any]]:
@@ -140,15 +113,11 @@ def line_styles(count: int) -> list[dict[str, Any]]:
         {"color": ORANGE, "linestyle": _DASHES[0], "marker": _MARKERS[0], "zorder": 4},
     ]
     for number in range(max(0, count - 2)):
-        styles.append(
-            {
-                "color": _OTHERS[number % len(_OTHERS)],
-                "linestyle": _DASHES[(number + 1) % len(_DASHES)],
-                "marker": _MARKERS[(number + 1) % len(_MARKERS)],
-                "linewidth": 0.9,
-                "zorder": 3,
-            }
-        )
+        colour = _OTHERS[number % len(_OTHERS)]
+        dash = _DASHES[(number + 1) % len(_DASHES)]
+        marker = _MARKERS[(number + 1) % len(_MARKERS)]
+        thin = {"linewidth": 0.9, "zorder": 3}
+        styles.append({"color": colour, "linestyle": dash, "marker": marker, **thin})
     return styles[:count]
 
 
@@ -169,3 +138,8 @@ def grid_along(axis: str, axes: Sequence[Axes]) -> None:
     """Keep the grid lines of one axis only."""
     for one in axes:
         one.grid(visible=False, axis="y" if axis == "x" else "x")
+
+
+def from_top(rows: Sequence[object]) -> list[float]:
+    """Positions of rows on a vertical axis, the first at the top."""
+    return [float(number) for number in range(len(rows))][::-1]

@@ -7,62 +7,40 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, Self
 
 DAGGER: Final = "†"
-_LATEX: Final = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "|": r"\textbar{}",
-    "<": r"$<$",
-    ">": r"$>$",
-    "±": r"$\pm$",
-    "≥": r"$\geq$",
-    "–": "--",
-    "−": "$-$",
-    "·": r"$\cdot$",
-    "×": r"$\times$",
-    DAGGER: r"$\dagger$",
-}
 _LATEX_DAGGER: Final = r"\dagger"
-_MARKDOWN: Final = {"\\": r"\\", "|": r"\|", "*": r"\*", "_": r"\_", "<": "&lt;", "`": r"\`"}
+_LATEX: Final = str.maketrans(
+    {
+        **{letter: rf"\{letter}" for letter in "&%$#_{}"},
+        **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
+        **{"|": r"\textbar{}", "<": r"$<$", ">": r"$>$", "±": r"$\pm$", "≥": r"$\geq$"},
+        **{"–": "--", "−": "$-$", "·": r"$\cdot$", "×": r"$\times$", DAGGER: r"$\dagger$"},
+    }
+)
+_MARKDOWN: Final = str.maketrans(
+    {"\\": r"\\", "|": r"\|", "*": r"\*", "_": r"\_", "<": "&lt;", "`": r"\`"}
+)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Cell:
     """One number or text of a table."""
 
     text: str
-    value: float | None = None
-    """The number behind the text."""
-    order: float | None = None
-    """What a page sorts by where the text has several numbers."""
-    parts: Mapping[str, float] = field(default_factory=dict)
-    """The numbers behind the text by name, where there are several."""
-    std: float | None = None
-    """Sample standard deviation over seeds, in the unit of the text."""
+    value: float | None = None  # the number behind the text
+    order: float | None = None  # what a page sorts by where the text has several numbers
+    parts: Mapping[str, float] = field(default_factory=dict)  # the numbers behind the text by name
+    std: float | None = None  # sample standard deviation over seeds, in the unit of the text
     stars: str = ""
-    is_disputed: bool = False
-    """The two tests disagree."""
-    paper: str = ""
-    """The value of the paper."""
+    is_disputed: bool = False  # the two tests disagree
+    paper: str = ""  # the value of the paper
     is_best: bool = False
-    is_strongest: bool = False
-    """The strongest baseline of its column."""
-    is_ours: bool = False
-    """The label of the row that the report is about."""
-    is_faint: bool = False
-    """Computed from too few targets."""
-    note: str = ""
-    """Its sources, or what it was tested against."""
+    is_strongest: bool = False  # the strongest baseline of its column
+    is_ours: bool = False  # the label of a row of our methods
+    is_faint: bool = False  # computed from too few targets
+    note: str = ""  # its sources, or what it was tested against
     link: str = ""
 
     @property
@@ -81,7 +59,7 @@ class Cell:
         return self.order if self.value is None else self.value
 
 
-NOTHING: Final = Cell(text="–")
+NOTHING: Final = Cell("–")
 """A cell without a number."""
 
 
@@ -91,8 +69,7 @@ class Group:
 
     heading: str = ""
     rows: Sequence[Sequence[Cell]]
-    foot: Sequence[Sequence[Cell]] = ()
-    """Rows that stay at the bottom when the others are sorted."""
+    foot: Sequence[Sequence[Cell]] = ()  # stays at the bottom when the other rows are sorted
 
     def __iter__(self) -> Iterator[Sequence[Cell]]:
         return iter([*self.rows, *self.foot])
@@ -102,17 +79,30 @@ class Group:
 class Table:
     """Columns, and groups of rows."""
 
-    name: str
-    """Name of its files."""
+    name: str  # of its files
     title: str
     caption: str
     columns: Sequence[str]
     groups: Sequence[Group]
     footnotes: Sequence[str] = ()
-    words: int = 1
-    """How many of the first columns hold text."""
-    sorted_by: str = ""
-    """The column by which a page sorts the rows, the highest first."""
+    words: int = 1  # number of columns, from the left, that hold text
+    sorted_by: str = ""  # the column by which a page sorts the rows, the highest first
+
+    @classmethod
+    def of_lines(cls, groups: Mapping[str, Sequence[Mapping[str, Cell]]], **texts: Any) -> Self:
+        """A table from lines of cells by column, under headings; the first line has all columns."""
+        columns = list(next(iter(groups.values()))[0])
+        return cls(
+            columns=columns,
+            groups=[
+                Group(
+                    heading=heading,
+                    rows=[[line.get(column, NOTHING) for column in columns] for line in lines],
+                )
+                for heading, lines in groups.items()
+            ],
+            **texts,
+        )
 
     @property
     def text(self) -> str:
@@ -127,19 +117,14 @@ class Table:
         return sorted(group.rows, key=lambda row: -(row[at].value or 0.0))
 
 
-def text_cell(text: str, *, note: str = "", order: float | None = None) -> Cell:
-    """A cell with text, sorted by a number where one is given."""
-    return Cell(text=text, note=note, order=order)
-
-
 def count(number: int | None) -> Cell:
     """A cell with a count."""
-    return NOTHING if number is None else Cell(text=f"{number:,}", value=number)
+    return NOTHING if number is None else Cell(f"{number:,}", number)
 
 
 def number(value: float | None, decimals: int = 2) -> Cell:
     """A cell with a number."""
-    return NOTHING if value is None else Cell(text=f"{value:,.{decimals}f}", value=value)
+    return NOTHING if value is None else Cell(f"{value:,.{decimals}f}", value)
 
 
 def percent(fraction: float | None, decimals: int = 2) -> Cell:
@@ -152,10 +137,10 @@ def markdown(table: Table) -> str:
     lines = [f"### {escape_markdown(table.title)}", ""]
     for group in table.groups:
         lines += [f"**{escape_markdown(group.heading)}**", ""] if group.heading else []
-        lines.append(_piped(escape_markdown(column) for column in table.columns))
+        lines.append(_piped(map(escape_markdown, table.columns)))
         rules = ("---" if at < table.words else "---:" for at in range(len(table.columns)))
         lines.append(_piped(rules))
-        lines += [_piped(_markdown_cell(cell) for cell in row) for row in group]
+        lines += [_piped(map(_markdown_cell, row)) for row in group]
         lines.append("")
     lines.append(escape_markdown(table.text))
     return "\n".join(lines) + "\n"
@@ -165,24 +150,18 @@ def comma_separated(table: Table) -> str:
     """The table with all digits; deviations, stars and the like have columns of their own."""
     rows = [(group.heading, row) for group in table.groups for row in group]
     extras = [_extras([row[at] for _, row in rows]) for at in range(len(table.columns))]
-    heads = [
-        name
-        for column, extra in zip(table.columns, extras, strict=True)
-        for name in [column, *(f"{column} {each}" for each in extra)]
-    ]
-    lines = [
-        [
-            each
-            for cell, extra in zip(row, extras, strict=True)
-            for each in [_plain(cell), *(_extra(cell, name) for name in extra)]
-        ]
-        for _, row in rows
-    ]
-    if any(heading for heading, _ in rows):
-        heads = ["group", *heads]
-        lines = [[heading, *line] for (heading, _), line in zip(rows, lines, strict=True)]
+    heads = ["group"]
+    for column, extra in zip(table.columns, extras, strict=True):
+        heads += [column, *(f"{column} {each}" for each in extra)]
+    lines = [heads]
+    for heading, row in rows:
+        lines.append([heading])
+        for cell, extra in zip(row, extras, strict=True):
+            lines[-1] += [_plain(cell), *(_extra(cell, name) for name in extra)]
+    if not any(heading for heading, _ in rows):
+        lines = [line[1:] for line in lines]
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([heads, *lines])
+    csv.writer(text, lineterminator="\n").writerows(lines)
     return text.getvalue()
 
 
@@ -211,12 +190,12 @@ def latex(table: Table) -> str:
 
 def escape_latex(text: str) -> str:
     """Text that LaTeX prints unchanged."""
-    return "".join(_LATEX.get(letter, letter) for letter in text)
+    return text.translate(_LATEX)
 
 
 def escape_markdown(text: str) -> str:
     """Text that Markdown prints unchanged."""
-    return "".join(_MARKDOWN.get(letter, letter) for letter in text)
+    return text.translate(_MARKDOWN)
 
 
 def _latex_cell(cell: Cell) -> str:
@@ -249,14 +228,13 @@ def _extras(cells: Sequence[Cell]) -> list[str]:
 def _extra(cell: Cell, name: str) -> str:
     if name in cell.parts:
         return f"{cell.parts[name]:.10g}"
-    if name == "std":
-        return "" if cell.std is None else f"{cell.std:.6g}"
-    return {"stars": cell.marks, "paper": cell.paper}.get(name, "")
+    std = "" if cell.std is None else f"{cell.std:.6g}"
+    return {"std": std, "stars": cell.marks, "paper": cell.paper}.get(name, "")
 
 
 def _plain(cell: Cell) -> str:
     if cell.value is None:
-        return "" if cell.text == "–" else cell.text
+        return "" if cell == NOTHING else cell.text
     return f"{cell.value:.10g}"
 
 
