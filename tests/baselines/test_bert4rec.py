@@ -60,7 +60,7 @@ def test_bert4rec_scores_as_the_oracle_would_with_all_visits_that_fit() -> None:
     check_scores(oracles_twin(), ORACLE, ORACLE.scores_of_all_visits)
 
 
-def test_bert4rec_loses_on_masked_visits_what_the_oracle_does() -> None:
+def test_the_loss_of_bert4rec_is_that_of_the_oracle() -> None:
     model, masked = oracles_twin(padding_class=True), ORACLE.is_masked
     assert masked is not None
     assert ORACLE.loss is not None
@@ -84,14 +84,14 @@ def test_bert4rec_never_reads_padding() -> None:
     check_padding_is_not_read(oracles_twin())
 
 
-def test_an_empty_history_ranks_places_by_what_they_are_without_one() -> None:
+def test_an_empty_history_is_ranked_by_the_bias_of_the_places() -> None:
     model = oracles_twin()
     state = model.state(torch.tensor([[0], [4]]), torch.tensor([0, 1]))
     assert not state[0].any()
     assert torch.equal(model.scores(state)[0], model.bias)
 
 
-def test_no_history_at_all_gives_no_state() -> None:
+def test_an_empty_batch_gives_an_empty_state() -> None:
     none = torch.zeros(0, 1, dtype=torch.long)
     assert oracles_twin().state(none, none[:, 0]).shape == (0, 8)
 
@@ -110,16 +110,16 @@ def plain_masked_states(model: Bert4Rec, rows: Tensor, lengths: Tensor, masked: 
     return states
 
 
-def test_the_last_block_gives_masked_slots_what_it_gives_them_among_all() -> None:
+def test_masked_slots_have_the_same_output_as_in_a_full_last_block() -> None:
     model = oracles_twin().double()
     states = model.masked_states(WINDOWS, LENGTHS, MASKED)
     expected = plain_masked_states(model, WINDOWS, LENGTHS, MASKED)
     torch.testing.assert_close(states, expected)
     weights = [weight for weight in model.parameters() if weight is not model.bias]
-    slopes, expected_slopes = (
+    grads, expected_grads = (
         torch.autograd.grad((each**3).sum(), weights) for each in (states, expected)
     )
-    torch.testing.assert_close(slopes, expected_slopes)
+    torch.testing.assert_close(grads, expected_grads)
 
 
 def test_a_masked_place_cannot_be_seen() -> None:

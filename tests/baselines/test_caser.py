@@ -112,11 +112,11 @@ def test_filters_of_all_heights_respond_as_in_a_slow_loop() -> None:
     rows = torch.tensor([each + [0] * (13 - len(each)) for each in histories])
     state = model.state(rows, torch.tensor([13, 4, 1]))
     torch.testing.assert_close(state, expected)
-    slopes, expected_slopes = (
+    grads, expected_grads = (
         torch.autograd.grad((each**2).sum(), [*model.horizontal, model.horizontal_bias])
         for each in (state, expected)
     )
-    torch.testing.assert_close(slopes, expected_slopes)
+    torch.testing.assert_close(grads, expected_grads)
 
 
 @pytest.mark.parametrize("window", [6, 9])  # full, and longer than any history

@@ -36,7 +36,7 @@ def test_test_histories_are_train_and_validation_and_validation_histories_are_tr
     assert set(parts.tolist()) == {record.PARTS.index("train")}
 
 
-def test_train_cannot_be_foretold() -> None:
+def test_train_cannot_be_predicted() -> None:
     with refused(BadInput):
         parts_before("train")
 

@@ -40,13 +40,13 @@ def test_responses_and_their_gradients_are_those_of_a_slow_loop(tallest: int, sl
     visits = torch.randn(slots, 3, 4, dtype=torch.float64, requires_grad=True)
     ours, expected = prefix_responses(visits, taps), slow_responses(visits, taps)
     torch.testing.assert_close(ours, expected)
-    slope = torch.randn_like(ours)
-    slopes, expected_slopes = (
-        torch.autograd.grad((each * slope).sum(), [visits, taps]) for each in (ours, expected)
+    grad = torch.randn_like(ours)
+    grads, expected_grads = (
+        torch.autograd.grad((each * grad).sum(), [visits, taps]) for each in (ours, expected)
     )
     has_tap = taps != 0
-    torch.testing.assert_close(slopes[0], expected_slopes[0])
-    torch.testing.assert_close(slopes[1] * has_tap, expected_slopes[1] * has_tap)
+    torch.testing.assert_close(grads[0], expected_grads[0])
+    torch.testing.assert_close(grads[1] * has_tap, expected_grads[1] * has_tap)
 
 
 def test_a_response_grows_tap_by_tap_and_stays_when_it_is_complete() -> None:
@@ -59,13 +59,13 @@ def test_a_response_grows_tap_by_tap_and_stays_when_it_is_complete() -> None:
     torch.testing.assert_close(responses[:, 1], torch.tensor([2.0, 32.0, 32.0]))
 
 
-def test_nothing_is_stronger_than_less_while_a_filter_may_begin_after_the_prefix() -> None:
+def test_a_negative_response_counts_as_zero_while_a_filter_may_begin_after_the_prefix() -> None:
     taps = torch.tensor([[[1.0, 1.0]], [[0.0, 1.0]]])  # of heights 1 and 2
     visits = torch.full((2, 1, 1), -1.0, requires_grad=True)
     responses = prefix_responses(visits, taps)[:, 0]
     torch.testing.assert_close(responses, torch.tensor([[0.0, -1.0], [-1.0, -2.0]]))
-    (slope,) = torch.autograd.grad(responses[0, 0], visits)
-    assert not slope.any()
+    (grad,) = torch.autograd.grad(responses[0, 0], visits)
+    assert not grad.any()
 
 
 def test_responses_keep_their_precision_where_layers_work_with_half_numbers() -> None:

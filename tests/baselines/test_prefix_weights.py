@@ -24,12 +24,12 @@ def test_a_visit_is_weighed_by_how_it_meets_the_last() -> None:
 
 def test_weights_and_their_gradients_are_those_of_the_plain_formula() -> None:
     parts = drawn(3, 7, 5), drawn(3, 7, 5).flip(0), drawn(1, 5)
-    slope = drawn(3, 7, 7)
+    grad = drawn(3, 7, 7)
     ours, expected = prefix_weights(*parts), plain_weights(*parts)
     torch.testing.assert_close(ours, expected)
     for got, wanted in zip(
-        torch.autograd.grad((ours * slope).sum(), parts, retain_graph=True),
-        torch.autograd.grad((expected * slope).sum(), parts, retain_graph=True),
+        torch.autograd.grad((ours * grad).sum(), parts, retain_graph=True),
+        torch.autograd.grad((expected * grad).sum(), parts, retain_graph=True),
         strict=True,
     ):
         torch.testing.assert_close(got, wanted)

@@ -99,7 +99,9 @@ def test_presets_are_of_the_paper_and_tuned_to_the_width_of_castpoi(name: str) -
 
 
 @pytest.mark.parametrize("name", RECBOLE)
-def test_the_paper_preset_of_a_model_has_recboles_defaults_but_for_what_is_told(name: str) -> None:
+def test_the_paper_preset_has_recboles_defaults_with_documented_differences(
+    name: str,
+) -> None:
     paper = model_class(name).config_class.preset("paper").to_dict()
     common = {"width": 64, "window": 50, "padding_class": False}
     assert paper == common | RECBOLE[name] | OURS.get(name, {})

@@ -71,14 +71,14 @@ def test_an_empty_history_has_a_zero_state_and_disturbs_no_other(
 
 def test_with_two_steps_a_message_travels_two_moves() -> None:
     rows, lengths = windows_of([[3, 7, 9]])
-    for steps, is_heard in ((1, False), (2, True)):
+    for steps, is_received in ((1, False), (2, True)):
         model = twin("srgnn", steps=steps)
         assert isinstance(model, SrGnn)
         with torch.no_grad():
             model.weight.weight.zero_()  # so that the last visit alone is seen
-        slope = torch.autograd.grad(model.state(rows, lengths).sum(), model.place.weight)[0]
-        assert bool(slope[3].any()) is is_heard
-        assert slope[7].any()
+        grad = torch.autograd.grad(model.state(rows, lengths).sum(), model.place.weight)[0]
+        assert bool(grad[3].any()) is is_received
+        assert grad[7].any()
 
 
 def test_srgnn_begins_within_the_bound_of_its_width() -> None:

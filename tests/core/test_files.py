@@ -156,7 +156,7 @@ def test_a_folder_of_its_kind_is_taken_unless_it_may_be_replaced(tmp_path: Path)
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_what_is_of_another_kind_is_never_replaced(tmp_path: Path, overwrite: bool) -> None:
+def test_a_folder_of_another_kind_is_never_replaced(tmp_path: Path, overwrite: bool) -> None:
     make_city(tmp_path / "city")
     (tmp_path / "file").write_text("mine")
     (tmp_path / "folder").mkdir()
@@ -182,9 +182,7 @@ def test_the_root_folder_and_a_loop_of_links_are_refused_in_words(tmp_path: Path
 
 
 @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o755), (0o077, 0o700)])
-def test_a_folder_is_as_open_to_others_as_its_person_wants(
-    tmp_path: Path, mask: int, mode: int
-) -> None:
+def test_a_folder_has_the_permissions_of_the_umask(tmp_path: Path, mask: int, mode: int) -> None:
     before = os.umask(mask)
     try:
         with new_folder(tmp_path / "city", kind="city"):
@@ -194,7 +192,7 @@ def test_a_folder_is_as_open_to_others_as_its_person_wants(
     assert stat.S_IMODE((tmp_path / "city").stat().st_mode) == mode
 
 
-def test_a_target_that_the_disk_refuses_is_told(tmp_path: Path) -> None:
+def test_an_output_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     with (
         refused(BadInput),
         new_folder(tmp_path / ("c" * 250), kind="city"),
@@ -227,7 +225,7 @@ def test_a_manifest_is_refused_in_words(tmp_path: Path) -> None:
     ("kind", "command"),
     [("city", "data prepare"), ("run", "train"), ("result", "evaluate")],
 )
-def test_whoever_names_a_wrong_folder_is_told_what_makes_a_right_one(
+def test_the_error_for_a_wrong_folder_names_the_command_that_makes_one(
     tmp_path: Path, kind: str, command: str
 ) -> None:
     with pytest.raises(BrokenFolder, match=f"or make a {kind} with 'castpoi {command}'"):
@@ -246,9 +244,7 @@ def test_json_is_refused_in_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, "", "{", "[1]"])
-def test_json_that_is_absent_or_torn_is_as_if_it_had_never_been(
-    tmp_path: Path, content: str | None
-) -> None:
+def test_json_that_is_absent_or_torn_is_read_as_empty(tmp_path: Path, content: str | None) -> None:
     if content is not None:
         (tmp_path / "a.json").write_text(content)
     assert read_or_nothing(tmp_path / "a.json") == {}

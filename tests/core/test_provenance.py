@@ -19,7 +19,7 @@ def test_the_commit_is_that_of_castpois_own_checkout(
     (tmp_path / "__init__.py").write_text("")
     monkeypatch.setattr(provenance, "__file__", str(tmp_path / "provenance.py"))
     _git(tmp_path, "init", "--quiet")
-    assert provenance.commit() is None  # the package stands in a checkout that does not hold it
+    assert provenance.commit() is None  # the package is in a checkout that does not track it
     _git(tmp_path, "add", "__init__.py")
     _git(tmp_path, "commit", "--quiet", "--message", "one")
     provenance.commit.cache_clear()

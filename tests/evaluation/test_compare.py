@@ -33,7 +33,7 @@ FAR_FIRST = (1, 2, 3, 4, 5)  # 4, 2, 2, 5
 BOTH = (NEAR_FIRST, FAR_FIRST)
 
 
-def test_the_best_method_by_the_asked_metric_stands_first() -> None:
+def test_the_best_method_by_the_chosen_metric_is_first() -> None:
     results = [result("far", *FAR_FIRST), result("near", *NEAR_FIRST)]
     by_mrr = compare(results)
     assert [row.method for row in by_mrr.rows] == ["near", "far"]
@@ -121,7 +121,7 @@ def test_an_unknown_metric_and_no_result_are_refused() -> None:
         compare([])
 
 
-def test_a_folder_of_results_stands_for_the_results_in_it(tmp_path: Path) -> None:
+def test_a_folder_of_results_means_the_results_in_it(tmp_path: Path) -> None:
     for method in ("near", "far"):
         result(method, *NEAR_FIRST).save(tmp_path / method)
     (tmp_path / "something else").mkdir()
@@ -131,35 +131,35 @@ def test_a_folder_of_results_stands_for_the_results_in_it(tmp_path: Path) -> Non
     assert find_results([tmp_path / "absent"]) == [tmp_path / "absent"]
 
 
-def test_what_a_killed_evaluation_left_is_no_result(tmp_path: Path) -> None:
+def test_staging_folders_of_a_killed_evaluation_are_no_results(tmp_path: Path) -> None:
     for name in ("near", ".near.0123abcd", ".near.0123abcd.former"):  # as `new_folder` names them
         result("near", *NEAR_FIRST).save(tmp_path / name)
     assert find_results([tmp_path]) == [tmp_path / "near"]
 
 
-def test_a_result_says_whether_its_method_was_told_when_the_targets_were() -> None:
+def test_a_result_has_whether_its_method_received_the_times_of_the_targets() -> None:
     near = result("near", *NEAR_FIRST)
     assert near.manifest["known_time"] is False
     assert not near.known_time
 
 
 def timed(found: Result) -> Result:
-    """The same as if the method had been told when the targets were."""
+    """The same as if the method had received the times of the targets."""
     return replace(found, manifest={**found.manifest, "known_time": True})
 
 
-@pytest.mark.parametrize("told_first", [True, False])
-def test_known_time_stands_beside_nothing_else(told_first: bool) -> None:
-    both = [timed(result("told", *NEAR_FIRST)), result("untold", *FAR_FIRST)]
+@pytest.mark.parametrize("known_first", [True, False])
+def test_known_time_is_not_compared_with_other_results(known_first: bool) -> None:
+    both = [timed(result("timed", *NEAR_FIRST)), result("untimed", *FAR_FIRST)]
     with refused(BadInput):
-        compare(both if told_first else both[::-1])
+        compare(both if known_first else both[::-1])
     with refused(BadInput):
         ranks_side_by_side([Contender(each.method, (each,)) for each in both])
 
 
 def test_results_of_known_time_compare_among_themselves() -> None:
-    told = [timed(result("m", *scores, seed=seed)) for seed, scores in enumerate(BOTH)]
-    assert compare(told).known_time
+    known = [timed(result("m", *scores, seed=seed)) for seed, scores in enumerate(BOTH)]
+    assert compare(known).known_time
     assert not compare([result("m", *NEAR_FIRST)]).known_time
 
 

@@ -40,7 +40,7 @@ def test_the_best_place_has_rank_one_and_the_worst_the_number_of_places() -> Non
     assert rank_of(1, 9, 5, 7) == 3
 
 
-def test_a_place_tied_with_one_other_stands_half_a_rank_lower() -> None:
+def test_a_place_tied_with_one_other_is_half_a_rank_lower() -> None:
     assert rank_of(CAFE, 5, 9, 5, 1) == 1 + 1 + 1 / 2
 
 
@@ -65,11 +65,11 @@ def test_ranks_agree_with_a_slow_loop_and_with_scipy(
 @settings(max_examples=25, deadline=None)
 @given(scored_targets(), st.randoms())
 def test_the_order_of_the_places_changes_no_rank(
-    case: tuple[NDArray[np.float32], NDArray[np.int64]], chance: Random
+    case: tuple[NDArray[np.float32], NDArray[np.int64]], rng: Random
 ) -> None:
     scores, targets = case
     order = list(range(scores.shape[1]))
-    chance.shuffle(order)
+    rng.shuffle(order)
     new_number = np.argsort(order)
     np.testing.assert_array_equal(
         mid_ranks(scores[:, order], new_number[targets]), mid_ranks(scores, targets)
@@ -135,19 +135,19 @@ def test_only_a_ranker_that_needs_it_receives_the_time_of_the_target(
 ) -> None:
     city = odd_city()
     rows = city.targets("test")
-    told: list[list[int] | None] = []
+    received: list[list[int] | None] = []
 
     class Watched(Fixed):
         def encode(self, histories: Histories) -> int:
             moments = histories.next_at_us
-            told.append(None if moments is None else moments.tolist())
+            received.append(None if moments is None else moments.tolist())
             return super().encode(histories)
 
     ranker = Watched(np.arange(5, dtype=np.float32))
     if known_time is not None:
         object.__setattr__(ranker, "abilities", Abilities(needs_next_time=known_time))
     rank_targets(ranker, city.trajectories, rows, method="watched")
-    assert told == [city.trajectories.at_us[rows].tolist() if known_time else None]
+    assert received == [city.trajectories.at_us[rows].tolist() if known_time else None]
 
 
 def test_a_ranker_that_reads_few_visits_is_given_no_others() -> None:

@@ -89,7 +89,7 @@ def test_a_part_without_targets_is_refused() -> None:
         evaluate(fixed(1, 2, 3, 4, 5), city, method="street")
 
 
-def test_a_former_result_is_not_replaced_unasked(result: Result, tmp_path: Path) -> None:
+def test_a_result_is_replaced_only_with_overwrite(result: Result, tmp_path: Path) -> None:
     result.save(tmp_path / "result")
     with refused(BadInput):
         result.save(tmp_path / "result")
@@ -103,7 +103,7 @@ def test_only_the_owner_may_read_the_tables_of_a_result(result: Result, tmp_path
     assert modes
 
 
-def test_missing_and_damaged_ranks_are_told_apart(result: Result, tmp_path: Path) -> None:
+def test_missing_and_damaged_ranks_have_different_errors(result: Result, tmp_path: Path) -> None:
     result.save(tmp_path / "result")
     ranks = tmp_path / "result" / "ranks.parquet"
     ranks.write_bytes(b"not a table")
@@ -160,7 +160,7 @@ def test_a_changed_manifest_is_refused(result: Result, tmp_path: Path) -> None:
         Result.load(tmp_path / "result")
 
 
-def test_a_manifest_that_says_too_little_is_refused(result: Result, tmp_path: Path) -> None:
+def test_an_incomplete_manifest_is_refused(result: Result, tmp_path: Path) -> None:
     result.save(tmp_path / "result")
     write_json(tmp_path / "result" / "manifest.json", {"kind": "result", "method": "street"})
     with refused(BrokenFolder):

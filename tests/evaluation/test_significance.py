@@ -64,7 +64,7 @@ def test_the_order_in_which_seeds_are_summed_breaks_no_tie() -> None:
     assert signed_rank(np.array([there - back])).ties == 1
 
 
-def test_overwhelming_evidence_is_still_no_proof() -> None:
+def test_p_is_above_zero_for_overwhelming_evidence() -> None:
     assert 0 < signed_rank(np.ones(20_000)).p < 1e-300
 
 
@@ -93,7 +93,7 @@ def test_the_exact_p_agrees_with_scipy(signs: list[int]) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(FEW_LEVELS)
-def test_changing_sides_turns_the_effect_and_nothing_else(differences: list[float]) -> None:
+def test_changing_sides_changes_only_the_sign_of_the_effect(differences: list[float]) -> None:
     one, other = signed_rank(np.array(differences)), signed_rank(-np.array(differences))
     assert one.p == pytest.approx(other.p)
     assert one.rank_biserial == pytest.approx(-other.rank_biserial)
@@ -169,7 +169,7 @@ def test_drawing_does_not_change_the_differences() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(-6, 6).map(lambda level: level / 6), min_size=1, max_size=30))
-def test_the_interval_holds_between_the_smallest_and_the_largest(differences: list[float]) -> None:
+def test_the_interval_is_between_the_smallest_and_the_largest(differences: list[float]) -> None:
     found = bootstrap(*differences, draws=50)
     assert min(differences) - 1e-12 <= found.low <= found.high <= max(differences) + 1e-12
     assert 1 / 51 <= found.p <= 1
@@ -257,21 +257,21 @@ def test_a_metric_is_averaged_over_the_seeds_of_each_side_before_it_is_compared(
     assert (found.contender, found.against, found.metric) == ("ours", "theirs", "MRR")
 
 
-def test_equally_many_seeds_stand_on_each_side() -> None:
+def test_each_side_has_the_same_number_of_seeds() -> None:
     ours, theirs = contender("ours", [1, 1], [9, 9], [9, 9]), contender("theirs", [2, 2])
     found = paired_test(ours, theirs, "MRR", seed=1, draws=200)
     assert (found.seeds, found.against_seeds) == ((0,), (0,))
     assert (found.mean, found.against_mean) == (1, 1 / 2)
 
 
-def test_a_method_that_only_counts_stands_against_all_seeds() -> None:
+def test_a_counting_baseline_is_compared_with_all_seeds() -> None:
     counted = replace(contender("counted", [2, 2]), is_counted=True)
     found = paired_test(contender("ours", [1, 1], [4, 4]), counted, "MRR", seed=1, draws=200)
     assert (found.seeds, found.against_seeds) == ((0, 1), ())
     assert found.mean == pytest.approx((1 + 1 / 4) / 2)
 
 
-def test_seeds_of_one_method_differ_about_as_often_as_alpha_says_however_many_a_side() -> None:
+def test_seeds_of_one_method_differ_about_as_often_as_alpha_for_any_number_per_side() -> None:
     # Targets are easy or hard, and every seed lands somewhere near: reciprocal ranks are skewed,
     # so a mean of two is less extreme than one, and a signed-rank test takes that for better.
     rng = np.random.default_rng(3)
@@ -316,7 +316,7 @@ def with_p(test: PairedTest, wilcoxon: float, bootstrap: float) -> PairedTest:
     )
 
 
-def test_a_family_is_corrected_together_and_says_its_size(clear: PairedTest) -> None:
+def test_a_family_is_corrected_together_and_has_its_size(clear: PairedTest) -> None:
     tests = [with_p(clear, p, p) for p in (0.01, 0.04, 0.03, 0.005)]
     verdicts = judge(tests, family="four made-up tests")
     assert [v.wilcoxon_p for v in verdicts] == pytest.approx([0.03, 0.06, 0.06, 0.02])

@@ -77,7 +77,7 @@ def test_the_strata_belong_to_the_targets_whatever_their_order() -> None:
     assert found["new"].metrics["near"]["MRR"].mean == pytest.approx(1 / 9)
 
 
-def test_a_stratum_of_fewer_than_a_hundred_targets_is_too_small_to_tell() -> None:
+def test_a_stratum_of_fewer_than_a_hundred_targets_is_too_small() -> None:
     result = result_of([1] * 199, is_revisit=[True] * 100 + [False] * 99)
     found = by_name(strata(contenders_of([result]), ["MRR"]))
     assert not found["revisit"].is_too_small
@@ -99,7 +99,7 @@ def test_every_target_is_in_one_stratum_of_history_frequency_and_return(
 
 
 def test_new_york_comes_as_near_to_the_papers_strata_as_its_train_part_allows() -> None:
-    # Our train part has 241 check-ins more than the paper's, so a few targets stand on the other
+    # Our train part has 241 check-ins more than the paper's, so a few targets are on the other
     # side of a cut: the paper has 535, 249, 145, 115 and 640, 198, 206.
     revisit = Result.load(NYC / "revisit")
     assert list(counts(revisit.ranks, "history").values()) == [535, 248, 146, 115]

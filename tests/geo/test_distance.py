@@ -66,7 +66,7 @@ def test_antipodes_lie_half_a_round_apart(lat: float, lon: float) -> None:
     assert haversine_km(lat, lon, -lat, lon + 180) == pytest.approx(HALF_ROUND_KM, abs=0.5)
 
 
-def test_the_date_line_is_no_wall() -> None:
+def test_distances_cross_the_date_line() -> None:
     assert haversine_km(0, 179.9, 0, -179.9) == pytest.approx(0.2 * 6371 * math.pi / 180)
 
 

@@ -18,7 +18,7 @@ def test_every_method_has_a_line_and_a_ranker_that_can_be_imported() -> None:
         assert method.ranker_class().__name__.lower() == method.ranker.partition(":")[2].lower()
 
 
-def test_the_best_method_is_ours_since_it_has_won() -> None:
+def test_the_best_method_is_castpoi_next() -> None:
     assert METHODS.best.name == "castpoi-next"
 
 
@@ -84,7 +84,7 @@ def test_an_installed_package_adds_its_methods(points: list[EntryPoint]) -> None
         ("gone", "AttributeError: module 'strangers' has no attribute 'GONE'"),
     ],
 )
-def test_an_installed_method_that_does_not_load_is_told_to_who_asks_for_it(
+def test_an_installed_method_that_does_not_load_is_an_error_when_it_is_used(
     points: list[EntryPoint], name: str, why: str
 ) -> None:
     methods = Methods()

@@ -23,7 +23,7 @@ def run_folder(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def test_a_run_says_what_it_is_and_where_it_comes_from(run_folder: Path) -> None:
+def test_the_manifest_of_a_run_has_its_method_and_origin(run_folder: Path) -> None:
     assert sorted(file.name for file in run_folder.iterdir()) == [
         "config.json",
         "log.jsonl",
@@ -40,14 +40,14 @@ def test_a_run_says_what_it_is_and_where_it_comes_from(run_folder: Path) -> None
     assert read_json(run_folder / "config.json") == {"back_off": 0.4}
 
 
-def test_the_log_has_one_event_a_line_and_the_first_names_method_and_seed(run_folder: Path) -> None:
+def test_the_log_has_one_event_per_line_and_the_first_has_method_and_seed(run_folder: Path) -> None:
     lines = (run_folder / "log.jsonl").read_text().splitlines()
     events = [json.loads(line) for line in lines]
     assert [event["event"] for event in events] == ["run started", "city counted", "run finished"]
     assert (events[0]["method"], events[0]["seed"]) == ("markov", 5)
 
 
-def test_a_run_may_not_foretell_what_it_has_seen(run_folder: Path) -> None:
+def test_a_run_may_not_predict_a_split_that_it_has_seen(run_folder: Path) -> None:
     run = load_run(run_folder)
     run.check_may_predict("test")
     with refused(BadInput):
@@ -91,7 +91,7 @@ def test_a_model_that_lacks_an_array_is_noticed(run_folder: Path) -> None:
         load_run(run_folder)
 
 
-def test_a_manifest_that_says_too_little_is_refused(run_folder: Path) -> None:
+def test_an_incomplete_manifest_is_refused(run_folder: Path) -> None:
     write_json(run_folder / "manifest.json", {"kind": "run", "method": "markov"})
     with refused(BrokenFolder):
         load_run(run_folder)
@@ -112,7 +112,7 @@ def test_a_run_of_a_method_that_is_gone_is_refused(run_folder: Path) -> None:
         load_run(run_folder)
 
 
-def test_a_run_carries_its_places_and_what_it_knows_of_them(run_folder: Path) -> None:
+def test_a_run_contains_its_places_and_their_check_ins(run_folder: Path) -> None:
     shutil.rmtree(run_folder.parent / "city")
     places = read_places(load_run(run_folder))
     assert places.drop("checkins").equals(odd_city().places)
