@@ -72,7 +72,7 @@ def test_known_places_keep_their_scores_and_their_order(
     assert after == pytest.approx(before, abs=1e-5)
 
 
-def test_a_cold_place_beside_the_user_in_a_popular_category_comes_first(sharing: Path) -> None:
+def test_a_nearby_cold_place_of_a_popular_category_ranks_first(sharing: Path) -> None:
     """Nearness weighs, and so does the food of this neighbourhood; own parts are small."""
     run = load_run(sharing)
     assert isinstance(run.ranker, CastPoiRanker)
@@ -97,7 +97,7 @@ def test_a_cold_place_beside_the_user_in_a_popular_category_comes_first(sharing:
     assert best.place == "bistro"
 
 
-def test_a_history_may_visit_a_cold_place_by_its_own_clock(cold: Recommender) -> None:
+def test_a_history_may_visit_a_cold_place_in_its_local_time(cold: Recommender) -> None:
     lunch = Visit("bistro", "2012-04-04T12:00:00")  # the wall clock of New York
     answer = cold.recommend([*DAY, lunch], explain=True)
     bistro = next(each for each in answer if each.place == "bistro")
@@ -108,7 +108,7 @@ def test_a_history_may_visit_a_cold_place_by_its_own_clock(cold: Recommender) ->
     assert bistro.terms["revisit"] != 0.0
 
 
-def test_cold_places_are_found_filtered_and_near_to_an_empty_history(cold: Recommender) -> None:
+def test_filters_and_empty_histories_include_cold_places(cold: Recommender) -> None:
     (kiosk,) = cold.recommend(DAY, categories=["Newspapers"])
     assert kiosk.place == "kiosk"
     assert kiosk.sentence
@@ -122,14 +122,14 @@ def test_cold_places_are_found_filtered_and_near_to_an_empty_history(cold: Recom
 @pytest.mark.parametrize(
     "text", [CSV, CSV.replace(",", "\t"), "lon;lat;place\n-74.0001;40.7001; bistro \n"]
 )
-def test_cold_places_may_stand_in_a_file(sharing: Path, tmp_path: Path, text: str) -> None:
+def test_cold_places_are_read_from_a_file(sharing: Path, tmp_path: Path, text: str) -> None:
     (tmp_path / "new").write_text(text)
     recommender = castpoi.load(sharing, places=tmp_path / "new")
     assert recommender.places.ids == [*KNOWN, "bistro"]
     assert recommender.places.zones == ["America/New_York"]
 
 
-def test_ids_of_a_table_may_be_numbers(sharing: Path) -> None:
+def test_ids_of_cold_places_may_be_numbers(sharing: Path) -> None:
     table = pl.DataFrame({"place": [7], "lat": [40.7], "lon": [-74]})
     assert castpoi.load(sharing, places=table).places.ids == [*KNOWN, "7"]
 
@@ -167,24 +167,24 @@ def test_a_row_of_a_table_without_a_file_is_counted_from_one(sharing: Path) -> N
         load(sharing, places=again)
 
 
-def test_a_table_that_lacks_a_column_is_refused(sharing: Path) -> None:
+def test_a_table_without_a_needed_column_is_rejected(sharing: Path) -> None:
     with refused(BadInput):
         load(sharing, places=BISTRO.drop("lon"))
 
 
-def test_a_model_without_shared_vectors_says_how_to_get_one(run_folder: Path) -> None:
-    with refused(BadInput) as told:
+def test_the_error_without_shared_vectors_has_the_command_to_train_them(run_folder: Path) -> None:
+    with refused(BadInput) as error:
         load(run_folder, places=BISTRO)
-    assert "--model castpoi-next --set shared_vectors=true --out RUN" in str(told.value)
+    assert "--model castpoi-next --set shared_vectors=true --out RUN" in str(error.value)
 
 
-def test_so_does_a_counted_method(run_folder: Path, tmp_path: Path) -> None:
+def test_a_counting_baseline_cannot_rank_cold_places(run_folder: Path, tmp_path: Path) -> None:
     train(run_folder.parent / "city", tmp_path / "run", method="popularity", seed=0)
     with refused(BadInput):
         load(tmp_path / "run", places=BISTRO)
 
 
-def test_the_tables_of_run_and_source_are_left_as_they_were(sharing: Path) -> None:
+def test_the_tables_of_run_and_source_are_not_changed(sharing: Path) -> None:
     run = load_run(sharing)
     known, source = read_places(run), BISTRO.clone()
     more, places = with_cold_places(run, known, source)

@@ -19,7 +19,7 @@ from castpoi.recommend.resolve import history_of
 from tests.contract import odd_city
 from tests.serving.small_run import DAY, OUR_PARTS, small_book, small_ranker, small_run
 
-ASKED = "2012-04-04T09:00:00-04:00"
+AT = "2012-04-04T09:00:00-04:00"
 ALL = np.arange(5)
 MONTHS = [
     Visit(each.place, f"2012-{1 + day // 28:02}-{1 + day % 28:02}T{str(each.at)[11:]}")
@@ -95,7 +95,7 @@ def test_the_terms_of_a_shortlisted_score_sum_to_it(
         assert sum(each.terms.values()) == pytest.approx(exact[each.place].score, abs=1e-5)
 
 
-def test_the_weights_of_all_visits_that_are_read_sum_to_one(recommender: Recommender) -> None:
+def test_the_weights_of_all_attended_visits_sum_to_one(recommender: Recommender) -> None:
     # the small model reads the last four visits, and up to five are shown
     for each in recommender.recommend(DAY, explain=True):
         assert each.visits is not None
@@ -134,17 +134,17 @@ def test_a_weight_is_a_share_of_the_attention_to_all_visits() -> None:
 def test_the_counterfactual_is_the_score_of_the_history_without_the_visit(
     recommender: Recommender,
 ) -> None:
-    told = recommender.recommend(DAY, explain=True, at=ASKED)
-    for each in told:
+    answer = recommender.recommend(DAY, explain=True, at=AT)
+    for each in answer:
         for visit in each.visits or ():
             fewer = [v for v in DAY if v.at != visit.at.isoformat()]
             assert len(fewer) == len(DAY) - 1
-            (again,) = recommender.recommend(fewer, candidates=[each.place], at=ASKED)
+            (again,) = recommender.recommend(fewer, candidates=[each.place], at=AT)
             assert visit.score_without == pytest.approx(again.score, abs=1e-5)
             assert visit.score_without != pytest.approx(each.score, abs=1e-5)
 
 
-def test_without_its_only_visit_a_history_leaves_the_popularity_of_the_place(
+def test_the_counterfactual_of_the_only_visit_is_popularity(
     recommender: Recommender,
 ) -> None:
     for each in recommender.recommend(DAY[:1], explain=True):
@@ -154,8 +154,8 @@ def test_without_its_only_visit_a_history_leaves_the_popularity_of_the_place(
         assert only.weight == pytest.approx(1.0)
 
 
-def test_a_visit_is_told_with_name_distance_and_time(recommender: Recommender) -> None:
-    (each,) = recommender.recommend(DAY, explain=True, at=ASKED, candidates=["cafe"])
+def test_a_contributing_visit_has_name_distance_and_time(recommender: Recommender) -> None:
+    (each,) = recommender.recommend(DAY, explain=True, at=AT, candidates=["cafe"])
     (park,) = [visit for visit in each.visits or () if visit.place == "park"]
     assert (park.name, park.category) == ("Park", "Outdoors")
     assert park.at.isoformat() == "2012-04-03T19:00:00-04:00"
@@ -163,21 +163,21 @@ def test_a_visit_is_told_with_name_distance_and_time(recommender: Recommender) -
     assert park.distance_km == pytest.approx(1.5, abs=0.01)
 
 
-def test_time_ago_is_counted_from_the_last_visit_unless_told(recommender: Recommender) -> None:
+def test_time_ago_is_counted_from_the_last_visit_by_default(recommender: Recommender) -> None:
     (each,) = recommender.recommend(DAY, explain=True, candidates=["cafe"])
     hours = {visit.place: visit.hours_ago for visit in each.visits or ()}
     assert hours == {"station": 0.0, "park": 3.0, "office": 8.5, "cafe": 9.5}
     assert each.sentence.startswith("You were here 2 times, last 9 hours ago; within 450 m of")
 
 
-def test_a_model_without_a_reader_names_the_visits_without_which_the_score_falls_most(
+def test_without_a_reader_the_visits_whose_loss_costs_most_are_shown(
     unread: Recommender,
 ) -> None:
-    for each in unread.recommend(DAY, explain=True, at=ASKED):
+    for each in unread.recommend(DAY, explain=True, at=AT):
         falls = {}
         for left_out in DAY:
             fewer = [visit for visit in DAY if visit != left_out]
-            (again,) = unread.recommend(fewer, candidates=[each.place], at=ASKED)
+            (again,) = unread.recommend(fewer, candidates=[each.place], at=AT)
             falls[left_out.at] = each.score - again.score
         lost = {at: fall for at, fall in falls.items() if fall > 0}
         worst = sorted(lost, key=lambda at: -lost[at])[:5]
@@ -193,7 +193,7 @@ def test_a_model_without_a_reader_names_the_visits_without_which_the_score_falls
         assert "reader" not in each.terms
 
 
-def test_some_visits_speak_for_a_place_and_some_against_it(unread: Recommender) -> None:
+def test_some_visits_raise_a_score_and_some_lower_it(unread: Recommender) -> None:
     # else the tests of missed visits would show little
     named = [each.visits or () for each in unread.recommend(DAY, explain=True)]
     assert all(0 < len(visits) <= 5 for visits in named)
@@ -201,23 +201,23 @@ def test_some_visits_speak_for_a_place_and_some_against_it(unread: Recommender) 
     assert len({visits[0].at for visits in named}) > 1
 
 
-def test_an_only_visit_is_named_where_the_score_is_above_the_popularity_of_the_place(
+def test_the_only_visit_is_shown_if_the_score_is_above_popularity(
     unread: Recommender,
 ) -> None:
-    told = list(unread.recommend(DAY[:1], explain=True))
+    answer = list(unread.recommend(DAY[:1], explain=True))
     alone = {each.place: each.score for each in unread.recommend([])}
-    assert {each.score > alone[each.place] for each in told} == {True, False}
-    for each in told:
+    assert {each.score > alone[each.place] for each in answer} == {True, False}
+    for each in answer:
         named = [(visit.weight, visit.score_without) for visit in each.visits or ()]
         wanted = [(1.0, alone[each.place])] if each.score > alone[each.place] else []
         assert named == wanted
 
 
-def test_without_a_history_there_is_no_visit_to_miss(unread: Recommender) -> None:
+def test_an_empty_history_has_no_contributing_visits(unread: Recommender) -> None:
     assert [each.visits for each in unread.recommend([], explain=True)] == [()] * 5
 
 
-def test_many_at_a_time_miss_the_same_visits_as_each_alone(unread: Recommender) -> None:
+def test_explanations_of_a_batch_equal_those_of_single_requests(unread: Recommender) -> None:
     requests = [
         Request.of(history=DAY, explain=True, new_only=True, k=1),
         Request.of(history=[], explain=True),

@@ -1,4 +1,4 @@
-"""A run that knows the time recommends for a moment: the one that is told, or now."""
+"""A run with known time predicts for the time of the request, by default now."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,7 +39,7 @@ def set_clock(monkeypatch: pytest.MonkeyPatch, recommender: Recommender, moment:
     monkeypatch.setattr(recommender, "clock", lambda: now_us)
 
 
-def test_the_moment_of_asking_changes_scores_only_where_the_time_is_known(
+def test_the_time_of_the_request_changes_scores_only_with_known_time(
     timed: Recommender, recommender: Recommender
 ) -> None:
     assert timed.needs_next_time
@@ -49,14 +49,16 @@ def test_the_moment_of_asking_changes_scores_only_where_the_time_is_known(
         assert (evening != sunday) == each.needs_next_time
 
 
-def test_unless_told_it_is_now(timed: Recommender, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_of_the_request_is_now_by_default(
+    timed: Recommender, monkeypatch: pytest.MonkeyPatch
+) -> None:
     set_clock(monkeypatch, timed, EVENING)
     now = timed.recommend(DAY)
     assert scores(now) == scores(timed.recommend(DAY, at=EVENING))
     assert "last 22 hours ago" in next(each for each in now if each.place == "station").sentence
 
 
-def test_a_visit_told_by_a_clock_that_is_ahead_is_not_left_out(
+def test_a_visit_less_than_a_day_ahead_is_used(
     timed: Recommender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_clock(monkeypatch, timed, "2012-04-03T12:45:00-04:00")
@@ -68,7 +70,7 @@ def test_a_visit_told_by_a_clock_that_is_ahead_is_not_left_out(
     )
 
 
-def test_others_are_asked_after_the_last_visit_whatever_the_clock(
+def test_other_models_predict_for_the_last_visit_whatever_the_clock(
     recommender: Recommender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_clock(monkeypatch, recommender, "2012-04-03T12:45:00-04:00")
@@ -76,27 +78,27 @@ def test_others_are_asked_after_the_last_visit_whatever_the_clock(
 
 
 @pytest.mark.parametrize("known_time", [True, False])
-def test_visits_of_the_future_are_left_out_unless_a_moment_is_given(
+def test_future_visits_are_left_out_unless_a_time_is_given(
     timed: Recommender,
     recommender: Recommender,
     monkeypatch: pytest.MonkeyPatch,
     known_time: bool,
 ) -> None:
-    asked = timed if known_time else recommender
-    set_clock(monkeypatch, asked, EVENING)
+    predicting = timed if known_time else recommender
+    set_clock(monkeypatch, predicting, EVENING)
     future = Visit("theatre", "2012-04-05T20:00:01-04:00")  # a day and a second later
-    answer = asked.recommend([*DAY, future])
+    answer = predicting.recommend([*DAY, future])
     assert answer.remarks == ("1 visit was left out: more than a day later than now",)
-    assert scores(answer) == scores(asked.recommend(DAY))
+    assert scores(answer) == scores(predicting.recommend(DAY))
     assert not any(each.place == "theatre" and each.visited for each in answer)
-    assert asked.recommend([*DAY, future], at="2012-04-06T20:00:00-04:00").remarks == ()
+    assert predicting.recommend([*DAY, future], at="2012-04-06T20:00:00-04:00").remarks == ()
 
 
-def test_the_scores_are_those_that_are_evaluated(timed: Recommender) -> None:
+def test_scores_with_known_time_equal_those_of_evaluation(timed: Recommender) -> None:
     city, ranker = odd_city(), small_ranker(odd_city(), **PARTS)
     rows = city.targets(record.TEST)[:3]
-    told = city.trajectories.histories_before(rows, known_time=True)
-    expected = ranker.score(ranker.encode(told))
+    histories = city.trajectories.histories_before(rows, known_time=True)
+    expected = ranker.score(ranker.encode(histories))
     ids = city.places[record.PLACE_ID].to_list()
     for row, scored in zip(rows, expected, strict=True):
         own = city.trajectories.histories_before(np.array([row]))
@@ -107,26 +109,26 @@ def test_the_scores_are_those_that_are_evaluated(timed: Recommender) -> None:
         assert [found[each] for each in ids] == pytest.approx(scored.tolist(), abs=1e-5)
 
 
-def test_reasons_stay_exact_and_what_if_is_asked_at_the_same_moment(timed: Recommender) -> None:
+def test_counterfactuals_are_for_the_same_time(timed: Recommender) -> None:
     answer = timed.recommend(DAY, at=EVENING, explain=True)
     for each in answer:
         assert each.terms is not None
         assert each.visits
         assert sum(each.terms.values()) == pytest.approx(each.score, abs=1e-5)
-        for reason in each.visits:
-            fewer = [visit for visit in DAY if datetime.fromisoformat(str(visit.at)) != reason.at]
+        for visit in each.visits:
+            fewer = [one for one in DAY if datetime.fromisoformat(str(one.at)) != visit.at]
             without = scores(timed.recommend(fewer, at=EVENING))
-            assert reason.score_without == pytest.approx(without[each.place], abs=1e-5)
+            assert visit.score_without == pytest.approx(without[each.place], abs=1e-5)
 
 
-def test_many_are_answered_together_each_at_its_own_moment(timed: Recommender) -> None:
+def test_requests_of_a_batch_have_their_own_times(timed: Recommender) -> None:
     alone = [scores(timed.recommend(DAY, at=at)) for at in (EVENING, SUNDAY)]
-    asked = [Request.of(history=DAY, at=at) for at in (EVENING, SUNDAY)]
-    for answer, expected in zip(timed.recommend_many(asked), alone, strict=True):
+    requests = [Request.of(history=DAY, at=at) for at in (EVENING, SUNDAY)]
+    for answer, expected in zip(timed.recommend_many(requests), alone, strict=True):
         assert scores(answer) == pytest.approx(expected, abs=1e-5)
 
 
-def test_whoever_has_no_past_is_answered_with_popularity(timed: Recommender) -> None:
+def test_an_empty_history_has_popularity_also_with_known_time(timed: Recommender) -> None:
     answer = timed.recommend([], at=EVENING)
     assert answer.remarks[0].startswith("the history is empty")
 
@@ -138,12 +140,12 @@ def test_a_shortlist_predicts_for_the_same_time(timed_run: Path, timed: Recommen
         assert each.score == pytest.approx(scores(exact)[each.place], abs=1e-5)
 
 
-def test_the_service_takes_the_moment_and_its_card_tells_that_it_counts(
+def test_the_service_accepts_the_time_and_its_card_has_known_time(
     timed: Recommender, tmp_path: Path
 ) -> None:
     assert model_card(timed).known_time is True
     with living(service_of(timed, tmp_path)) as live:
         assert live.ask("GET", "/v1/model").json()["known_time"] is True
-        told = [live.recommend(history=MORNING, at=at) for at in (EVENING, SUNDAY)]
-        first, other = ([e["score"] for e in each["recommendations"]] for each in told)
+        answers = [live.recommend(history=MORNING, at=at) for at in (EVENING, SUNDAY)]
+        first, other = ([e["score"] for e in each["recommendations"]] for each in answers)
     assert first != other

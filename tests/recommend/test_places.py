@@ -15,17 +15,17 @@ def test_a_place_is_found_by_its_id() -> None:
     assert len(small_book()) == 5
 
 
-def test_categories_are_the_same_in_small_and_capital_letters() -> None:
+def test_the_case_of_categories_is_ignored() -> None:
     is_wanted = small_book().is_of_category(["food", "ARTS"])
     assert np.flatnonzero(is_wanted).tolist() == [CAFE, THEATRE]
 
 
-def test_an_unknown_category_is_refused_with_a_guess() -> None:
+def test_the_error_for_an_unknown_category_suggests_a_similar_one() -> None:
     with refused(BadInput):
         small_book().is_of_category(["Foot"])
 
 
-def test_an_unknown_category_without_a_guess_is_refused_with_the_usual_ones() -> None:
+def test_the_error_for_an_unknown_category_lists_frequent_ones() -> None:
     words = "no place has the category 'Zzz'; the most frequent are Food, Work, Outdoors, Travel"
     with pytest.raises(BadInput, match=words):
         small_book().is_of_category(["Zzz"])
@@ -59,5 +59,5 @@ def test_a_search_finds_names_categories_and_ids_most_visited_first() -> None:
         ((40.0, 170.0, 41.0, -170.0), []),
     ],
 )
-def test_a_box_holds_the_places_within_it(box: Box, found: list[int]) -> None:
+def test_a_box_contains_the_places_within_it(box: Box, found: list[int]) -> None:
     assert small_book().find(box=box) == found

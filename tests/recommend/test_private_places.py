@@ -21,7 +21,7 @@ A_NIGHT = Visit("theatre", "2012-04-01T20:00:00-04:00")
 
 
 @pytest.fixture(scope="module")
-def discreet(run_folder: Path) -> Recommender:
+def private(run_folder: Path) -> Recommender:
     return load(run_folder, private_categories=["ARTS", "a category that no place has"])
 
 
@@ -30,62 +30,58 @@ def recommended(recommender: Recommender, history: list[Visit], **asked: Any) ->
 
 
 def test_a_private_place_is_recommended_only_to_those_who_have_been_there(
-    discreet: Recommender,
+    private: Recommender,
 ) -> None:
-    assert recommended(discreet, DAY) == {"cafe", "office", "park", "station"}
-    assert "theatre" in recommended(discreet, [A_NIGHT, *DAY])
-    assert "theatre" not in recommended(discreet, [])
+    assert recommended(private, DAY) == {"cafe", "office", "park", "station"}
+    assert "theatre" in recommended(private, [A_NIGHT, *DAY])
+    assert "theatre" not in recommended(private, [])
 
 
-def test_k_public_places_come_back_whenever_k_exist(
-    discreet: Recommender, recommender: Recommender
+def test_k_public_places_are_returned_if_k_exist(
+    private: Recommender, recommender: Recommender
 ) -> None:
     ranking = [each.place for each in recommender.recommend(DAY, k=5)]
     before_it = [place for place in ranking if place != "theatre"]
     for k in range(1, 5):
-        assert [each.place for each in discreet.recommend(DAY, k=k)] == before_it[:k]
+        assert [each.place for each in private.recommend(DAY, k=k)] == before_it[:k]
 
 
-def test_a_private_place_that_is_named_is_left_out_and_said(discreet: Recommender) -> None:
-    answer = discreet.recommend(DAY, candidates=["theatre", "cafe"])
+def test_a_private_candidate_is_left_out_with_a_remark(private: Recommender) -> None:
+    answer = private.recommend(DAY, candidates=["theatre", "cafe"])
     assert [each.place for each in answer] == ["cafe"]
     assert answer.remarks == ("1 candidate was left out: private, and not in the history",)
-    known = discreet.recommend([A_NIGHT, *DAY], candidates=["theatre", "cafe"])
+    known = private.recommend([A_NIGHT, *DAY], candidates=["theatre", "cafe"])
     assert (len(known), known.remarks) == (2, ())
 
 
 @pytest.mark.parametrize("asked", [{"candidates": ["theatre"]}, {"categories": ["Arts"]}])
-def test_nothing_but_private_places_is_nothing_to_recommend(
-    discreet: Recommender, asked: dict[str, Any]
-) -> None:
+def test_only_private_places_are_an_error(private: Recommender, asked: dict[str, Any]) -> None:
     with refused(NoCandidateLeft):
-        discreet.recommend(DAY, **asked)
+        private.recommend(DAY, **asked)
 
 
-def test_what_was_visited_after_the_moment_of_asking_is_not_known_yet(
-    discreet: Recommender,
+def test_a_visit_after_the_time_of_the_request_opens_no_private_place(
+    private: Recommender,
 ) -> None:
     later = Visit("theatre", "2012-04-04T20:00:00-04:00")
     asked = {"at": "2012-04-03T23:00:00-04:00"}
-    assert "theatre" not in recommended(discreet, [*DAY, later], **asked)
+    assert "theatre" not in recommended(private, [*DAY, later], **asked)
 
 
-def test_homes_are_private_unless_somebody_decides_otherwise(
-    recommender: Recommender, run_folder: Path
-) -> None:
+def test_homes_are_private_by_default(recommender: Recommender, run_folder: Path) -> None:
     home = replace(small_book(), categories=["Food", "Home (private)", None, "Travel", "Arts"])
     of_homes = Recommender(recommender.run, home)
     np.testing.assert_array_equal(of_homes.is_private, [False, True, False, False, False])
     assert "office" not in recommended(of_homes, [A_NIGHT])
-    told = Recommender(recommender.run, home, private_categories=())
-    assert "office" in recommended(told, [A_NIGHT])
+    public = Recommender(recommender.run, home, private_categories=())
+    assert "office" in recommended(public, [A_NIGHT])
     assert not load(run_folder).is_private.any()
 
 
-def test_the_service_keeps_them_too_and_its_card_says_so(
-    discreet: Recommender, tmp_path: Path
+def test_the_service_keeps_private_places_and_its_card_lists_them(
+    private: Recommender, tmp_path: Path
 ) -> None:
-    with living(service_of(discreet, tmp_path)) as live:
+    with living(service_of(private, tmp_path)) as live:
         card = live.ask("GET", "/v1/model").json()
         live.post(user="ann", place="cafe", at="2012-04-03T08:30:00-04:00")
         stranger = {each["place"] for each in live.recommend(user="ann")["recommendations"]}
@@ -99,7 +95,7 @@ def test_the_service_keeps_them_too_and_its_card_says_so(
     assert guest == {*stranger, "theatre"}
 
 
-def test_the_command_line_keeps_them_and_can_be_told_not_to(
+def test_the_command_line_keeps_private_places_unless_asked_otherwise(
     castpoi: CommandLine, run_folder: Path, tmp_path: Path
 ) -> None:
     history = tmp_path / "day.csv"
@@ -116,6 +112,6 @@ def test_the_command_line_keeps_them_and_can_be_told_not_to(
     assert left(*arts_and_work, "--recommend-private") == everywhere
 
 
-def test_the_card_of_a_run_without_private_places_counts_none(recommender: Recommender) -> None:
+def test_the_card_of_a_run_without_private_places_has_none(recommender: Recommender) -> None:
     card = model_card(recommender)
     assert (card.private_categories, card.private_places) == (["Home (private)"], 0)

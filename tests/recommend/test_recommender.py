@@ -29,7 +29,7 @@ def places(answer: Recommendations) -> list[str]:
     return [each.place for each in answer]
 
 
-def test_the_best_places_come_first_with_chances_over_the_whole_vocabulary(
+def test_the_best_places_come_first_with_probabilities_over_all_places(
     recommender: Recommender,
 ) -> None:
     answer = recommender.recommend(DAY)
@@ -40,21 +40,21 @@ def test_the_best_places_come_first_with_chances_over_the_whole_vocabulary(
     assert {each.place for each in answer if each.visited} == {visit.place for visit in DAY}
 
 
-def test_filters_change_neither_scores_nor_chances(recommender: Recommender) -> None:
+def test_filters_change_neither_scores_nor_probabilities(recommender: Recommender) -> None:
     everywhere = {each.place: each for each in recommender.recommend(DAY)}
     for each in recommender.recommend(DAY, categories=["Food", "Arts"], k=2):
         assert each.score == pytest.approx(everywhere[each.place].score, abs=1e-6)
         assert each.probability == pytest.approx(everywhere[each.place].probability, rel=1e-5)
 
 
-def test_k_places_come_back_whenever_k_exist(recommender: Recommender) -> None:
+def test_k_places_are_returned_if_k_exist(recommender: Recommender) -> None:
     best, *_ = recommender.recommend(DAY, k=1)
     others = [place for place in recommender.places.ids if place != best.place]
     assert len(recommender.recommend(DAY, k=3, candidates=others)) == 3
     assert places(recommender.recommend(DAY, k=1)) == [best.place]
 
 
-def test_the_ranking_is_the_one_that_is_evaluated(recommender: Recommender) -> None:
+def test_the_ranking_equals_that_of_evaluation(recommender: Recommender) -> None:
     city, ranker = odd_city(), small_ranker(odd_city())
     targets = city.targets(record.TEST)
     scores = ranker.score(ranker.encode(city.trajectories.histories_before(targets)))
@@ -70,7 +70,7 @@ def test_the_ranking_is_the_one_that_is_evaluated(recommender: Recommender) -> N
         np.testing.assert_allclose([each.score for each in answer], expected[order], atol=1e-5)
 
 
-def test_a_user_is_as_good_as_their_visits(recommender: Recommender) -> None:
+def test_a_user_has_the_answer_of_their_visits(recommender: Recommender) -> None:
     own = [
         Visit("park", "2012-04-02T15:00:00Z"),
         Visit("station", "2012-04-03T15:00:00Z"),
@@ -78,19 +78,19 @@ def test_a_user_is_as_good_as_their_visits(recommender: Recommender) -> None:
     assert recommender.recommend(user="user 2") == recommender.recommend(own)
 
 
-def test_a_user_nobody_knows_is_told_without_a_name(recommender: Recommender) -> None:
-    with refused(UnknownUser) as told:
+def test_the_error_for_an_unknown_user_does_not_repeat_the_id(recommender: Recommender) -> None:
+    with refused(UnknownUser) as error:
         recommender.recommend(user="Mallory")
-    assert "Mallory" not in str(told.value)
+    assert "Mallory" not in str(error.value)
 
 
-def test_a_recommender_without_users_asks_for_a_history(recommender: Recommender) -> None:
+def test_a_recommender_without_users_needs_a_history(recommender: Recommender) -> None:
     alone = Recommender(recommender.run, recommender.places)
     with refused(UnknownUser):
         alone.recommend(user="user 0")
 
 
-def test_unknown_places_are_skipped_and_said(recommender: Recommender) -> None:
+def test_unknown_places_are_skipped_with_a_remark(recommender: Recommender) -> None:
     odd = [*DAY, Visit("moon", "2012-04-03T23:00:00-04:00")]
     answer = recommender.recommend(odd, candidates=["cafe", "mars", "venus"])
     assert answer.remarks == (
@@ -100,20 +100,24 @@ def test_unknown_places_are_skipped_and_said(recommender: Recommender) -> None:
     assert answer.recommendations == recommender.recommend(DAY, candidates=["cafe"]).recommendations
 
 
-def test_visits_after_the_moment_of_asking_are_left_out_and_said(recommender: Recommender) -> None:
+def test_visits_after_the_time_of_the_request_are_left_out_with_a_remark(
+    recommender: Recommender,
+) -> None:
     answer = recommender.recommend(DAY, at="2012-04-03T12:30:00-04:00")
     assert answer.remarks == ("3 visits were left out: later than the time of the request",)
     assert places(answer) == places(recommender.recommend(DAY[:4]))
 
 
-def test_the_model_does_not_know_the_time_of_the_visit_to_come(recommender: Recommender) -> None:
+def test_without_known_time_the_time_of_the_request_changes_no_score(
+    recommender: Recommender,
+) -> None:
     soon = recommender.recommend(DAY, at="2012-04-03T22:10:00-04:00")
     late = recommender.recommend(DAY, at="2013-01-01T05:00:00-05:00")
     assert [each.score for each in soon] == [each.score for each in late]
     assert soon.recommendations[0].sentence != late.recommendations[0].sentence
 
 
-def test_an_empty_history_gets_what_everybody_likes(recommender: Recommender) -> None:
+def test_an_empty_history_has_the_most_visited_places(recommender: Recommender) -> None:
     answer = recommender.recommend([], explain=True)
     # 3, 2, 2, 1 and 0 check-ins in the train part; the tie by place number
     assert places(answer) == ["cafe", "office", "park", "station", "theatre"]
@@ -124,7 +128,7 @@ def test_an_empty_history_gets_what_everybody_likes(recommender: Recommender) ->
         assert (sum(each.terms.values()), each.visits, each.distance_km) == (each.score, (), None)
 
 
-def test_an_empty_history_near_somewhere_gets_what_is_liked_there(
+def test_an_empty_history_with_a_position_has_popular_places_nearby(
     recommender: Recommender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("castpoi.recommend.resolve.NEARBY", 2)
@@ -174,7 +178,7 @@ def check_same(one: object, other: object) -> None:
         assert one == other
 
 
-def test_no_requests_have_no_answers(recommender: Recommender) -> None:
+def test_an_empty_batch_has_no_answers(recommender: Recommender) -> None:
     assert recommender.recommend_many([]) == []
 
 
@@ -188,7 +192,7 @@ def test_a_bad_request_does_not_affect_the_others(recommender: Recommender) -> N
         recommender.recommend_many(requests)
 
 
-def test_an_answer_speaks_the_words_of_the_api(recommender: Recommender) -> None:
+def test_an_answer_has_the_fields_of_the_api(recommender: Recommender) -> None:
     answer = json.loads(json.dumps(recommender.recommend(DAY, explain=True).to_dict()))
     assert answer.keys() == {"recommendations", "model", "seconds", "remarks", "visits_by"}
     first = answer["recommendations"][0]
@@ -236,7 +240,7 @@ def test_every_counting_baseline_has_counterfactuals_but_no_terms(
     assert all(0 <= each.probability <= 1 and each.sentence for each in answer)
 
 
-def test_a_run_serves_without_its_city(run_folder: Path, tmp_path: Path) -> None:
+def test_a_run_recommends_without_its_city(run_folder: Path, tmp_path: Path) -> None:
     alone = tmp_path / "alone"
     shutil.copytree(run_folder, alone)
     accept_changes(alone, city="/nowhere")

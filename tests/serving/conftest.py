@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from castpoi.recommend.recommender import Recommender
 from castpoi.serving.store import VisitStore
 from tests.one_thread import one_thread  # noqa: F401  a fixture for all of them
+from tests.serving.live import Live, living, service_of
 from tests.serving.postgres import postgres_server
 from tests.serving.stores import Opening
 
@@ -55,3 +57,10 @@ def opening(database: str) -> Iterator[Opening]:
 @pytest.fixture
 def store(opening: Opening) -> VisitStore:
     return opening()
+
+
+@pytest.fixture(scope="module")
+def live(recommender: Recommender, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """A service on this machine, without keys; tests use users of their own."""
+    with living(service_of(recommender, tmp_path_factory.mktemp("store"))) as service:
+        yield service

@@ -1,4 +1,4 @@
-"""A service that really listens, in a thread of the test, and what a client does with it."""
+"""A service that listens on a socket, in a thread of the test, and its client."""
 
 import threading
 import time
@@ -29,7 +29,7 @@ MORNING = [
 
 
 class GatedRecommender(Recommender):
-    """Answers as its run does, but only while its gate is open."""
+    """A recommender that waits until its gate is open."""
 
     def __init__(self, recommender: Recommender) -> None:
         super().__init__(recommender.run, recommender.places)
@@ -47,7 +47,7 @@ class GatedRecommender(Recommender):
 
 
 class Live:
-    """A listening service and a client at its door."""
+    """A listening service and its client."""
 
     def __init__(self, service: Service, server: uvicorn.Server, address: str) -> None:
         self.service = service
@@ -111,7 +111,7 @@ def _is_ready(service: Service) -> bool:
 
 
 def wait_until(happened: Any) -> None:
-    """Wait for something that should be soon."""
+    """Wait until a condition holds."""
     end = time.monotonic() + PATIENCE_SECONDS
     while not happened():
         assert time.monotonic() < end, "it did not happen"

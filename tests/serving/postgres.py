@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for tests: on loopback, in a folder of its own, gone afterwards."""
+"""A real PostgreSQL server for tests: on loopback, in a folder of its own, removed afterwards."""
 
 import os
 import shutil
@@ -40,7 +40,7 @@ def postgres_server() -> Iterator[str]:
             _wait_for(port, server)
             yield f"postgresql://castpoi@127.0.0.1:{port}/postgres"
         finally:
-            server.send_signal(signal.SIGINT)  # at once, whoever is still connected
+            server.send_signal(signal.SIGINT)  # at once, even with open connections
             server.wait(timeout=_PATIENCE_SECONDS)
 
 

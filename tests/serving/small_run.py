@@ -1,4 +1,4 @@
-"""A CaST-POI run of the small city whose weights are as good as trained, and histories for it."""
+"""A CaST-POI run of the small city with random weights, and histories for it."""
 
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ DAY = [
     Visit("park", "2012-04-03T19:00:00-04:00"),
     Visit("station", "2012-04-03T22:00:00-04:00"),
 ]
-"""A day of somebody the city has never seen."""
+"""A day of a person who is not in the city."""
 
 OUR_PARTS = {
     "distance_gate": True,
@@ -41,7 +41,7 @@ OUR_PARTS = {
 
 
 def small_ranker(city: City, **changes: Any) -> CastPoiRanker:
-    """A model in which no weight is zero by its start, as if it had been trained."""
+    """A model whose weights are all random, none of them zero as before training."""
     config = small_config(**changes)
     lat, lon = city.places[record.LAT].to_numpy(), city.places[record.LON].to_numpy()
     model = new_model(config=config, lat=lat, lon=lon, seed=3, traits=traits_of(city, config))

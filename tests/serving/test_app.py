@@ -27,18 +27,13 @@ KEY = "a key for the tests only"
 AT = "2012-04-09T08:00:00-04:00"
 
 
-@pytest.fixture(scope="module")
-def live(recommender: Recommender, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """A service on this machine, without keys; tests use users of their own."""
-    with living(service_of(recommender, tmp_path_factory.mktemp("store"))) as service:
-        yield service
-
-
 def places(answer: dict[str, Any]) -> list[str]:
     return [each["place"] for each in answer["recommendations"]]
 
 
-def test_the_service_says_what_the_recommender_says(live: Live, recommender: Recommender) -> None:
+def test_the_service_returns_the_answer_of_the_recommender(
+    live: Live, recommender: Recommender
+) -> None:
     answer = live.recommend(history=MORNING, k=3, explain=True)
     wanted = recommender.recommend(MORNING, k=3, explain=True).to_dict()
     assert answer.keys() == {"recommendations", "model", "seconds", "remarks", "visits_by"}
@@ -76,7 +71,7 @@ def test_filters_reach_the_recommender(live: Live) -> None:
     assert "1 visit was left out: later than the time of the request" in early["remarks"]
 
 
-def test_explaining_always_gives_reasons_also_for_a_named_place(live: Live) -> None:
+def test_the_explain_route_always_explains_also_a_candidate(live: Live) -> None:
     body = {"history": MORNING, "candidates": ["theatre"]}
     answer = live.ask("POST", "/v1/explain", json=body).json()
     (only,) = answer["recommendations"]
@@ -108,9 +103,9 @@ def test_a_user_reads_and_erases_their_visits(live: Live) -> None:
         **{"stored": 3, "repeated": 0},
         "unknown_places": ["a new bar"],
     }
-    told = live.ask("GET", "/v1/users/bob%2F%C3%BC/visits").json()["visits"]
-    assert [(each["place"], each["at"], each["name"]) for each in told] == [
-        ("cafe", "2012-04-03T08:00:00-04:00", "Café"),  # the clock on the wall of the café
+    listed = live.ask("GET", "/v1/users/bob%2F%C3%BC/visits").json()["visits"]
+    assert [(each["place"], each["at"], each["name"]) for each in listed] == [
+        ("cafe", "2012-04-03T08:00:00-04:00", "Café"),  # the local time of the café
         ("park", "2012-04-03T17:00:00-04:00", "Park"),
         ("a new bar", "2012-04-03T23:00:00+00:00", None),
     ]
@@ -147,7 +142,7 @@ def test_places_are_found_by_box_and_by_name(live: Live) -> None:
     ]
 
 
-def test_the_card_says_which_model_answers(live: Live, recommender: Recommender) -> None:
+def test_the_card_describes_the_model(live: Live, recommender: Recommender) -> None:
     card = live.ask("GET", "/v1/model").json()
     assert card["method"] == "castpoi"
     assert card["fingerprint"] == recommender.run.fingerprint
@@ -209,7 +204,7 @@ def test_a_wrong_field_is_named(
         ("PUT /v1/recommend", b"", 405, "Method Not Allowed"),
     ],
 )
-def test_what_cannot_be_read_is_told_in_a_sentence(
+def test_an_unreadable_request_has_an_error_in_a_sentence(
     live: Live, request_line: str, body: bytes, status: int, words: str
 ) -> None:
     method, path = request_line.split()
@@ -228,7 +223,7 @@ def test_what_cannot_be_read_is_told_in_a_sentence(
         (b"", "application/json"),
     ],
 )
-def test_a_body_that_is_no_json_object_is_told_how_to_be_sent(
+def test_the_error_for_a_body_that_is_no_json_object_says_how_to_send_one(
     live: Live, path: str, body: bytes, kind: str
 ) -> None:
     answer = live.ask("POST", path, content=body, headers={"Content-Type": kind})
@@ -237,7 +232,7 @@ def test_a_body_that_is_no_json_object_is_told_how_to_be_sent(
     assert answer.json()["error"] == wanted
 
 
-def test_a_body_that_hides_its_size_is_refused_too(live: Live) -> None:
+def test_a_large_body_without_a_content_length_is_rejected(live: Live) -> None:
     def endless() -> Iterator[bytes]:
         for _ in range(40):
             yield b" " * (1 << 16)
@@ -247,14 +242,14 @@ def test_a_body_that_hides_its_size_is_refused_too(live: Live) -> None:
     assert answer.status_code == 413
 
 
-def test_a_wall_clock_needs_a_known_place(live: Live) -> None:
+def test_a_local_time_needs_a_known_place(live: Live) -> None:
     body = {"user": "dan", "place": "a new bar", "at": "2012-04-03T08:00:00"}
     answer = live.ask("POST", "/v1/visits", json=body)
     assert answer.status_code == 422
     assert "visits[0].at: the time has no offset from UTC" in answer.json()["error"]
 
 
-def test_a_wall_clock_whose_instant_is_out_of_range_is_not_stored(live: Live) -> None:
+def test_a_local_time_whose_instant_is_out_of_range_is_not_stored(live: Live) -> None:
     late = {"user": "gus", "place": "cafe", "at": "2099-12-31T23:00:00"}  # 2100 in UTC
     answer = live.ask("POST", "/v1/visits", json=late)
     assert answer.status_code == 422
@@ -262,7 +257,7 @@ def test_a_wall_clock_whose_instant_is_out_of_range_is_not_stored(live: Live) ->
     assert live.ask("GET", "/v1/users/gus/visits").json() == {"visits": []}
 
 
-def test_a_visit_more_than_a_day_ahead_is_refused_in_words_and_the_batch_is_not_stored(
+def test_a_visit_more_than_a_day_ahead_is_rejected_with_its_batch(
     live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live.service, "clock", lambda: instant_us(AT, what="now"))
@@ -278,7 +273,7 @@ def test_a_visit_more_than_a_day_ahead_is_refused_in_words_and_the_batch_is_not_
     assert live.post(**tomorrow)["stored"] == 1
 
 
-def test_a_stored_visit_of_the_future_changes_no_answer_and_can_be_deleted(live: Live) -> None:
+def test_a_stored_future_visit_changes_no_answer_and_can_be_deleted(live: Live) -> None:
     """An older castpoi may have kept one."""
     live.post(user="jan", place="park", at=AT)
     before = live.recommend(user="jan")["recommendations"]
@@ -294,7 +289,7 @@ def test_a_stored_visit_of_the_future_changes_no_answer_and_can_be_deleted(live:
     assert live.recommend(user="jan")["remarks"] == []
 
 
-def test_one_visit_is_deleted_by_its_place_and_its_time_on_the_wall_of_the_place(
+def test_one_visit_is_deleted_by_its_place_and_local_time(
     live: Live,
 ) -> None:
     live.post(user="kim", place="cafe", at="2012-04-03T12:00:00Z")
@@ -308,7 +303,7 @@ def test_one_visit_is_deleted_by_its_place_and_its_time_on_the_wall_of_the_place
     assert [each["field"] for each in nameless.json()["fields"]] == ["place", "at"]
 
 
-def test_a_visit_stored_out_of_range_keeps_nobody_from_an_answer(live: Live) -> None:
+def test_a_stored_visit_out_of_range_is_left_out(live: Live) -> None:
     """A city or an older castpoi may have left one."""
     live.service.store.add([StoredVisit(user="hal", place="cafe", at_us=LATEST_US + 1)])
     live.post(user="hal", place="park", at=AT)
@@ -317,7 +312,7 @@ def test_a_visit_stored_out_of_range_keeps_nobody_from_an_answer(live: Live) -> 
     assert live.recommend(user="hal")["recommendations"] == wanted
 
 
-def test_pages_load_nothing_from_elsewhere(live: Live) -> None:
+def test_pages_load_nothing_of_other_sites(live: Live) -> None:
     docs = live.ask("GET", "/docs/")
     assert "castpoi API" in docs.text
     assert "default-src 'self'" in docs.headers["content-security-policy"]
@@ -329,7 +324,7 @@ def test_pages_load_nothing_from_elsewhere(live: Live) -> None:
     assert live.ask("GET", "/v1/model").headers["cache-control"] == "no-store"
 
 
-def test_tiles_are_handed_to_the_map_and_allowed_by_its_policy(
+def test_tiles_are_passed_to_the_map_and_allowed_by_its_policy(
     recommender: Recommender, tmp_path: Path
 ) -> None:
     tiles = "https://tiles.example.org/{z}/{x}/{y}.png"
@@ -341,7 +336,7 @@ def test_tiles_are_handed_to_the_map_and_allowed_by_its_policy(
     )
 
 
-def test_metrics_and_log_speak_of_routes_and_never_of_people(
+def test_metrics_and_log_have_routes_and_no_personal_data(
     live: Live, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, logger="castpoi.serving"):
@@ -356,12 +351,12 @@ def test_metrics_and_log_speak_of_routes_and_never_of_people(
     assert 'castpoi_requests_total{method="POST",route="/v1/visits",status="200"}' in page
     for name in ("request_seconds_bucket", "model_seconds_count", "requests_waiting", "batch_size"):
         assert f"castpoi_{name}" in page
-    for told in (caplog.text, page):
-        assert "secret" not in told
-        assert "40.7123" not in told
+    for text in (caplog.text, page):
+        assert "secret" not in text
+        assert "40.7123" not in text
 
 
-def test_a_mistake_of_ours_is_a_plain_500_and_is_logged_without_its_words(
+def test_an_unexpected_error_is_a_500_and_is_logged_without_its_text(
     live: Live, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def mistaken(*_: object, **__: object) -> None:
@@ -377,7 +372,7 @@ def test_a_mistake_of_ours_is_a_plain_500_and_is_logged_without_its_words(
     assert "secret" not in caplog.text
 
 
-def test_with_keys_only_who_has_one_is_let_in(recommender: Recommender, tmp_path: Path) -> None:
+def test_with_keys_every_request_needs_one(recommender: Recommender, tmp_path: Path) -> None:
     settings = ServiceSettings(
         host="0.0.0.0", api_keys=(KEY, "another key of ours"), origins=("https://app.example.org",)
     )

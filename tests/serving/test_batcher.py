@@ -1,4 +1,4 @@
-"""Questions that wait for one worker: together, in order, bounded, and never lost."""
+"""Items that wait for one worker: batches in order, bounded, and never lost."""
 
 import asyncio
 import threading
@@ -10,7 +10,7 @@ from tests.messages import refused
 
 
 class Worker:
-    """Doubles numbers once its gate is open, and remembers the batches it saw."""
+    """Doubles numbers once its gate is open, and records its batches."""
 
     def __init__(self) -> None:
         self.gate = threading.Event()
@@ -36,8 +36,8 @@ async def begun(worker: Worker) -> None:
     assert await asyncio.to_thread(worker.begun.wait, 20)
 
 
-def test_a_lonely_question_is_answered_at_once_and_later_ones_together_in_order() -> None:
-    async def life() -> None:
+def test_a_first_item_is_answered_at_once_and_later_ones_in_batches() -> None:
+    async def run() -> None:
         worker = Worker()
         batcher = batcher_of(worker, together=3)
         first = asyncio.create_task(batcher.submit(1))
@@ -51,30 +51,30 @@ def test_a_lonely_question_is_answered_at_once_and_later_ones_together_in_order(
         assert batcher.waiting == 0
         await batcher.close()
 
-    asyncio.run(life())
+    asyncio.run(run())
 
 
-def test_the_work_is_done_in_one_other_thread_while_the_loop_goes_on() -> None:
-    async def life() -> None:
+def test_the_work_runs_in_one_other_thread_and_never_blocks_the_loop() -> None:
+    async def run() -> None:
         worker = Worker()
         batcher = batcher_of(worker)
-        asked = asyncio.create_task(batcher.submit(1))
+        submitted = asyncio.create_task(batcher.submit(1))
         await begun(worker)
-        for _ in range(50):  # the loop turns while the worker stands still
+        for _ in range(50):  # the loop runs while the worker waits
             await asyncio.sleep(0)
-        assert not asked.done()
+        assert not submitted.done()
         worker.gate.set()
-        await asked
+        await submitted
         await batcher.submit(2)
         assert len(worker.threads) == 1
         assert threading.get_ident() not in worker.threads
         await batcher.close()
 
-    asyncio.run(life())
+    asyncio.run(run())
 
 
-def test_one_more_than_may_wait_is_turned_away() -> None:
-    async def life() -> None:
+def test_one_item_above_the_limit_is_rejected() -> None:
+    async def run() -> None:
         worker = Worker()
         batcher = batcher_of(worker, waiting=2)
         tasks = [asyncio.create_task(batcher.submit(0))]
@@ -87,11 +87,11 @@ def test_one_more_than_may_wait_is_turned_away() -> None:
         assert await asyncio.gather(*tasks) == [0, 2, 4]
         await batcher.close()
 
-    asyncio.run(life())
+    asyncio.run(run())
 
 
-def test_a_wrong_question_spoils_no_other() -> None:
-    async def life() -> None:
+def test_an_error_of_one_item_does_not_affect_others() -> None:
+    async def run() -> None:
         worker = Worker()
         worker.gate.set()
         batcher = batcher_of(worker)
@@ -101,11 +101,11 @@ def test_a_wrong_question_spoils_no_other() -> None:
         assert answers[2] == 16
         await batcher.close()
 
-    asyncio.run(life())
+    asyncio.run(run())
 
 
-def test_a_batch_that_fails_is_told_to_each_and_the_next_one_is_answered() -> None:
-    async def life() -> None:
+def test_a_failed_batch_is_an_error_for_each_item_and_the_next_one_is_answered() -> None:
+    async def run() -> None:
         worker = Worker()
         worker.gate.set()
         batcher = batcher_of(worker, together=2)
@@ -114,29 +114,29 @@ def test_a_batch_that_fails_is_told_to_each_and_the_next_one_is_answered() -> No
         assert answers[2] == 4
         await batcher.close()
 
-    asyncio.run(life())
+    asyncio.run(run())
 
 
-def test_who_has_gone_is_not_worked_for_and_holds_up_nobody() -> None:
-    async def life() -> None:
+def test_cancelled_items_are_skipped() -> None:
+    async def run() -> None:
         worker = Worker()
         batcher = batcher_of(worker)
-        worked_for = asyncio.create_task(batcher.submit(1))
+        running = asyncio.create_task(batcher.submit(1))
         await begun(worker)
         waits, stays = (asyncio.create_task(batcher.submit(number)) for number in (2, 3))
         await asyncio.sleep(0)
-        for gone in (worked_for, waits):
+        for gone in (running, waits):
             gone.cancel()
         worker.gate.set()
         assert await asyncio.wait_for(stays, timeout=20) == 6
         assert worker.batches == [[1], [3]]
         await batcher.close()
 
-    asyncio.run(life())
+    asyncio.run(run())
 
 
-def test_closing_answers_all_that_wait() -> None:
-    async def life() -> None:
+def test_closing_answers_all_waiting_items() -> None:
+    async def run() -> None:
         worker = Worker()
         batcher = batcher_of(worker, together=1)
         tasks = [asyncio.create_task(batcher.submit(number)) for number in range(4)]
@@ -147,4 +147,4 @@ def test_closing_answers_all_that_wait() -> None:
         await closing
         assert [task.result() for task in tasks] == [0, 2, 4, 6]
 
-    asyncio.run(life())
+    asyncio.run(run())

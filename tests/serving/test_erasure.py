@@ -42,7 +42,7 @@ def test_erasing_removes_one_user_and_frees_their_keys(store: VisitStore) -> Non
     assert places_of(store, "ann") == ["office"]
 
 
-def test_an_erasure_that_broke_off_is_finished_by_the_next_start_or_the_next_erasure(
+def test_an_interrupted_erasure_is_finished_by_the_next_start_or_erasure(
     opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scrub, scrubbed = VisitStore._scrub, []
@@ -66,7 +66,7 @@ def test_an_erasure_that_broke_off_is_finished_by_the_next_start_or_the_next_era
     assert len(scrubbed) == 2  # nothing was left to do
 
 
-def test_an_erasure_keeps_its_mark_when_another_is_finished_meanwhile(
+def test_finishing_an_erasure_keeps_the_mark_of_a_concurrent_one(
     store: VisitStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody else deletes after the file was scrubbed and before the marks are taken away."""
@@ -82,7 +82,7 @@ def test_an_erasure_keeps_its_mark_when_another_is_finished_meanwhile(
     assert unfinished(store) == ["must scrub 77"]
 
 
-def test_the_city_is_imported_once_and_what_was_erased_stays_so(
+def test_the_city_is_imported_once_and_erased_users_stay_erased(
     opening: Opening, recommender: Recommender
 ) -> None:
     said: list[str] = []
@@ -99,7 +99,7 @@ def test_the_city_is_imported_once_and_what_was_erased_stays_so(
     assert store.counts() == (0, 0)
 
 
-def test_who_could_not_be_named_to_be_erased_does_not_come_with_the_city(
+def test_users_with_invalid_ids_are_not_imported(
     opening: Opening, recommender: Recommender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     city, said = odd_city(), list[str]()
@@ -112,7 +112,7 @@ def test_who_could_not_be_named_to_be_erased_does_not_come_with_the_city(
     assert said[1].startswith("Left out the visits of 3 users whose ids no request can contain")
 
 
-def test_a_store_that_erasures_emptied_takes_no_city(store: VisitStore) -> None:
+def test_a_store_emptied_by_erasures_imports_no_city(store: VisitStore) -> None:
     assert store.is_new()
     store.add([visit("user 2", "cafe", 1)])
     store.erase("user 2")
@@ -122,12 +122,12 @@ def test_a_store_that_erasures_emptied_takes_no_city(store: VisitStore) -> None:
     assert store.counts() == (0, 0)
 
 
-def test_who_was_erased_before_the_city_came_does_not_come_with_it(store: VisitStore) -> None:
+def test_an_erasure_before_the_import_prevents_it(store: VisitStore) -> None:
     assert store.erase("user 2") == 0
     assert store.import_city(visits_of_city(odd_city()), fingerprint="0") == 0
 
 
-def test_who_is_erased_while_the_city_comes_is_erased_when_it_is_there(store: VisitStore) -> None:
+def test_an_erasure_during_the_import_waits_for_it(store: VisitStore) -> None:
     erased: list[int] = []
     erasing = threading.Thread(target=lambda: erased.append(store.erase("user 2")))
 
@@ -143,14 +143,14 @@ def test_who_is_erased_while_the_city_comes_is_erased_when_it_is_there(store: Vi
     assert store.counts() == (0, 0)
 
 
-def test_a_store_with_visits_takes_no_city(store: VisitStore) -> None:
+def test_a_store_with_visits_imports_no_city(store: VisitStore) -> None:
     store.add([visit("ann", "cafe", 1)])
     assert not store.is_new()
     assert store.import_city(visits_of_city(odd_city()), fingerprint="0") == 0
     assert store.counts() == (1, 1)
 
 
-def test_an_import_that_breaks_off_leaves_the_store_new(store: VisitStore) -> None:
+def test_an_interrupted_import_leaves_the_store_new(store: VisitStore) -> None:
     def broken() -> Iterator[list[StoredVisit]]:
         yield [visit("ann", "cafe", 1)]
         raise KeyboardInterrupt
@@ -192,7 +192,7 @@ def reading(store: VisitStore) -> Iterator[None]:
         yield
 
 
-def test_an_erasure_that_a_reader_holds_up_is_told_and_finished_when_asked_again(
+def test_an_erasure_blocked_by_a_reader_is_an_error_and_the_next_one_finishes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("castpoi.serving.store_engine._PATIENCE_SECONDS", 0.01)
@@ -207,7 +207,7 @@ def test_an_erasure_that_a_reader_holds_up_is_told_and_finished_when_asked_again
     store.close()
 
 
-def test_no_byte_stays_after_an_erasure_that_broke_off_once_the_service_starts_again(
+def test_no_byte_stays_after_an_interrupted_erasure_and_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def content() -> bytes:
@@ -225,7 +225,7 @@ def test_no_byte_stays_after_an_erasure_that_broke_off_once_the_service_starts_a
     killed.close()
 
 
-def test_a_reader_does_not_keep_a_service_with_an_unfinished_erasure_from_starting(
+def test_a_reader_does_not_prevent_a_start_with_an_unfinished_erasure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("castpoi.serving.store_engine._PATIENCE_SECONDS", 0.01)

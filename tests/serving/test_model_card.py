@@ -27,19 +27,19 @@ def folder(castpoi: CommandLine, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_card_tells_the_metrics_of_a_result_of_this_very_run(folder: Path) -> None:
+def test_the_card_has_the_metrics_of_a_result_of_this_run(folder: Path) -> None:
     metrics = model_card(load(folder / "run")).metrics
     assert metrics is not None
     assert 0 < (metrics["MRR"] or 0.0) <= 1
     assert model_card(load(folder / "other")).metrics is None
 
 
-def test_the_card_tells_no_metrics_of_the_run_that_stood_in_the_folder_before(folder: Path) -> None:
+def test_the_card_has_no_metrics_of_a_former_run_of_the_folder(folder: Path) -> None:
     accept_changes(folder / "run", started_utc="2030-01-01T00:00:00+00:00")
     assert model_card(load(folder / "run")).metrics is None
 
 
-def test_the_card_tells_no_metrics_of_the_validation_part(
+def test_the_card_has_no_metrics_of_the_validation_split(
     castpoi: CommandLine, folder: Path
 ) -> None:
     run, part = folder / "early", ("--part", "validation")
@@ -48,7 +48,7 @@ def test_the_card_tells_no_metrics_of_the_validation_part(
     assert model_card(load(run)).metrics is None
 
 
-def test_in_a_demo_the_result_of_the_method_is_that_of_the_run(
+def test_in_a_demo_the_card_has_the_metrics_of_its_method(
     castpoi: CommandLine, folder: Path
 ) -> None:
     city, result = folder / "city", folder / "results" / "markov"
@@ -102,7 +102,7 @@ def test_a_new_place_is_ranked_after_a_reload(recommender: Recommender, tmp_path
     assert "bistro" in {each.place for each in service.recommender.recommend(DAY)}
 
 
-def test_a_city_that_is_gone_leaves_the_store_empty_unless_it_was_named(
+def test_a_missing_city_leaves_the_store_empty_unless_it_was_given(
     folder: Path, tmp_path: Path
 ) -> None:
     run = load(folder / "run").run

@@ -37,7 +37,7 @@ def seconds_until_refused(work: Callable[[], object]) -> float:
     return time.monotonic() - began
 
 
-def test_a_frozen_server_is_not_waited_for_and_is_used_again_when_it_goes_on(
+def test_a_frozen_server_fails_fast_and_is_used_again_later(
     empty_postgres: str, store: VisitStore
 ) -> None:
     store.add([visit("ann", "cafe", 1)])
@@ -60,7 +60,7 @@ def _answers(store: VisitStore) -> bool:
     return True
 
 
-def test_one_visit_that_waits_for_a_lock_keeps_no_other_from_being_stored(
+def test_a_visit_that_waits_for_a_lock_does_not_block_others(
     store: VisitStore,
 ) -> None:
     store.add([visit("ann", "cafe", 1)])
@@ -71,7 +71,7 @@ def test_one_visit_that_waits_for_a_lock_keeps_no_other_from_being_stored(
     assert places_of(store, "ann") == ["cafe"]
 
 
-def test_a_frozen_server_holds_up_only_those_who_need_it(
+def test_a_frozen_server_blocks_only_requests_that_need_it(
     empty_postgres: str, recommender: Recommender, tmp_path: Path
 ) -> None:
     service = service_of(recommender, tmp_path)

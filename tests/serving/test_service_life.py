@@ -1,4 +1,4 @@
-"""The service from its start to its end: loading, crowds, a new run, a broken store."""
+"""The service from its start to its end: loading, load, a new run, a broken store."""
 
 import asyncio
 import resource
@@ -32,7 +32,7 @@ from tests.serving.small_run import small_run, spoil_weights
 AT = "2012-04-09T08:00:00-04:00"
 
 
-def held_up(recommender: Recommender) -> tuple[Callable[[], Recommender], threading.Event]:
+def with_slow_load(recommender: Recommender) -> tuple[Callable[[], Recommender], threading.Event]:
     """A run whose loading waits for the event."""
     may_load = threading.Event()
 
@@ -47,7 +47,7 @@ def test_the_service_is_alive_but_not_ready_while_it_loads(
     recommender: Recommender, tmp_path: Path
 ) -> None:
     service = service_of(recommender, tmp_path)
-    service.load, may_load = held_up(recommender)
+    service.load, may_load = with_slow_load(recommender)
     with living(service, until_ready=False) as live:
         assert live.ask("GET", "/healthz").json() == {"status": "alive"}
         for method, path in (("GET", "/readyz"), ("POST", "/v1/recommend")):
@@ -59,11 +59,11 @@ def test_the_service_is_alive_but_not_ready_while_it_loads(
         wait_until(lambda: live.ask("GET", "/readyz").status_code == 200)
 
 
-def test_an_erasure_that_comes_too_early_does_not_keep_the_city_away(
+def test_an_erasure_before_the_run_is_loaded_is_rejected(
     recommender: Recommender, tmp_path: Path
 ) -> None:
     service = service_of(recommender, tmp_path)
-    service.load, may_load = held_up(recommender)
+    service.load, may_load = with_slow_load(recommender)
     service.city = CityImport(folder=recommender.run.city, report=lambda _: None)
     with living(service, until_ready=False) as live:
         for method, path in (("DELETE", "/v1/users/nobody"), ("GET", "/v1/users")):
@@ -75,13 +75,13 @@ def test_an_erasure_that_comes_too_early_does_not_keep_the_city_away(
         assert live.ask("GET", "/v1/users").json()["users"]
 
 
-def test_model_work_blocks_nobody_and_too_many_are_turned_away_and_shutdown_finishes(
+def test_a_busy_model_blocks_no_other_request_and_shutdown_finishes_all(
     recommender: Recommender, tmp_path: Path
 ) -> None:
     slow = GatedRecommender(recommender)
     settings = ServiceSettings(limits=Limits(waiting=3, together=2))
     with (
-        ThreadPoolExecutor(8) as people,
+        ThreadPoolExecutor(8) as clients,
         living(service_of(slow, tmp_path, settings)) as live,
     ):
         address = f"{live.address}/v1/recommend"
@@ -89,24 +89,24 @@ def test_model_work_blocks_nobody_and_too_many_are_turned_away_and_shutdown_fini
         def ask() -> httpx.Response:
             return httpx.post(address, json={"history": MORNING}, timeout=PATIENCE_SECONDS)
 
-        first = people.submit(ask)
+        first = clients.submit(ask)
         assert slow.begun.wait(PATIENCE_SECONDS)
-        waiting = [people.submit(ask) for _ in range(3)]
+        waiting = [clients.submit(ask) for _ in range(3)]
         wait_until(lambda: live.service.batcher.waiting == 3)
-        # the model stands still; everything else goes on
+        # the model is blocked; everything else works
         assert live.ask("GET", "/healthz").status_code == 200
         assert live.post(user="ann", place="cafe", at=AT)["stored"] == 1
         assert "castpoi_requests_waiting 3.0" in live.ask("GET", "/metrics").text
-        turned_away = live.ask("POST", "/v1/recommend", json={"history": MORNING})
-        assert turned_away.status_code == 503
-        assert turned_away.headers["retry-after"] == "1"
+        rejected = live.ask("POST", "/v1/recommend", json={"history": MORNING})
+        assert rejected.status_code == 503
+        assert rejected.headers["retry-after"] == "1"
         live.server.should_exit = True  # as SIGTERM does
         wait_until(lambda: not _accepts(live.address))
         slow.gate.set()
         answers = [asked.result() for asked in (first, *waiting)]
     assert [answer.status_code for answer in answers] == [200] * 4
     assert [answer.headers.get("connection") for answer in answers] == ["close"] * 4
-    assert "connection" not in turned_away.headers
+    assert "connection" not in rejected.headers
     assert slow.batches == [1, 2, 1]
 
 
@@ -118,9 +118,7 @@ def _accepts(address: str) -> bool:
     return True
 
 
-def test_a_new_run_takes_over_without_dropping_a_request(
-    recommender: Recommender, tmp_path: Path
-) -> None:
+def test_a_reload_drops_no_request(recommender: Recommender, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     other = load(small_run(tmp_path / "other", reader_layers=1))
     slow = GatedRecommender(recommender)
@@ -134,8 +132,8 @@ def test_a_new_run_takes_over_without_dropping_a_request(
 
     service = service_of(recommender, tmp_path)
     service.load = next_run
-    with ThreadPoolExecutor(1) as people, living(service) as live:
-        former = people.submit(live.recommend, history=MORNING)
+    with ThreadPoolExecutor(1) as clients, living(service) as live:
+        former = clients.submit(live.recommend, history=MORNING)
         assert slow.begun.wait(PATIENCE_SECONDS)
         card = live.ask("POST", "/v1/model/reload").json()
         assert card["model"] == other.model != slow.model
@@ -147,7 +145,7 @@ def test_a_new_run_takes_over_without_dropping_a_request(
         assert live.recommend(history=MORNING)["model"] == other.model
 
 
-def test_a_new_run_with_scores_that_are_not_finite_is_a_409_and_the_former_one_answers(
+def test_a_reload_of_a_run_with_nan_scores_is_a_409_and_changes_nothing(
     tmp_path: Path,
 ) -> None:
     run = small_run(tmp_path)
@@ -162,7 +160,7 @@ def test_a_new_run_with_scores_that_are_not_finite_is_a_409_and_the_former_one_a
         assert live.recommend(history=MORNING)["recommendations"] == before["recommendations"]
 
 
-def test_reloads_that_are_asked_for_during_one_share_the_next_and_hold_up_nobody(
+def test_reloads_during_a_load_share_the_next_one_and_block_nothing(
     recommender: Recommender, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loads: list[int] = []
@@ -183,15 +181,15 @@ def test_reloads_that_are_asked_for_during_one_share_the_next_and_hold_up_nobody
         await reload()
 
     monkeypatch.setattr(service, "reload", counted)
-    with ThreadPoolExecutor(40) as people, living(service) as live:
+    with ThreadPoolExecutor(40) as clients, living(service) as live:
 
         def ask() -> int:
             address = f"{live.address}/v1/model/reload"
             return httpx.post(address, timeout=PATIENCE_SECONDS).status_code
 
-        first = people.submit(ask)
+        first = clients.submit(ask)
         wait_until(lambda: len(loads) == 2)
-        others = [people.submit(ask) for _ in range(39)]
+        others = [clients.submit(ask) for _ in range(39)]
         wait_until(lambda: len(asked) == 40)
         ready = httpx.get(f"{live.address}/readyz", timeout=PATIENCE_SECONDS / 3)
         assert ready.status_code == 200
@@ -200,7 +198,7 @@ def test_reloads_that_are_asked_for_during_one_share_the_next_and_hold_up_nobody
     assert loads == [0, 1, 2]
 
 
-def test_who_leaves_a_shared_reload_does_not_end_it_for_others(
+def test_a_cancelled_reload_does_not_cancel_others_that_share_it(
     recommender: Recommender, tmp_path: Path
 ) -> None:
     service = service_of(recommender, tmp_path)
@@ -216,7 +214,7 @@ def test_who_leaves_a_shared_reload_does_not_end_it_for_others(
     asyncio.run(ask())
 
 
-def test_a_reload_that_fails_is_told_to_all_who_share_it_and_the_next_is_tried_anew(
+def test_a_failed_shared_reload_is_an_error_for_all_and_the_next_one_works(
     recommender: Recommender, tmp_path: Path
 ) -> None:
     def broken() -> Recommender:
@@ -227,17 +225,19 @@ def test_a_reload_that_fails_is_told_to_all_who_share_it_and_the_next_is_tried_a
     async def ask() -> list[object]:
         await service.start()
         service.load = broken
-        fates = await asyncio.gather(*(service.reload() for _ in range(3)), return_exceptions=True)
+        outcomes = await asyncio.gather(
+            *(service.reload() for _ in range(3)), return_exceptions=True
+        )
         service.load = lambda: recommender
         await service.reload()
         await service.close()
-        return list(fates)
+        return list(outcomes)
 
-    fates = asyncio.run(ask())
-    assert [type(fate) for fate in fates] == [BrokenFolder] * 3
+    outcomes = asyncio.run(ask())
+    assert [type(outcome) for outcome in outcomes] == [BrokenFolder] * 3
 
 
-def test_a_broken_store_fails_only_those_who_need_it_and_is_logged(
+def test_a_broken_store_fails_only_requests_that_need_it_and_is_logged(
     recommender: Recommender, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     service = service_of(recommender, tmp_path)
@@ -265,7 +265,7 @@ def no_file_grows_beyond(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, former)
 
 
-def test_a_service_on_a_full_disk_is_not_ready_until_there_is_room(
+def test_a_service_on_a_full_disk_is_not_ready_until_there_is_space(
     recommender: Recommender, tmp_path: Path
 ) -> None:
     visits = [{"user": "ann", "place": f"place {n}", "at": AT} for n in range(200)]
@@ -281,15 +281,13 @@ def test_a_service_on_a_full_disk_is_not_ready_until_there_is_room(
         assert live.post(visits=visits)["stored"] == 200
 
 
-def test_posts_that_wait_for_their_turn_hold_up_nothing_else(
-    recommender: Recommender, tmp_path: Path
-) -> None:
+def test_waiting_posts_block_nothing_else(recommender: Recommender, tmp_path: Path) -> None:
     """An erasure rewrites the file of SQLite, and posts wait for it."""
     service = service_of(recommender, tmp_path)
     visit = {"user": "ann", "place": "cafe", "at": AT}
-    with ThreadPoolExecutor(60) as people, living(service) as live:
+    with ThreadPoolExecutor(60) as clients, living(service) as live:
         with service.store._turn:
-            posts = [people.submit(live.post, **visit) for _ in range(60)]
+            posts = [clients.submit(live.post, **visit) for _ in range(60)]
             time.sleep(0.2)
             for path in ("/v1/places", "/v1/users", "/v1/users/ann/visits", "/readyz", "/"):
                 answer = live.ask("GET", path, timeout=PATIENCE_SECONDS / 3)
@@ -298,7 +296,7 @@ def test_posts_that_wait_for_their_turn_hold_up_nothing_else(
         assert sum(post.result()["stored"] for post in posts) == 1
 
 
-def test_a_failed_read_that_many_requests_share_is_one_line_of_the_log(
+def test_a_failed_read_of_many_requests_is_one_line_of_the_log(
     recommender: Recommender, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     service = service_of(recommender, tmp_path)
@@ -308,16 +306,16 @@ def test_a_failed_read_that_many_requests_share_is_one_line_of_the_log(
         await service.start()
         with service.store._engine.begin() as connection:
             connection.exec_driver_sql("ALTER TABLE users RENAME TO elsewhere")
-        fates = await asyncio.gather(*map(service.recommend, asked), return_exceptions=True)
+        outcomes = await asyncio.gather(*map(service.recommend, asked), return_exceptions=True)
         await service.close()
-        return list(fates)
+        return list(outcomes)
 
-    assert {type(fate) for fate in asyncio.run(ask())} == {BrokenStore}
+    assert {type(outcome) for outcome in asyncio.run(ask())} == {BrokenStore}
     lines = [record.message for record in caplog.records if record.levelname == "ERROR"]
     assert len(lines) == 1
     assert lines[0].startswith("store failed kind=OperationalError lines=store.py:")
 
 
-def test_answers_are_sent_at_once_since_the_protocol_of_the_socket_is_told() -> None:
+def test_the_listening_socket_has_its_protocol_set() -> None:
     with listening_socket("127.0.0.1", 0) as listening:
         assert listening.proto == socket.IPPROTO_TCP

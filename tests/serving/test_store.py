@@ -13,7 +13,7 @@ from tests.messages import refused
 from tests.serving.stores import Opening, places_of, visit
 
 
-def test_a_history_is_told_oldest_first_whatever_the_order_of_posting(store: VisitStore) -> None:
+def test_a_history_is_oldest_first_whatever_the_order_of_posting(store: VisitStore) -> None:
     store.add([visit("ann", "park", 30), visit("bob", "cafe", 5), visit("ann", "cafe", 10)])
     store.add([visit("ann", "office", 20)])
     assert places_of(store, "ann") == ["cafe", "office", "park"]
@@ -27,7 +27,7 @@ def test_only_the_latest_visits_are_read(store: VisitStore) -> None:
     assert places_of(store, "ann", most=3) == ["place 7", "place 8", "place 9"]
 
 
-def test_visits_outlive_the_service(opening: Opening) -> None:
+def test_visits_are_still_stored_after_a_restart(opening: Opening) -> None:
     first = opening()
     first.add([visit("ann", "cafe", 1)])
     first.close()
@@ -41,7 +41,7 @@ def test_a_visit_sent_again_with_its_key_is_not_stored_again(store: VisitStore) 
     assert places_of(store, "ann") == ["cafe", "park", "park"]
 
 
-def test_without_a_key_place_and_instant_name_the_visit(store: VisitStore) -> None:
+def test_without_a_key_place_and_instant_identify_the_visit(store: VisitStore) -> None:
     assert store.add([visit("ann", "cafe", 1)] * 2) == Receipt(stored=1, repeated=1)
     assert store.add([visit("ann", "cafe", 1)]) == Receipt(stored=0, repeated=1)
     assert store.add([visit("ann", "park", 1)]) == Receipt(stored=1, repeated=0)
@@ -53,7 +53,7 @@ def test_users_may_choose_the_same_key(store: VisitStore) -> None:
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_a_key_for_another_visit_is_refused_and_nothing_is_stored(
+def test_a_key_of_another_visit_is_rejected_and_nothing_is_stored(
     store: VisitStore, together: bool
 ) -> None:
     first, other = visit("ann", "cafe", 1, key="a"), visit("ann", "park", 1, key="a")
@@ -76,7 +76,7 @@ def test_one_visit_is_deleted_whatever_its_keys_and_may_be_sent_again(store: Vis
     assert store.add(twice[:1]) == Receipt(stored=1, repeated=0)
 
 
-def test_users_are_listed_by_id_in_pages_and_by_their_beginning(store: VisitStore) -> None:
+def test_users_are_listed_by_id_in_pages_and_by_prefix(store: VisitStore) -> None:
     store.add([visit(user, "cafe", 1) for user in ("b", "Ba", "a", "c%", "c_", "ca")])
     assert store.users(most=2) == [("Ba", 1), ("a", 1)]
     assert store.users(after="a", most=2) == [("b", 1), ("c%", 1)]
@@ -104,7 +104,7 @@ def test_many_writers_at_once_lose_nothing_and_repeat_nothing(store: VisitStore)
         assert places_of(store, f"user {user}") == wanted
 
 
-def test_tables_of_another_version_are_refused(opening: Opening) -> None:
+def test_tables_of_another_version_are_rejected(opening: Opening) -> None:
     store = opening()
     with store._engine.begin() as connection:
         connection.execute(sa.text("UPDATE about SET value = '9' WHERE name = 'version'"))
@@ -112,22 +112,22 @@ def test_tables_of_another_version_are_refused(opening: Opening) -> None:
         opening()
 
 
-def test_a_store_that_breaks_is_told_without_what_it_held(store: VisitStore) -> None:
+def test_the_error_of_a_broken_store_has_no_personal_data(store: VisitStore) -> None:
     with store._engine.begin() as connection:
         connection.execute(sa.text("ALTER TABLE visits RENAME TO elsewhere"))
-    with refused(BrokenStore) as told:
+    with refused(BrokenStore) as error:
         store.histories(["ann the secret"], most=1)
-    assert "ann" not in str(told.value) + str(told.value.__cause__)
+    assert "ann" not in str(error.value) + str(error.value.__cause__)
     with store._engine.begin() as connection:
         connection.execute(sa.text("ALTER TABLE elsewhere RENAME TO visits"))
 
 
-def test_the_file_is_for_the_eyes_of_its_owner(tmp_path: Path) -> None:
+def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
     VisitStore(f"sqlite:///{tmp_path}/visits.sqlite").close()
     assert (tmp_path / "visits.sqlite").stat().st_mode & 0o077 == 0
 
 
-def test_sqlite_promises_durability(tmp_path: Path) -> None:
+def test_sqlite_syncs_every_commit_and_zeroes_deleted_data(tmp_path: Path) -> None:
     store = VisitStore(f"sqlite:///{tmp_path}/visits.sqlite")
     with store._engine.connect() as connection:
         found = [
@@ -152,7 +152,7 @@ def test_the_error_for_a_server_that_does_not_answer_hides_the_password() -> Non
         VisitStore("postgresql://u:secret@127.0.0.1:1/d")
 
 
-def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("Dear Ann, " * 200)
     with refused(BadInput):
         VisitStore(f"sqlite:///{tmp_path}/letter.txt")

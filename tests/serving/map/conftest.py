@@ -39,7 +39,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def live(recommender: Recommender, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """A service that knows Ann; who changes visits uses somebody else."""
+    """A service with visits of Ann; tests that change visits use another user."""
     with living(service_of(recommender, tmp_path_factory.mktemp("store"))) as service:
         remember(service, "ann")
         yield service
@@ -47,7 +47,7 @@ def live(recommender: Recommender, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """Opens the page of a service; without WebGL it is there sooner."""
+    """Opens the page of a service; it is faster without WebGL."""
     contexts = []
 
     def opened(live: Live, *, has_webgl: bool = False, script: str = "") -> Page:

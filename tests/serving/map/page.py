@@ -1,4 +1,4 @@
-"""What tests do with a page of the map: open it, choose a person, wait."""
+"""Steps of the tests of the map page: open it, choose a person, wait."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,30 +15,30 @@ DAYS = [("cafe", 8), ("office", 9), ("park", 19), ("cafe", 32), ("office", 33)]
 
 
 @dataclass
-class Heard:
-    """What a page asked for, and what it complained about."""
+class PageLog:
+    """The requests and the errors of a page."""
 
-    asked: list[str] = field(default_factory=list)
-    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
-    def listen_to(self, page: Page) -> None:
-        page.on("request", lambda request: self.asked.append(request.url))
-        page.on("pageerror", lambda problem: self.complaints.append(str(problem)))
-        page.on("console", self._hear)
+    def attach(self, page: Page) -> None:
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("pageerror", lambda problem: self.errors.append(str(problem)))
+        page.on("console", self._note_console)
 
-    def _hear(self, line: ConsoleMessage) -> None:
+    def _note_console(self, line: ConsoleMessage) -> None:
         if line.type == "error":
-            self.complaints.append(line.text)
+            self.errors.append(line.text)
 
 
-def new_page(browser: Browser, live: Live, *, script: str = "", heard: Heard | None = None) -> Page:
+def new_page(browser: Browser, live: Live, *, script: str = "", log: PageLog | None = None) -> Page:
     context = browser.new_context(viewport=DESKTOP, reduced_motion="reduce")
     context.set_default_timeout(PATIENCE_MS)
     if script:
         context.add_init_script(script)
     page = context.new_page()
-    if heard is not None:
-        heard.listen_to(page)
+    if log is not None:
+        log.attach(page)
     page.goto(live.address)
     return page
 

@@ -1,4 +1,4 @@
-"""The map page: what it shows, and what it does when a person clicks and types."""
+"""The map page: what it shows, and what clicks and keys do."""
 
 import json
 from base64 import b64encode
@@ -14,7 +14,7 @@ from tests.serving.live import Live, living, service_of
 from tests.serving.map.page import (
     DESKTOP,
     PHONE,
-    Heard,
+    PageLog,
     choose,
     new_page,
     ranking,
@@ -36,18 +36,18 @@ MORE_PLACES = """
         return Response.json({ ...(await answer.json()), places: 30000 });
     };
 """
-"""The card tells of more places than are listed at once."""
+"""The card has more places than are listed at once."""
 
 
 @pytest.fixture(scope="module")
-def heard() -> Heard:
-    return Heard()
+def log() -> PageLog:
+    return PageLog()
 
 
 @pytest.fixture(scope="module")
-def drawn_page(browser: Browser, live: Live, heard: Heard) -> Iterator[Page]:
+def drawn_page(browser: Browser, live: Live, log: PageLog) -> Iterator[Page]:
     """One page with a map for many tests: compiling shaders without a graphics card is slow."""
-    page = new_page(browser, live, heard=heard)
+    page = new_page(browser, live, log=log)
     until_drawn(page)
     yield page
     page.context.close()
@@ -77,13 +77,13 @@ def drawn(page: Page, layer: str) -> int:
 
 
 def click_place(page: Page, live: Live, name: str) -> None:
-    """Click a place on the map, so near that no pin of another lies on it."""
+    """Click a place on the map, so close that no other pin covers it."""
     place = live.ask("GET", f"/v1/places?q={name}").json()["places"][0]
     centre = {"center": [place["lon"], place["lat"]], "zoom": 16}
     page.evaluate("(centre) => castpoi.atlas.map.jumpTo(centre)", centre)
     until_drawn(page)
-    spot = page.evaluate("(at) => castpoi.atlas.map.project(at)", centre["center"])
-    page.mouse.click(spot["x"], spot["y"])
+    point = page.evaluate("(at) => castpoi.atlas.map.project(at)", centre["center"])
+    page.mouse.click(point["x"], point["y"])
 
 
 def pixels_that_differ(page: Page, one: bytes, other: bytes) -> int:
@@ -109,14 +109,14 @@ def pixels_that_differ(page: Page, one: bytes, other: bytes) -> int:
     return int(count)
 
 
-def test_the_page_draws_every_place_and_asks_nobody_but_its_service(
-    live: Live, page: Page, heard: Heard
+def test_the_page_draws_every_place_and_contacts_only_its_service(
+    live: Live, page: Page, log: PageLog
 ) -> None:
     assert drawn(page, "places") == 5
-    names = {url.rpartition("/")[2].partition("?")[0] for url in heard.asked}
+    names = {url.rpartition("/")[2].partition("?")[0] for url in log.requests}
     assert names >= {"maplibre-gl.mjs", "maplibre-gl-worker.mjs", "map.css", "model", "places"}
-    assert [url for url in heard.asked if not url.startswith(live.address)] == []
-    assert heard.complaints == []
+    assert [url for url in log.requests if not url.startswith(live.address)] == []
+    assert log.errors == []
 
 
 def test_choosing_a_person_shows_the_ranking_of_the_service_and_as_many_pins(
@@ -125,17 +125,17 @@ def test_choosing_a_person_shows_the_ranking_of_the_service_and_as_many_pins(
     page.click("#filters summary")
     page.fill("#k", "3")
     choose(page, "ann")
-    told = live.recommend(user="ann", k=3)["recommendations"]
-    assert ranking(page) == [each["place"] for each in told]
+    expected = live.recommend(user="ann", k=3)["recommendations"]
+    assert ranking(page) == [each["place"] for each in expected]
     assert page.locator(".pin b").all_inner_texts() == ["1", "2", "3"]
-    chance = round(100 * told[0]["probability"])
-    expect(page.locator(".chance").first).to_have_text(f"{chance}\u202f%")
-    expect(page.locator(".pin").first).to_contain_text(f"{chance}\u202f%")
+    probability = round(100 * expected[0]["probability"])
+    expect(page.locator(".probability").first).to_have_text(f"{probability}\u202f%")
+    expect(page.locator(".pin").first).to_contain_text(f"{probability}\u202f%")
     expect(page.locator("#trajectory-summary")).to_contain_text("Tue, 3 Apr 2012, 09:00 at Office")
     assert drawn(page, "trajectory") > 0
 
 
-def test_a_clicked_recommendation_tells_its_reasons_and_draws_lines_to_visits(
+def test_a_clicked_recommendation_shows_its_explanation_and_lines_to_visits(
     live: Live, page: Page
 ) -> None:
     choose(page, "ann")
@@ -153,7 +153,7 @@ def test_a_clicked_recommendation_tells_its_reasons_and_draws_lines_to_visits(
     until(page, "castpoi.atlas.map.queryRenderedFeatures({layers: ['explanation']}).length > 0")
 
 
-def test_without_a_reader_the_lines_lead_to_the_visits_that_would_be_missed(
+def test_without_a_reader_the_lines_lead_to_visits_with_counterfactuals(
     unread: Recommender, tmp_path: Path, open_page: Callable[..., Page]
 ) -> None:
     with living(service_of(unread, tmp_path)) as ours:
@@ -169,7 +169,7 @@ def test_without_a_reader_the_lines_lead_to_the_visits_that_would_be_missed(
         until(page, "castpoi.atlas.map.queryRenderedFeatures({layers: ['explanation']}).length > 0")
 
 
-def test_the_bars_of_the_terms_go_on_with_those_of_our_own_gates(
+def test_the_bars_include_the_terms_that_the_paper_does_not_have(
     near_sighted: Recommender, tmp_path: Path, open_page: Callable[..., Page]
 ) -> None:
     with living(service_of(near_sighted, tmp_path)) as ours:
@@ -183,17 +183,15 @@ def test_the_bars_of_the_terms_go_on_with_those_of_our_own_gates(
         )
         numbers = page.locator(".terms dd").all_inner_texts()
         bars = page.locator(".terms .track i").evaluate_all(BARS)
-    told = [float(text.replace("−", "-")) for text in numbers]
-    assert told == pytest.approx([*first["terms"].values(), first["score"]], abs=0.005)
+    shown = [float(text.replace("−", "-")) for text in numbers]
+    assert shown == pytest.approx([*first["terms"].values(), first["score"]], abs=0.005)
     # each bar begins where the one before it ended, and the last of them ends at the score
     ends = [end for _, end in bars]
     assert [begin for begin, _ in bars[1:-1]] == pytest.approx(ends[:-2], abs=3)
     assert ends[-1] == pytest.approx(ends[-2], abs=3)
 
 
-def test_the_search_offers_people_who_exist_and_nobody_else(
-    live: Live, open_page: Callable[..., Page]
-) -> None:
+def test_the_search_offers_only_known_users(live: Live, open_page: Callable[..., Page]) -> None:
     for user in ("zoe", "zoe/2"):
         remember(live, user)
     page = open_page(live)
@@ -202,7 +200,7 @@ def test_the_search_offers_people_who_exist_and_nobody_else(
     expect(offered).to_have_text(["zoe5 visits", "zoe/25 visits"])
     page.fill("#user", "zoe/")
     expect(offered).to_have_text(["zoe/25 visits"])
-    page.fill("#user", "zoe")  # who has this very id comes first
+    page.fill("#user", "zoe")  # an exact match comes first
     expect(offered).to_have_text(["zoe5 visits", "zoe/25 visits"])
     choose(page, "zoe")
     assert page.input_value("#user") == "zoe"
@@ -212,7 +210,7 @@ def test_the_search_offers_people_who_exist_and_nobody_else(
     expect(page.locator("#notice")).to_contain_text("Nobody with the id “zoey” has visits here")
 
 
-def test_a_city_on_both_sides_of_the_date_line_is_read_where_the_map_rests(
+def test_a_large_city_is_read_for_the_visible_area_across_the_date_line(
     live: Live, open_page: Callable[..., Page]
 ) -> None:
     page = open_page(live, has_webgl=True, script=MORE_PLACES)
@@ -231,7 +229,7 @@ def test_a_city_on_both_sides_of_the_date_line_is_read_where_the_map_rests(
     assert -180 < east < -170
 
 
-def test_a_point_clicked_beyond_the_date_line_is_told_in_the_degrees_of_the_service(
+def test_a_point_clicked_beyond_the_date_line_is_sent_within_180_degrees(
     page: Page,
 ) -> None:
     choose(page, "ann")
@@ -246,15 +244,13 @@ def test_a_point_clicked_beyond_the_date_line_is_told_in_the_degrees_of_the_serv
     until_answered(page)
 
 
-def test_a_box_is_asked_for_in_the_degrees_of_the_service(
-    live: Live, open_page: Callable[..., Page]
-) -> None:
+def test_a_requested_box_is_within_180_degrees(live: Live, open_page: Callable[..., Page]) -> None:
     page = open_page(live)
     boxes = page.evaluate(
-        """import('/map/shapes.js').then(({ boxToAsk }) => [
+        """import('/map/shapes.js').then(({ visibleBox }) => [
             [40, -75, 41, -73], [-95, 176, 95, 184], [0, -184, 1, -176], [0, 530, 1, 550],
             [-80, -200, 80, 170],
-        ].map(boxToAsk))"""
+        ].map(visibleBox))"""
     )
     assert boxes == [
         *([40, -75, 41, -73], [-90, 176, 90, -176], [0, 176, 1, -176], [0, 170, 1, -170]),
@@ -263,16 +259,16 @@ def test_a_box_is_asked_for_in_the_degrees_of_the_service(
 
 
 def test_an_added_visit_is_stored_and_changes_the_list(live: Live, page: Page) -> None:
-    remember(live, "bob")  # a visit of his own: the other tests know Ann
+    remember(live, "bob")  # a user of its own: other tests use Ann
     choose(page, "bob")
-    before = page.locator(".chance").all_inner_texts()
+    before = page.locator(".probability").all_inner_texts()
     click_place(page, live, "theatre")
     expect(page.locator("#visit-title")).to_have_text("Theatre")
     assert page.input_value("#visit-at") == "2012-04-03T10:00"
     page.click("#visit button[type=submit]")
     expect(page.locator("#trajectory-summary")).to_contain_text("6 visits, the last")
     expect(page.locator("#toast")).to_be_visible()
-    assert page.locator(".chance").all_inner_texts() != before
+    assert page.locator(".probability").all_inner_texts() != before
     kept = live.ask("GET", "/v1/users/bob/visits").json()["visits"]
     assert kept[-1]["place"] == "theatre"
     assert kept[-1]["at"] == "2012-04-03T10:00:00-04:00"
@@ -291,7 +287,7 @@ def test_clicked_places_become_a_history_that_is_never_stored(live: Live, page: 
     assert live.ask("GET", "/v1/users").json() == users
 
 
-def test_filters_narrow_the_list_and_say_so_when_nothing_is_left(page: Page) -> None:
+def test_filters_narrow_the_list_and_an_empty_list_has_a_message(page: Page) -> None:
     choose(page, "ann")
     page.click("#filters summary")
     page.select_option("#category", "Arts")
@@ -303,7 +299,7 @@ def test_filters_narrow_the_list_and_say_so_when_nothing_is_left(page: Page) -> 
     expect(page.locator("#filter-count")).to_be_empty()
 
 
-def test_the_list_is_walked_opened_and_closed_by_keyboard(page: Page) -> None:
+def test_the_list_works_by_keyboard(page: Page) -> None:
     choose(page, "ann")
     page.locator(".row-button").first.focus()
     page.keyboard.press("ArrowDown")
@@ -333,7 +329,7 @@ def test_a_phone_never_scrolls_sideways_and_keeps_the_list_in_a_sheet(
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_the_picture_shows_more_than_paper(page: Page, size: ViewportSize) -> None:
+def test_the_map_is_visible(page: Page, size: ViewportSize) -> None:
     page.set_viewport_size(size)
     choose(page, "ann")
     until_drawn(page)
@@ -344,7 +340,7 @@ def test_the_picture_shows_more_than_paper(page: Page, size: ViewportSize) -> No
     assert pixels_that_differ(page, with_map, without) > 300
 
 
-def test_distances_chances_and_times_are_said_as_people_say_them(page: Page) -> None:
+def test_distances_probabilities_and_times_in_words(page: Page) -> None:
     said = page.evaluate(
         """import('/map/words.js').then((words) => [
             ...[0.003, 0.304, 2.34, 1234.5].map(words.kilometres),

@@ -1,4 +1,4 @@
-"""The map page where something is missing, late or refused."""
+"""The map page if something is missing, late or rejected."""
 
 import re
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from tests.serving.live import Live, living, service_of
 from tests.serving.map.page import PATIENCE_MS, choose, until
 
 KEY: Final = "a key for the tests only"
-HALF_AN_ANSWER: Final = """
+ENDLESS_ANSWER: Final = """
     const fetched = window.fetch;
     window.asked = 0;
     window.fetch = (url, options) => {
@@ -26,10 +26,10 @@ HALF_AN_ANSWER: Final = """
         return Promise.resolve(new Response(body));
     };
 """
-"""Every question gets the beginning of an answer, the rest of which never comes."""
+"""Every request gets the beginning of an answer, the rest of which never comes."""
 
 
-def test_without_webgl_the_page_says_so_and_the_list_works(
+def test_without_webgl_the_page_shows_a_hint_and_the_list_works(
     live: Live, open_page: Callable[..., Page]
 ) -> None:
     page = open_page(live)
@@ -39,7 +39,7 @@ def test_without_webgl_the_page_says_so_and_the_list_works(
     expect(page.locator(".terms")).to_be_visible()
 
 
-def test_a_service_with_keys_is_opened_by_one_that_only_memory_keeps(
+def test_the_page_asks_for_a_key_and_keeps_it_in_memory_only(
     recommender: Recommender, open_page: Callable[..., Page], tmp_path: Path
 ) -> None:
     settings = ServiceSettings(port=0, api_keys=(KEY,))
@@ -57,7 +57,7 @@ def test_a_service_with_keys_is_opened_by_one_that_only_memory_keeps(
         page.context.close()
 
 
-def test_problems_are_told_in_plain_words(live: Live, open_page: Callable[..., Page]) -> None:
+def test_problems_are_shown_in_plain_words(live: Live, open_page: Callable[..., Page]) -> None:
     page = open_page(live)
     page.wait_for_selector("#card:has-text('5 places')")
     page.fill("#user", "nobody")
@@ -72,7 +72,7 @@ def test_problems_are_told_in_plain_words(live: Live, open_page: Callable[..., P
     expect(page.locator("#ranking > li")).to_have_count(5)
 
 
-def test_tiles_come_from_the_one_host_that_was_named(
+def test_tiles_come_from_the_configured_host_only(
     recommender: Recommender, open_page: Callable[..., Page], tmp_path: Path
 ) -> None:
     settings = ServiceSettings(port=0, tiles="https://tiles.example.org/{z}/{x}/{y}.png")
@@ -90,15 +90,15 @@ def test_tiles_come_from_the_one_host_that_was_named(
             if asked:
                 break
             page.wait_for_timeout(50)
-        page.context.close()  # before its service, which waits for who is connected
+        page.context.close()  # before its service, which waits for open connections
     assert asked
     assert all(url.startswith("https://tiles.example.org/") for url in asked)
 
 
-def test_a_question_overtaken_in_mid_answer_leaves_the_page_waiting_for_the_newer_one(
+def test_a_replaced_request_leaves_the_page_waiting_for_the_newer_one(
     live: Live, open_page: Callable[..., Page]
 ) -> None:
-    page = open_page(live, script=HALF_AN_ANSWER)
+    page = open_page(live, script=ENDLESS_ANSWER)
     page.wait_for_selector("#card:has-text('5 places')")
     page.fill("#user", "ann")
     page.press("#user", "Enter")

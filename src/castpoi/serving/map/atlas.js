@@ -18,7 +18,7 @@ const FADING = [
 /** Whether the panel is a sheet at the foot of the window. */
 export const PHONE = matchMedia("(width < 760px)");
 
-/** A map of the city in an element; throws where the browser cannot draw one. */
+/** A map of the city in an element; throws if the browser cannot draw one. */
 export async function openAtlas(container, { tiles, isDark, panel }) {
   const maplibre = await import("./vendor/maplibre-gl.mjs");
   const style = styleOf(paletteOf(isDark), tiles);
@@ -46,15 +46,15 @@ class Atlas {
     this.style = style;
     this.panel = panel;
     this.pins = pinsOn(map, maplibre);
-    this.whisper = new maplibre.Popup({
-      className: "whisper",
+    this.popup = new maplibre.Popup({
+      className: "popup",
       closeButton: false,
       closeOnClick: false,
       maxWidth: "280px",
       offset: 12,
     });
     map.on("mousemove", (event) => this.#hover(event));
-    map.on("mouseout", () => this.whisper.remove());
+    map.on("mouseout", () => this.popup.remove());
   }
 
   /** Draws the places of the city. */
@@ -86,12 +86,12 @@ class Atlas {
     );
   }
 
-  /** Puts numbered pins on recommended places; `onChoose` hears which one is clicked. */
+  /** Puts numbered pins on recommended places; `onChoose` is called with the clicked one. */
   showPins(recommendations, onChoose) {
     this.pins.show(recommendations, onChoose);
   }
 
-  /** Draws lines from a candidate to the visits that explain it; their weight is a share `of` what. */
+  /** Draws lines from a candidate to the visits that explain it; `of` is the unit of their weight. */
   showExplanation(candidate, visits, of = "") {
     this.pins.choose(candidate?.place ?? null);
     this.#fade(candidate !== null);
@@ -118,7 +118,7 @@ class Atlas {
     this.#draw("reach", shapes);
   }
 
-  /** Moves the map so that spots are seen beside the panel. */
+  /** Moves the map so that points are visible next to the panel. */
   fit(spots, { leftOut = 0, closest = 15.5, calmly = true } = {}) {
     if (!spots.length) return;
     this.map.fitBounds(boxAround(spots, leftOut), {
@@ -128,7 +128,7 @@ class Atlas {
     });
   }
 
-  /** Whether a spot is seen beside the panel. */
+  /** Whether a point is visible next to the panel. */
   sees(spot) {
     const { clientWidth: width, clientHeight: height } = this.map.getContainer();
     const { top, right, bottom, left } = this.#room();
@@ -136,7 +136,7 @@ class Atlas {
     return x >= left && x <= width - right && y >= top && y <= height - bottom;
   }
 
-  /** Hears clicks: on a place (its id), or anywhere (lat and lon). */
+  /** Calls a function at clicks: on a place (its id), or elsewhere (lat and lon). */
   onClick(listener) {
     this.map.on("click", (event) => {
       const found = this.#nearest(event.point, ["places"]);
@@ -148,7 +148,7 @@ class Atlas {
     });
   }
 
-  /** Hears where the map rests, as south, west, north, east. */
+  /** Calls a function with the visible area when the map stops moving: south, west, north, east. */
   onRest(listener) {
     this.map.on("moveend", () => {
       const box = this.map.getBounds();
@@ -156,7 +156,7 @@ class Atlas {
     });
   }
 
-  /** Draws in the colours of the day or the night. */
+  /** Draws in the colours of the light or the dark theme. */
   paint(isDark) {
     this.style = styleOf(paletteOf(isDark), this.tiles);
     for (const layer of this.style.layers) {
@@ -193,14 +193,14 @@ class Atlas {
       ?? this.#nearest(event.point, ["places"]);
     this.map.getCanvas().style.cursor = found ? "pointer" : "";
     if (!found) {
-      this.whisper.remove();
+      this.popup.remove();
       return;
     }
     const { title, detail, text } = found.properties;
     const lines = [...this.#timesAt(event.point, found), text ?? detail].filter(Boolean);
     const content = element("div", {}, element("strong", { textContent: title }));
     content.append(...lines.map((text) => element("small", { textContent: text })));
-    this.whisper.setLngLat(found.geometry.coordinates).setDOMContent(content).addTo(this.map);
+    this.popup.setLngLat(found.geometry.coordinates).setDOMContent(content).addTo(this.map);
   }
 
   // One dot may represent many visits to a place: the latest times are shown.
@@ -236,7 +236,7 @@ class Atlas {
   }
 }
 
-/** The replacement of the map in browsers that cannot draw it. */
+/** Replaces the map in browsers that cannot draw it. */
 export class NoAtlas {
   showPlaces() {}
   showTrajectory() {}

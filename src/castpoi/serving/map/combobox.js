@@ -6,7 +6,7 @@ const CALM_MS = 140;
 
 /**
  * Ties a field to its list: `find` gives options of {title, detail, value}, `choose` takes one;
- * `miss` hears the text for which Enter found none.
+ * `miss` is called with a text for which Enter found none.
  */
 export function combobox(field, list, { find, choose, miss = () => {} }) {
   let options = [];
@@ -14,7 +14,7 @@ export function combobox(field, list, { find, choose, miss = () => {} }) {
   let asked = 0;
 
   const close = () => {
-    asked += 1; // an answer under way comes too late
+    asked += 1; // a pending answer comes too late
     openCalmly.stop();
     list.hidden = true;
     field.setAttribute("aria-expanded", "false");

@@ -1,4 +1,4 @@
-// Small ways to make and find elements. Texts are only ever set as text, never as markup.
+// Helpers that make and find elements. Text is always set as text, never as markup.
 
 /** The element with an id. */
 export const byId = (id) => document.getElementById(id);
@@ -14,7 +14,7 @@ export function element(tag, properties = {}, ...children) {
   return made;
 }
 
-/** Calls a function once nothing has happened for a while; `stop` forgets a call that waits. */
+/** Calls a function once nothing has happened for a while; `stop` cancels a pending call. */
 export function calmly(action, milliseconds) {
   let timer = 0;
   const later = (...given) => {

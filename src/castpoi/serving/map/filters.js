@@ -1,4 +1,4 @@
-// Which places may be recommended: how many, of which kinds, how near, been there or not.
+// Which places may be recommended: number, categories, distance, visited or not.
 
 import { byId, calmly, element } from "./dom.js";
 
@@ -13,7 +13,7 @@ let categories = [];
 let near = null;
 let onChange = () => {};
 
-/** Starts to listen; `changed` hears of every change, `pointing` that a point is to be chosen. */
+/** Starts the form; `changed` is called at every change, `pointing` to choose a point on the map. */
 export function startFilters({ changed, pointing }) {
   onChange = () => {
     showCount();
@@ -42,7 +42,7 @@ export function offerCategories(places) {
   chooser.disabled = sorted.length === 0;
 }
 
-/** The filters in the words of the API; a field that makes no sense is left out. */
+/** The filters as fields of the API; an invalid field is left out. */
 export function chosenFilters() {
   const filters = { k: howMany() };
   if (categories.length) filters.categories = categories;
@@ -53,14 +53,14 @@ export function chosenFilters() {
   return filters;
 }
 
-/** Sets or forgets the point that distances are counted from. */
+/** Sets or clears the point from which distances are measured. */
 export function setNear(spot) {
   near = spot;
   if (near && !within.value) within.value = "2";
   onChange();
 }
 
-/** How many places are asked for. */
+/** The number of requested places. */
 export function howMany() {
   return k.value && k.validity.valid ? Number(k.value) : 10;
 }
@@ -76,7 +76,7 @@ export function isFiltered() {
   return Object.keys(chosenFilters()).length > 1;
 }
 
-/** Lets every place in again. */
+/** Removes all filters. */
 export function clearFilters() {
   k.value = "10";
   within.value = "";
@@ -90,7 +90,7 @@ function showCount() {
   const active = Object.keys(others).length + (count === 10 ? 0 : 1);
   byId("filter-count").textContent = active || "";
   byId("near-text").textContent = near ? "of the point you chose" : "of the last visit";
-  byId("near").textContent = near ? "Forget the point" : "Choose a point";
+  byId("near").textContent = near ? "Clear the point" : "Choose a point";
   const chips = byId("categories");
   chips.hidden = categories.length === 0;
   chips.replaceChildren(...categories.map((name) => element("li", {}, chip(name))));

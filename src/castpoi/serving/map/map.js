@@ -17,7 +17,7 @@ import { Past } from "./past.js";
 import { openRow, showRanking, showWaiting } from "./ranking.js";
 import { explanationOf, shareWords } from "./explanation.js";
 import { explain, findPlaces, modelCard, recommend, useKey } from "./service.js";
-import { boxToAsk } from "./shapes.js";
+import { visibleBox } from "./shapes.js";
 import { setSheet, startSheet } from "./sheet.js";
 import { followTheme, isDark } from "./theme.js";
 import { counted } from "./words.js";
@@ -25,7 +25,7 @@ import { counted } from "./words.js";
 const MOST_PLACES = 20_000; // as many as the service lists at once
 const SETTLE_MS = 250;
 const VISITS_IN_VIEW = 8;
-const LIKELIEST_IN_VIEW = 6; // the others may be far away
+const BEST_IN_VIEW = 6; // the others may be far away
 
 const places = new Map(); // by id: all places listed so far
 let atlas = new NoAtlas();
@@ -34,7 +34,7 @@ let answer = null; // the latest answer of the service
 let meanings = {}; // of the terms of a score, by name
 let chosen = null; // id of the recommendation that is open
 let isPointing = false; // whether the next click on the map sets the point of the filter
-let underWay = new AbortController();
+let pending = new AbortController();
 
 async function start() {
   past = new Past({
@@ -47,12 +47,12 @@ async function start() {
   startKeys();
   begin();
   atlas = await openAtlas(byId("map"), {
-    tiles: tilesWanted(),
+    tiles: tilesUrl(),
     isDark: isDark(),
     panel: byId("panel"),
-  }).catch(withoutMap);
+  }).catch(continueWithoutMap);
   globalThis.castpoi = { atlas }; // for the console
-  atlas.onClick(clicked);
+  atlas.onClick(onMapClick);
   followTheme(() => {
     atlas.paint(isDark());
     showLegend();
@@ -66,7 +66,7 @@ async function readCity() {
     const [card, listed] = await Promise.all([modelCard(), findPlaces({ limit: MOST_PLACES })]);
     meanings = card.terms;
     byId("card").textContent = `${counted(card.places, "place")} · ${card.model}`;
-    takePlaces(listed);
+    addPlaces(listed);
     if (listed.length < card.places) atlas.onRest(calmly(readBox, SETTLE_MS));
     atlas.fit(listed, { leftOut: 0.02, calmly: false });
     showLegend();
@@ -78,11 +78,11 @@ async function readCity() {
 
 /** Reads the places of the visible area, in a city too large to list at once. */
 async function readBox(seen) {
-  const box = boxToAsk(seen);
-  await findPlaces({ box, limit: MOST_PLACES }).then(takePlaces, ({ message }) => toast(message));
+  const box = visibleBox(seen);
+  await findPlaces({ box, limit: MOST_PLACES }).then(addPlaces, ({ message }) => toast(message));
 }
 
-function takePlaces(listed) {
+function addPlaces(listed) {
   for (const place of listed) places.set(place.place, place);
   atlas.showPlaces([...places.values()]);
   offerCategories(places.values());
@@ -98,9 +98,9 @@ function pastChanged(why) {
 
 /** Requests recommendations; a newer request cancels an older one. */
 async function ask({ before = null, why = "filters" } = {}) {
-  underWay.abort();
-  underWay = new AbortController();
-  const { signal } = underWay;
+  pending.abort();
+  pending = new AbortController();
+  const { signal } = pending;
   if (past.request === null) {
     clear();
     return;
@@ -131,7 +131,7 @@ function show(before, why) {
   byId("footnote").textContent = `Probabilities are among all places of the city. ${answer.model}.`;
   const visits = located(past.all.slice(-VISITS_IN_VIEW));
   if (why === "chosen" || (why === "visit" && !visits.slice(-1).every((last) => atlas.sees(last)))) {
-    atlas.fit([...found.slice(0, LIKELIEST_IN_VIEW), ...visits]);
+    atlas.fit([...found.slice(0, BEST_IN_VIEW), ...visits]);
   }
   if (why === "chosen" && PHONE.matches) byId("answers").scrollIntoView({ behavior: "smooth" });
   if (before) toast(changeSince(before));
@@ -148,7 +148,7 @@ async function choose(place) {
   const { k: _, ...filters } = chosenFilters();
   const request = { ...past.request, ...filters, k: 1, candidates: [place] };
   try {
-    const { recommendations, visits_by: visitsBy } = await explain(request, underWay.signal);
+    const { recommendations, visits_by: visitsBy } = await explain(request, pending.signal);
     if (chosen !== place) return;
     const [explained] = recommendations;
     openRow(place, explanationOf(explained, { places, meanings, visitsBy }));
@@ -161,7 +161,7 @@ async function choose(place) {
   }
 }
 
-function clicked({ place, lat, lon }) {
+function onMapClick({ place, lat, lon }) {
   if (isPointing) {
     point(false);
     setNear({ lat, lon });
@@ -218,7 +218,7 @@ function askForKey(retry) {
   );
 }
 
-function withoutMap(problem) {
+function continueWithoutMap(problem) {
   console.warn(problem);
   hint(
     "This browser cannot draw the map: it offers no WebGL 2. The list and the explanations work without it.",
@@ -258,7 +258,7 @@ function showLegend() {
   byId("legend").hidden = entries.length === 0;
 }
 
-/** Visits with the coordinates of their places; those nowhere on the map are left out. */
+/** Visits with the coordinates of their places; those of places without coordinates are left out. */
 function located(visits) {
   return visits.map((visit) => ({ ...places.get(visit.place), ...visit })).filter(({ lat }) => lat != null);
 }
@@ -279,7 +279,7 @@ function busy(isBusy) {
   byId("answers").setAttribute("aria-busy", String(isBusy));
 }
 
-function tilesWanted() {
+function tilesUrl() {
   return document.querySelector('meta[name="castpoi-tiles"]').content || null;
 }
 

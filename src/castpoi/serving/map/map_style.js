@@ -1,4 +1,4 @@
-// The style of the map: empty sources, and how each is drawn. No tiles, no fonts, no sprites.
+// The style of the map: empty sources, and how each is drawn, without fonts and sprites.
 
 import { FAMILIES } from "./palette.js";
 
@@ -191,7 +191,7 @@ function byAge(oldest, latest) {
   return ["interpolate", ["exponential", 4], ["get", "recency"], 0, oldest, 1, latest];
 }
 
-// A parsed host holds no markup; MapLibre writes credits as HTML.
+// A parsed host has no markup; MapLibre inserts credits as HTML.
 function creditOf(tiles) {
   const { host } = new URL(tiles, document.baseURI);
   return host.endsWith("openstreetmap.org") ? "© OpenStreetMap contributors" : `Tiles: ${host}`;

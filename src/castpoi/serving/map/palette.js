@@ -1,4 +1,4 @@
-// Colours of the map, by day and by night, and of the kinds of places.
+// Colours of the map in both themes, and of the families of categories.
 
 /** Families of categories, by words in their names; the first that fits. */
 export const FAMILIES = [
@@ -35,10 +35,10 @@ const NIGHT = {
   tiles: { opacity: 0.55, saturation: -0.8, brightest: 0.45 },
 };
 
-/** The colours of the day or of the night. */
+/** The colours of the light or the dark theme. */
 export const paletteOf = (isDark) => (isDark ? NIGHT : DAY);
 
-/** The family of a category, as a number; what fits none, or has no category, is the last. */
+/** The number of the family of a category; the last one without a match or a category. */
 export function familyOf(category) {
   if (!category) return OTHER;
   const found = FAMILIES.findIndex((family) => family.words.test(category));

@@ -77,7 +77,7 @@ export class Past {
       return;
     }
     byId("user").value = user;
-    if (TOUCH.matches) byId("user").blur(); // puts the keyboard of a phone away
+    if (TOUCH.matches) byId("user").blur(); // closes the keyboard of a phone
     this.closeForm();
     this.#settle("chosen", FIRST_SHOWN);
   }

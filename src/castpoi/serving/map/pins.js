@@ -1,4 +1,4 @@
-// Numbered pins on recommended places. They are buttons in the page, not drawings in the map.
+// Numbered pins on recommended places. They are buttons of the page, not drawings of the map.
 
 import { element } from "./dom.js";
 import { percent, titleOf } from "./words.js";
@@ -11,7 +11,7 @@ const WIDTH_PX = 70;
 
 /** The pins of a map. */
 export function pinsOn(map, maplibre) {
-  let pins = []; // {place, spot, marker}, likeliest first
+  let pins = []; // {place, spot, marker}, most probable first
 
   map.on("zoomend", () => spread(pins, map));
 
@@ -37,7 +37,7 @@ export function pinsOn(map, maplibre) {
   };
 }
 
-// Where pins would cover each other, the less likely one is on a stem above the likelier.
+// Where pins would overlap, the less probable one is on a stem above the other.
 function spread(pins, map) {
   const taken = [];
   for (const { spot, marker } of pins) {
@@ -54,17 +54,17 @@ function spread(pins, map) {
 }
 
 function pinFor(recommendation, rank, onChoose) {
-  const chance = percent(recommendation.probability);
+  const probability = percent(recommendation.probability);
   const pin = element(
     "button",
     {
       type: "button",
       className: "pin",
-      tabIndex: -1, // the list is the way by keyboard
-      "aria-label": `${rank}: ${titleOf(recommendation)}, ${chance}`,
+      tabIndex: -1, // by keyboard, the list has the same places
+      "aria-label": `${rank}: ${titleOf(recommendation)}, ${probability}`,
     },
     element("b", { textContent: rank }),
-    chance,
+    probability,
   );
   pin.style.zIndex = 200 - rank;
   pin.addEventListener("click", (event) => {

@@ -7,10 +7,10 @@ const list = byId("ranking");
 
 /** Shows recommendations; `before` gives the rank a place had in the last answer, if that matters. */
 export function showRanking(recommendations, { before = null, onChoose }) {
-  const likeliest = Math.max(...recommendations.map((each) => each.probability), 1e-12);
+  const highest = Math.max(...recommendations.map((each) => each.probability), 1e-12);
   list.replaceChildren(
     ...recommendations.map((each, index) => {
-      const button = rowButton(each, index + 1, each.probability / likeliest, before);
+      const button = rowButton(each, index + 1, each.probability / highest, before);
       button.addEventListener("click", () => onChoose(each.place));
       const row = element("li", {}, button);
       row.dataset.place = each.place;
@@ -53,7 +53,7 @@ list.addEventListener("keydown", (event) => {
   buttons[next].focus();
 });
 
-// One stop for the Tab key; the arrow keys move from there.
+// Tab stops at one row of the list; the arrow keys move from there.
 function reachable(index) {
   list.querySelectorAll(".row-button").forEach((button, place) => {
     button.tabIndex = place === index ? 0 : -1;
@@ -69,7 +69,7 @@ function rowButton(recommendation, rank, share, before) {
     element("span", { className: "rank", textContent: rank }),
     element("span", { className: "title", textContent: titleOf(recommendation) }),
     detail(recommendation, moved(recommendation.place, rank, before)),
-    element("span", { className: "chance", textContent: percent(recommendation.probability) }),
+    element("span", { className: "probability", textContent: percent(recommendation.probability) }),
     element("span", { className: "bar", "aria-hidden": "true" }, filled),
   );
 }

@@ -1,8 +1,8 @@
-// The service, in the words of its API (docs/api.md).
+// Requests to the service (docs/api.md).
 
 let key = ""; // in memory only: gone with the page
 
-/** What the service refused, or that it did not answer, in a sentence for a person. */
+/** An error of the service, or a missing answer, in a sentence for the user. */
 export class Refusal extends Error {
   constructor(sentence, status) {
     super(sentence);
@@ -14,7 +14,7 @@ export class Refusal extends Error {
   }
 }
 
-/** Use an API key from now on. */
+/** Uses an API key from now on. */
 export function useKey(text) {
   key = text.trim();
 }
@@ -55,7 +55,7 @@ async function call(path, { body = null, signal } = {}) {
     signal,
   });
   const answer = await response.json().catch(() => ({}));
-  signal?.throwIfAborted(); // overtaken halfway through the answer, which then says nothing
+  signal?.throwIfAborted(); // a newer request has replaced this one: its answer is not shown
   if (!response.ok) throw new Refusal(sentenceOf(answer, response.status), response.status);
   return answer;
 }

@@ -1,4 +1,4 @@
-// Shapes on the map as GeoJSON. Our order is lat, lon; GeoJSON's is lon, lat: only this file turns it.
+// Shapes of the map as GeoJSON. Our order is lat, lon; that of GeoJSON is lon, lat: only this file converts.
 
 const KM_A_DEGREE = 111.195; // of latitude, on a sphere of 6371 km
 const ARC_STEPS = 28;
@@ -7,15 +7,15 @@ const CIRCLE_STEPS = 90;
 /** A collection of features. */
 export const collection = (features) => ({ type: "FeatureCollection", features });
 
-/** A point with what is known of it. */
+/** A point with its properties. */
 export const point = (spot, properties) =>
   feature("Point", [spot.lon, spot.lat], properties);
 
-/** A straight line between two spots. */
+/** A straight line between two points. */
 export const line = (from, to, properties) =>
   feature("LineString", [[from.lon, from.lat], [to.lon, to.lat]], properties);
 
-/** A line between two spots with a gentle bend, so that lines to one spot stay apart. */
+/** A slightly bent line between two points, so that lines to one point do not overlap. */
 export function arc(from, to, properties, bend = 0.16) {
   const stretch = Math.cos((from.lat * Math.PI) / 180); // a degree of longitude is shorter
   const [across, up] = [(to.lon - from.lon) * stretch, to.lat - from.lat];
@@ -31,7 +31,7 @@ export function arc(from, to, properties, bend = 0.16) {
   return feature("LineString", spots, properties);
 }
 
-/** All that is within a distance of a spot. */
+/** The circle around a point. */
 export function disc(centre, km) {
   const stretch = Math.max(Math.cos((centre.lat * Math.PI) / 180), 0.01);
   const ring = Array.from({ length: CIRCLE_STEPS + 1 }, (_, step) => {
@@ -44,7 +44,7 @@ export function disc(centre, km) {
   return feature("Polygon", [ring], {});
 }
 
-/** The box around spots as [[west, south], [east, north]]; a share of outliers may be left out. */
+/** The box around points as [[west, south], [east, north]]; a share of outliers may be left out. */
 export function boxAround(spots, leftOut = 0) {
   const side = (name) => {
     const sorted = spots.map((spot) => spot[name]).sort((a, b) => a - b);
@@ -55,14 +55,14 @@ export function boxAround(spots, leftOut = 0) {
   return [[west, south], [east, north]];
 }
 
-/** A longitude from -180 to 180, however often the map was turned around the Earth. */
+/** A longitude from -180 to 180, however often the map was moved around the Earth. */
 export const wrapped = (lon) => lon - 360 * Math.round(lon / 360);
 
 /**
- * What the map sees, as the service takes it: south, west, north, east. West is above east where
+ * The visible area as the service expects it: south, west, north, east. West is above east where
  * the box crosses the date line.
  */
-export function boxToAsk([south, west, north, east]) {
+export function visibleBox([south, west, north, east]) {
   const [lowest, highest] = [Math.max(south, -90), Math.min(north, 90)];
   if (east - west >= 360) return [lowest, -180, highest, 180];
   return [lowest, wrapped(west), highest, wrapped(east)];

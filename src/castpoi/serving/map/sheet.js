@@ -8,14 +8,14 @@ const panel = byId("panel");
 const grip = byId("grip");
 let size = "half";
 
-/** Makes the sheet as tall as it is called. */
+/** Sets the height of the sheet: low, half or tall. */
 export function setSheet(name) {
   size = name;
   SIZES.forEach((each) => panel.classList.toggle(each, each === name));
   grip.setAttribute("aria-expanded", String(name === "tall"));
 }
 
-/** Starts to listen to the grip. */
+/** Starts the grip. */
 export function startSheet() {
   let began = null;
   grip.addEventListener("pointerdown", (event) => {

@@ -1,4 +1,4 @@
-// Day and night: the machine's wish, or a person's, which is all this page remembers.
+// Light or dark: the setting of the system, or the user's choice, which is all that this page stores.
 
 import { byId } from "./dom.js";
 
@@ -7,8 +7,8 @@ const night = matchMedia("(prefers-color-scheme: dark)");
 
 /** Whether the page is dark now. */
 export function isDark() {
-  const wish = document.documentElement.dataset.theme;
-  return wish ? wish === "dark" : night.matches;
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : night.matches;
 }
 
 /** Keeps the theme, its button and all listeners consistent. */
@@ -29,7 +29,7 @@ export function followTheme(onChange) {
   settle();
 }
 
-// A browser may forbid its memory; the theme then lasts as long as the page.
+// A browser may forbid storage; the theme is then lost with the page.
 function recall() {
   try {
     const theme = localStorage.getItem(MEMORY);
@@ -43,6 +43,6 @@ function remember(theme) {
   try {
     localStorage.setItem(MEMORY, theme);
   } catch {
-    /* not remembered */
+    /* not stored */
   }
 }

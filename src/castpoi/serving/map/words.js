@@ -29,13 +29,13 @@ export function percent(share) {
   return `${share < 0.0995 ? (100 * share).toFixed(1) : Math.round(100 * share)}\u202f%`;
 }
 
-/** A number with its sign, minus as a minus. */
+/** A number with its sign; minus is the minus character. */
 export function signed(value) {
   const text = Math.abs(value).toFixed(2);
   return Number(text) === 0 ? "0.00" : `${value < 0 ? "−" : "+"}${text}`;
 }
 
-/** How long before the moment of asking: 40 minutes, 5 hours, 3 days, 2 months. */
+/** How long before the time of the request: 40 minutes, 5 hours, 3 days, 2 months. */
 export function ago(hours) {
   if (hours < 1 / 60) return "the latest";
   if (hours < 1) return `${counted(Math.round(hours * 60), "minute")} before`;

@@ -1,4 +1,4 @@
-"""A service whose connections reach the limit of open files."""
+"""The server: its socket, the limit of open files, and the lines of its log."""
 
 import asyncio
 import errno
@@ -6,10 +6,14 @@ import resource
 import socket
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from castpoi.core.errors import BadInput
 from castpoi.recommend.recommender import Recommender
+from castpoi.recommend.request import moment_of
+from castpoi.serving import logs
 from castpoi.serving.server import AcceptErrors, most_connections
 from tests.serving.live import living, service_of, wait_until
 
@@ -25,7 +29,7 @@ def test_connections_leave_some_files_to_the_service(
     assert most_connections() == connections
 
 
-def test_requests_above_the_limit_of_connections_are_turned_away(
+def test_requests_above_the_limit_of_connections_are_rejected(
     recommender: Recommender, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (6, 6))
@@ -55,3 +59,19 @@ def test_connections_that_cannot_be_accepted_are_one_line_of_the_log(
     handle(loop, {"message": "another error", "exception": ValueError("of another kind")})
     assert caplog.records[1].message.startswith("another error")
     loop.close()
+
+
+def test_the_log_of_a_failure_has_lines_of_the_package_only(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """An image may install everything below /opt/castpoi."""
+    library = "/opt/castpoi/lib/python3.11/site-packages/library.py"
+    names: dict[str, Any] = {"moment_of": moment_of}
+    exec(compile("def call():\n    moment_of('the-secret', what='at')", library, "exec"), names)
+    with pytest.raises(BadInput) as error:
+        names["call"]()
+    logs.log_failure("request failed", error.value)
+    assert "kind=BadInput lines=request.py:" in caplog.text
+    assert "library.py" not in caplog.text
+    assert Path(__file__).name not in caplog.text
+    assert "secret" not in caplog.text

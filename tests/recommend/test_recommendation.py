@@ -12,7 +12,7 @@ from tests.cities import CAFE, OFFICE, PARK, STATION, THEATRE
 from tests.serving.small_run import small_book
 
 
-def said(
+def sentence_for(
     place: int, *visits: Visit, at: str | None = None, near: tuple[float, float] | None = None
 ) -> str:
     return sentence_of(place, resolved(*visits, at=at, near=near), small_book())
@@ -29,42 +29,42 @@ def visit(place: str, day: int, clock: str) -> Visit:
 
 def test_many_visits_are_counted_and_the_last_is_dated() -> None:
     visits = [visit("theatre", day, "20:00") for day in range(1, 15)]
-    assert said(THEATRE, *visits, at="2012-04-16T20:00-04:00") == (
+    assert sentence_for(THEATRE, *visits, at="2012-04-16T20:00-04:00") == (
         "You were here 14 times, last 2 days ago"
     )
 
 
-def test_a_single_visit_is_once() -> None:
-    told = said(THEATRE, visit("theatre", 1, "20:00"), at="2012-04-22T20:00-04:00")
-    assert told == "You were here once, 3 weeks ago"
+def test_one_visit_is_once() -> None:
+    sentence = sentence_for(THEATRE, visit("theatre", 1, "20:00"), at="2012-04-22T20:00-04:00")
+    assert sentence == "You were here once, 3 weeks ago"
 
 
-def test_a_new_place_near_evening_visits_says_so() -> None:
+def test_a_new_place_near_evening_visits() -> None:
     evenings = [visit("cafe", day, "19:00") for day in (1, 2, 3)]
     morning = visit("cafe", 4, "09:00")
-    assert said(OFFICE, *evenings, morning) == (
+    assert sentence_for(OFFICE, *evenings, morning) == (
         "New to you; within 450 m of three of your recent evening visits"
     )
 
 
-def test_visits_at_all_times_have_no_part_of_the_day() -> None:
+def test_visits_at_different_times_have_no_part_of_the_day() -> None:
     mixed = [visit("cafe", 1, "19:00"), visit("cafe", 2, "09:00")]
-    assert said(OFFICE, *mixed) == "New to you; within 450 m of two of your recent visits"
+    assert sentence_for(OFFICE, *mixed) == "New to you; within 450 m of two of your recent visits"
 
 
-def test_one_near_visit_is_one() -> None:
-    told = said(OFFICE, visit("cafe", 1, "03:00"), visit("theatre", 2, "20:00"))
-    assert told == "New to you; within 450 m of one of your recent night visits"
+def test_one_nearby_visit() -> None:
+    sentence = sentence_for(OFFICE, visit("cafe", 1, "03:00"), visit("theatre", 2, "20:00"))
+    assert sentence == "New to you; within 450 m of one of your recent night visits"
 
 
-def test_a_new_place_with_nothing_near_is_told_by_the_last_visit() -> None:
-    told = said(STATION, visit("theatre", 1, "20:00"), visit("cafe", 2, "20:00"))
-    assert told == "New to you; 4.0 km from your last visit"
+def test_a_new_place_without_nearby_visits_has_its_distance_from_the_last_visit() -> None:
+    sentence = sentence_for(STATION, visit("theatre", 1, "20:00"), visit("cafe", 2, "20:00"))
+    assert sentence == "New to you; 4.0 km from your last visit"
 
 
-def test_a_place_known_and_near_others_tells_both() -> None:
+def test_a_known_place_near_other_visits_has_both_clauses() -> None:
     visits = [visit("cafe", 1, "12:00"), visit("office", 1, "13:00")]
-    assert said(CAFE, *visits, at="2012-04-01T15:00-04:00") == (
+    assert sentence_for(CAFE, *visits, at="2012-04-01T15:00-04:00") == (
         "You were here once, 3 hours ago; within 450 m of one of your recent afternoon visits"
     )
 
@@ -74,7 +74,7 @@ def test_only_recent_visits_are_called_recent() -> None:
         visit("cafe", 1, "08:00"),
         [visit("theatre", 2, f"1{n}:0{m}") for n in range(2) for m in range(10)],
     )
-    assert said(OFFICE, old, *later) == "New to you; 12 km from your last visit"
+    assert sentence_for(OFFICE, old, *later) == "New to you; 12 km from your last visit"
 
 
 def test_a_far_place_is_called_far() -> None:
@@ -87,9 +87,9 @@ def test_a_far_place_is_called_far() -> None:
     )
 
 
-def test_who_says_where_they_are_hears_how_far_it_is() -> None:
-    told = said(CAFE, visit("cafe", 1, "08:00"), near=(40.7036, -74.0))
-    assert told == "You were here once, a moment ago; 450 m from you"
+def test_a_given_position_adds_the_distance_from_it() -> None:
+    sentence = sentence_for(CAFE, visit("cafe", 1, "08:00"), near=(40.7036, -74.0))
+    assert sentence == "You were here once, a moment ago; 450 m from you"
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_who_says_where_they_are_hears_how_far_it_is() -> None:
         (THEATRE, "No check-ins here yet"),
     ],
 )
-def test_without_a_history_popularity_speaks(place: int, words: str) -> None:
-    assert said(place) == words
+def test_without_a_history_the_sentence_has_the_popularity(place: int, words: str) -> None:
+    assert sentence_for(place) == words
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_without_a_history_popularity_speaks(place: int, words: str) -> None:
         (730 * 24 * 60, "2 years ago"),
     ],
 )
-def test_time_ago_is_told_as_people_do(minutes: float, words: str) -> None:
+def test_time_ago_in_words(minutes: float, words: str) -> None:
     assert ago_words(minutes) == words
 
 
@@ -134,5 +134,5 @@ def test_time_ago_is_told_as_people_do(minutes: float, words: str) -> None:
         (1234.0, "1,234 km"),
     ],
 )
-def test_distances_are_told_as_people_do(km: float, words: str) -> None:
+def test_distances_in_words(km: float, words: str) -> None:
     assert distance_words(km) == words
