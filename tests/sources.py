@@ -1,13 +1,14 @@
 """One week of three people in three towns, written by hand in every published layout.
 
 The samples follow the published files cell by cell: their columns and the order of them, their
-delimiter, encoding, way of writing a time, and their oddities. Whoever reads a sample must get
+delimiter, encoding, way of writing a time, and their oddities. A reader of a sample must get
 the visits of `visits_in` back.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -17,8 +18,8 @@ import polars as pl
 from castpoi.checkins import record
 from castpoi.checkins.city import City
 
-Told = tuple[str, str, str]
-"""A check-in as a sentence: user, place, instant as ISO text in UTC."""
+Triple = tuple[str, str, str]
+"""A check-in as texts: user, place, instant as ISO text in UTC."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,8 @@ class Visit:
     at: datetime
 
     @property
-    def told(self) -> Told:
-        """The visit as a sentence."""
+    def triple(self) -> Triple:
+        """The visit as texts."""
         return self.user, self.place.id, self.at.isoformat()
 
 
@@ -95,16 +96,16 @@ def visits_in(town: Town) -> list[Visit]:
     ]
 
 
-def told_in(city: City) -> list[Told]:
-    """The check-ins of a city as sentences, in canonical order."""
+def triples_in(city: City) -> list[Triple]:
+    """The check-ins of a city as texts, in canonical order."""
     users, places = city.users[record.USER_ID], city.places[record.PLACE_ID]
     rows = city.checkins.select(record.USER, record.PLACE, record.AT_UTC).iter_rows()
     return [(users[user], places[place], at.isoformat()) for user, place, at in rows]
 
 
-def told(visits: Iterable[Visit]) -> list[Told]:
-    """Visits as sentences in canonical order."""
-    return sorted((visit.told for visit in visits), key=lambda told: (told[0], told[2], told[1]))
+def triples_of(visits: Iterable[Visit]) -> list[Triple]:
+    """Visits as texts in canonical order."""
+    return sorted((visit.triple for visit in visits), key=itemgetter(0, 2, 1))
 
 
 def local_hours_in(city: City) -> list[int]:
@@ -224,7 +225,7 @@ def sthgcn(
 
 
 def write_sthgcn(folder: Path, town: Town, *, is_utc: bool, first_id: int) -> list[Visit]:
-    """A triple whose parts are first three, fourth and fifth visits; returns what it tells."""
+    """A triple whose parts are first three, fourth and fifth visits; returns all visits."""
     visits = visits_in(town)
     parts = {
         "train_sample": visits[:0],

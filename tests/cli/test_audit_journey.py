@@ -50,9 +50,23 @@ def test_a_renamed_place_fails_the_check_of_its_file(castpoi: CommandLine, tmp_p
     assert failed[0]["finding"].startswith("places.parquet does not have the SHA-256 ")
 
 
-def test_a_folder_that_is_no_city_is_told_in_a_sentence(
+def test_a_city_whose_tables_do_not_fit_together_is_checked(
     castpoi: CommandLine, tmp_path: Path
 ) -> None:
+    folder = saved_city(tmp_path / "city")
+    city = City.load(folder)
+    city.places.with_columns(pl.lit("Mars/X").alias("zone")).write_parquet(
+        folder / "places.parquet"
+    )
+    city.split.head(3).write_parquet(folder / "split.parquet")
+    ended = castpoi("data", "audit", folder, "--json")
+    assert ended.code == 1
+    status = {check["check"]: check for check in ended.json["checks"]}
+    assert status["fingerprint"]["status"] == "failed"
+    assert status["local clock"]["finding"].startswith("cannot be checked")
+
+
+def test_a_folder_that_is_not_a_city_is_refused(castpoi: CommandLine, tmp_path: Path) -> None:
     ended = castpoi("data", "audit", tmp_path)
     assert ended.code == 1
     assert "has no manifest.json, so it is not a city" in ended.err

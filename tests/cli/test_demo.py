@@ -18,7 +18,7 @@ def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def few_methods(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """One method of each kind, as if castpoi knew no others."""
+    """One method of each kind instead of all methods."""
     names = [METHODS.best.name, "sasrec", "srgnn", "popularity", "recent"]
     monkeypatch.setattr(METHODS, "_by_name", {name: METHODS.named(name) for name in names})
     return names
@@ -51,7 +51,9 @@ def test_the_demo_leaves_a_city_a_run_of_the_best_and_a_result_of_every_method(
         ("core", 3, "3"),
     ],
 )
-def test_dear_methods_get_fewer_passes_but_never_none(name: str, epochs: int, passes: str) -> None:
+def test_slow_methods_get_fewer_passes_but_at_least_one(
+    name: str, epochs: int, passes: str
+) -> None:
     training = _brief_training(METHODS.named(name), epochs)
     assert training is not None
     assert training.settings["epochs"] == passes
@@ -88,7 +90,7 @@ def test_a_second_demo_leaves_files_of_somebody_else(
         (f"results/{best}", "result"),
     ):
         (out / piece).mkdir(parents=True)
-        write_json(out / piece / "manifest.json", {"kind": kind, "of": "a former demo"})
+        write_json(out / piece / "manifest.json", {"kind": kind, "of": "a previous demo"})
     others = [out / "run.visits.sqlite", out / "notes.md", out / "my-results" / "note.txt"]
     (out / "my-results").mkdir()
     for path in others:

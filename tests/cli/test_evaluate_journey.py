@@ -1,14 +1,16 @@
 """From a city to a table: train, evaluate, compare."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from castpoi.checkins.city import City
-from castpoi.core.files import read_manifest
+from castpoi.checkins.city import City, fingerprint_of
+from castpoi.core.files import read_manifest, write_json
 from castpoi.evaluation.metrics import METRICS
+from castpoi.experiments.record import SUITE_FILE
 from castpoi.methods.registry import METHODS
 from tests.cities import small_city
 from tests.conftest import CommandLine
@@ -69,7 +71,9 @@ def test_a_person_sees_percents_for_all_targets_revisits_and_new_places(
     assert max(map(len, ended.out.splitlines()[:14])) <= 80
 
 
-def test_validation_can_be_foretold_too(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:
+def test_the_validation_split_can_be_predicted_too(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
     ended = castpoi(
         "evaluate", "--city", city, "--model", "popularity", "--part", "validation",
         "--out", tmp_path / "r", "--json",
@@ -79,7 +83,9 @@ def test_validation_can_be_foretold_too(castpoi: CommandLine, city: Path, tmp_pa
     assert ended.json["metrics"]["MRR"] == pytest.approx((1 + 1 / 2.5) / 2)
 
 
-def test_all_methods_stand_side_by_side(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:
+def test_all_methods_are_compared_in_one_table(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
     counted = [method.name for method in METHODS if not method.needs_training]
     for name in counted:
         castpoi("evaluate", "--city", city, "--model", name, "--out", tmp_path / "results" / name)
@@ -152,10 +158,10 @@ def test_a_run_whose_city_has_moved_asks_for_it(
     ended = castpoi("evaluate", tmp_path / "run", "--out", tmp_path / "result")
     assert ended.code == 1
     assert f"a city that is not at {city}; give its folder with --city" in ended.err
-    mended = castpoi(
+    ended = castpoi(
         "evaluate", tmp_path / "run", "--city", tmp_path / "moved", "--out", tmp_path / "result"
     )
-    assert mended.code == 0
+    assert ended.code == 0
 
 
 def test_a_run_that_has_seen_validation_is_not_evaluated_on_it(
@@ -225,16 +231,45 @@ def test_a_city_without_targets_has_nothing_to_evaluate(
 
 @pytest.mark.parametrize("verb", ["train", "evaluate"])
 def test_help_lists_the_methods_one_a_line(castpoi: CommandLine, verb: str) -> None:
-    told = castpoi(verb, "--help").out
-    assert re.search("\\n    recent +most recently visited first\\n", told)
+    listed = castpoi(verb, "--help").out
+    assert re.search("\\n    recent +most recently visited first\\n", listed)
     methods = [each for each in METHODS if verb == "train" or not each.needs_training]
     for method in methods:
         presets = f" [{', '.join(method.presets)}]" if method.presets else ""
-        assert re.search(rf"\n    {method.name} +{re.escape(method.line + presets)}\n", f"{told}\n")
+        assert re.search(
+            rf"\n    {method.name} +{re.escape(method.line + presets)}\n", f"{listed}\n"
+        )
 
 
-@pytest.mark.parametrize("verb", ["train", "evaluate", "compare"])
-def test_every_verb_explains_itself(castpoi: CommandLine, verb: str) -> None:
-    ended = castpoi(verb, "--help")
-    assert ended.code == 0
-    assert "--json" in ended.out
+def test_a_city_with_one_place_cannot_be_trained_on(castpoi: CommandLine, tmp_path: Path) -> None:
+    city = small_city([(0, 0, f"2012-04-0{day} 12:00") for day in (2, 3, 4)], ["train"] * 3)
+    manifest = {"kind": "city"}
+    manifest["fingerprint"] = fingerprint_of(
+        city.checkins, city.users, city.places.head(1), city.split
+    )
+    replace(city, places=city.places.head(1), manifest=manifest).save(tmp_path / "city")
+    ended = castpoi("train", tmp_path / "city", "--model", "castpoi", "--out", tmp_path / "run")
+    assert ended.code == 1
+    assert "the city has a single place, so there is nothing to choose from" in ended.err
+
+
+def test_paths_in_the_next_command_are_quoted(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    run, result = tmp_path / "my run", tmp_path / "my result"
+    trained = castpoi("train", city, "--model", "revisit", "--out", run)
+    assert f"Next: castpoi evaluate '{run}' --out RESULT" in trained.out
+    evaluated = castpoi("evaluate", run, "--out", result)
+    assert f"Next: castpoi compare '{result}' RESULT..." in evaluated.out
+
+
+def test_the_folder_of_a_suite_is_not_compared_but_reported(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    suite = tmp_path / "my suite"
+    castpoi("evaluate", "--city", city, "--model", "recent", "--out", suite / "city" / "recent")
+    write_json(suite / SUITE_FILE, {"kind": "suite"})
+    ended = castpoi("compare", suite)
+    assert ended.code == 1
+    assert f"a page of all with: castpoi report '{suite}'" in ended.err
+    assert castpoi("compare", suite / "city" / "recent").code == 0

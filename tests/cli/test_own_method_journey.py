@@ -1,4 +1,4 @@
-"""A method of one's own, from its package to a row of a suite, as docs/reproduce.md tells it."""
+"""A method of one's own, from its package to a row of a suite, as in docs/reproduce.md."""
 
 import os
 import re

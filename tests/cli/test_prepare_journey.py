@@ -14,8 +14,8 @@ from tests.sources import (
     NEW_YORK,
     table,
     table_rows,
-    told,
-    told_in,
+    triples_in,
+    triples_of,
     tsmc2014,
     visits_in,
 )
@@ -64,6 +64,10 @@ BAD_OPTIONS: Final = {
         "{source}, row 1: the getnext layout has a column 'user_id', this file has user, place, "
         "lat, lon, time; read it with --format table",
     ),
+    "a clock wrong by years": (
+        ("--clock-shift", "+50000"),
+        "--clock-shift is +50000 hours; no clock is wrong by more than 48 hours",
+    ),
     "nothing left": (
         ("--core", "once"),
         "no check-in is left after the step 'core once, places >= 10, users >= 10' (15 before it)",
@@ -95,7 +99,7 @@ def test_a_bad_option_gets_one_sentence(
         (("--format", "excel"), "'excel' is not one of 'auto', 'table', 'tsmc2014'"),
         (("--delimiter", "::"), "'::' must be one character, or 'tab'"),
         (("--recipe", "nyc", "--core", "once"), "--recipe nyc fixes every cleaning step"),
-        (("--on-bad-rows", "mend"), "'mend' is not one of 'fail', 'drop'"),
+        (("--on-bad-rows", "skip"), "'skip' is not one of 'fail', 'drop'"),
         (("--no-such-option",), "No such option"),
     ],
 )
@@ -142,9 +146,9 @@ def test_bad_rows_are_left_out_counted_and_written_beside_the_city(
         "unreadable time": 1,
         "far-apart coordinates": 1,
     }
-    told_counts = ", ".join(f"{count} {reason}" for reason, count in counts.items())
+    listed = ", ".join(f"{count} {reason}" for reason, count in counts.items())
     dropped = tmp_path / "city.dropped.csv"
-    assert f"bad rows dropped: {told_counts}; written to {dropped}" in ended.out.replace("\n", " ")
+    assert f"bad rows dropped: {listed}; written to {dropped}" in ended.out.replace("\n", " ")
     assert stat.S_IMODE(dropped.stat().st_mode) == 0o600
     rows = pl.read_csv(dropped, infer_schema=False).select("file", "row", "reason").rows()
     assert rows == [
@@ -157,7 +161,7 @@ def test_bad_rows_are_left_out_counted_and_written_beside_the_city(
         ("b.txt", "8", "no coordinates"),
     ]
     city = City.load(tmp_path / "city")
-    assert told_in(city) == told(VISITS)
+    assert triples_in(city) == triples_of(VISITS)
     assert city.manifest["dropped_rows"] == counts
     again = castpoi(*words, "--on-bad-rows", "drop", "--overwrite", "--json")
     assert again.json["dropped_rows"] == counts
@@ -175,6 +179,18 @@ def test_dropped_rows_of_a_former_city_do_not_outlive_it(
     source.write_text(table(ROWS))
     assert castpoi(*words, "--overwrite").code == 0
     assert not (tmp_path / "city.dropped.csv").exists()
+
+
+def test_a_file_with_the_name_of_the_dropped_rows_is_not_replaced(
+    castpoi: CommandLine, tmp_path: Path
+) -> None:
+    source, notes = tmp_path / "v.csv", tmp_path / "city.dropped.csv"
+    source.write_text(table(ROWS))
+    notes.write_text("my own notes")
+    ended = castpoi("data", "prepare", source, "--out", tmp_path / "city")
+    assert ended.code == 1
+    assert "already exists, and dropped rows would be written to it" in ended.err
+    assert notes.read_text() == "my own notes"
 
 
 def test_a_file_of_bad_rows_only_is_refused_even_when_they_may_be_dropped(
@@ -283,10 +299,10 @@ def test_a_failed_replacement_leaves_the_former_city(castpoi: CommandLine, tmp_p
     assert castpoi(*words).code == 0
     source.write_text(with_row("7", "bar", "0", "0", TIME))
     assert castpoi(*words).code == 1
-    assert told_in(City.load(out)) == told(VISITS)
+    assert triples_in(City.load(out)) == triples_of(VISITS)
 
 
-def test_a_preparation_tells_its_steps_and_its_city(castpoi: CommandLine, tmp_path: Path) -> None:
+def test_the_steps_and_the_city_are_shown(castpoi: CommandLine, tmp_path: Path) -> None:
     source = tmp_path / "v.csv"
     source.write_text(table(ROWS))
     out = tmp_path / "deep" / "er" / "city"

@@ -92,7 +92,7 @@ def test_a_script_reads_the_words_of_the_api(castpoi: CommandLine, run: Path, da
         assert sum(visit["weight"] for visit in each["visits"]) == pytest.approx(1.0, abs=1e-5)
 
 
-def test_filters_stand_on_the_command_line(castpoi: CommandLine, run: Path, day: Path) -> None:
+def test_the_filters_of_a_request_are_options(castpoi: CommandLine, run: Path, day: Path) -> None:
     def left(*words: object) -> set[str]:
         ended = castpoi("recommend", run, "--history", day, "--json", *words)
         return {each["place"] for each in ended.json["recommendations"]}
@@ -116,7 +116,7 @@ def test_an_empty_history_gets_popular_places(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "sentence"),
     [
         (["--user", "Mallory"], "this user has no check-ins in the run's city"),
         (["--user", "user 0", "--at", "soon"], "at: 'soon' is not a time; write it as"),
@@ -132,18 +132,18 @@ def test_an_empty_history_gets_popular_places(
         (["--user", "user 0", "--city", "nowhere"], "a city that is not at nowhere; give its"),
     ],
 )
-def test_what_makes_no_sense_is_told_in_one_sentence(
-    castpoi: CommandLine, run: Path, words: list[str], told: str
+def test_a_request_that_is_not_valid_is_refused_in_one_sentence(
+    castpoi: CommandLine, run: Path, words: list[str], sentence: str
 ) -> None:
     ended = castpoi("recommend", run, *words)
     assert ended.code == 1
-    assert told in ended.err
+    assert sentence in ended.err
     assert "Mallory" not in ended.err
     assert ended.out == ""
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "sentence"),
     [
         ([], "Give either --user or --history."),
         (["--user", "user 0", "--history", "day.csv"], "Give either --user or --history."),
@@ -155,11 +155,11 @@ def test_what_makes_no_sense_is_told_in_one_sentence(
     ],
 )
 def test_wrong_usage_ends_with_two(
-    castpoi: CommandLine, run: Path, words: list[str], told: str
+    castpoi: CommandLine, run: Path, words: list[str], sentence: str
 ) -> None:
     ended = castpoi("recommend", run, *words)
     assert ended.code == 2
-    assert told in ended.err
+    assert sentence in ended.err
     assert "40.123" not in ended.err
 
 

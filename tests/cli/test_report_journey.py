@@ -12,13 +12,13 @@ from tests.reports.result_folders import result_of, write_suite
 
 def test_a_suite_becomes_a_report_beside_its_results(castpoi: CommandLine, tmp_path: Path) -> None:
     root = write_suite(tmp_path / "evidence", targets=20)
-    told = castpoi("report", root, "--json").json
-    assert told["out"] == str(root / "report")
-    assert Path(told["page"]).is_file()
-    assert told["rows"] == ["sasrec", "revisit", "castpoi", "no-spatial-bias"]
-    assert (told["results"], told["tests"]) == (7, 6)
-    assert {"main", "ablation", "significance", "cities", "sources"} <= set(told["tables"])
-    assert "pool-oldtown" in told["figures"]
+    made = castpoi("report", root, "--json").json
+    assert made["out"] == str(root / "report")
+    assert Path(made["page"]).is_file()
+    assert made["rows"] == ["sasrec", "revisit", "castpoi", "no-spatial-bias"]
+    assert (made["results"], made["tests"]) == (7, 6)
+    assert {"main", "ablation", "significance", "cities", "sources"} <= set(made["tables"])
+    assert "pool-oldtown" in made["figures"]
 
 
 def test_plain_results_can_be_reported_elsewhere(castpoi: CommandLine, tmp_path: Path) -> None:
@@ -39,14 +39,14 @@ def test_plain_results_can_be_reported_elsewhere(castpoi: CommandLine, tmp_path:
 def test_a_folder_of_something_else_is_never_replaced(castpoi: CommandLine, tmp_path: Path) -> None:
     result_of([1.0], method="revisit").save(tmp_path / "town" / "revisit")
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    (tmp_path / "mine" / "letter.txt").write_text("private")
     words = ("report", tmp_path / "town", "--out", tmp_path / "mine", "--overwrite")
     ended = castpoi(*words)
     assert ended.code == 1
     assert "exists and is not a report; choose another --out" in ended.err
 
 
-def test_a_folder_without_results_is_told(castpoi: CommandLine, tmp_path: Path) -> None:
+def test_a_folder_without_results_is_refused(castpoi: CommandLine, tmp_path: Path) -> None:
     ended = castpoi("report", tmp_path)
     assert ended.code == 1
     assert "holds no result; make some with 'castpoi evaluate'" in ended.err

@@ -1,4 +1,4 @@
-"""`castpoi serve` as a process of its own: killed, started again, told to reload, stopped."""
+"""`castpoi serve` as a process of its own: killed, started again, reloaded, stopped."""
 
 import json
 import logging
@@ -140,8 +140,8 @@ def test_a_service_out_of_files_writes_one_line_and_goes_on_when_connections_end
         for _ in range(120):
             idle.enter_context(socket.create_connection(address))
         before = cpu_seconds(process.pid)
-        time.sleep(3)
-        assert cpu_seconds(process.pid) - before < 0.5
+        time.sleep(1)
+        assert cpu_seconds(process.pid) - before < 0.2
         idle.close()
         with client_of(said) as client:
             assert client.get("/readyz").status_code == 200
@@ -168,9 +168,7 @@ def quiet_logs() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("quiet_logs")
-def test_a_damaged_run_is_told_and_nothing_is_served(
-    castpoi: CommandLine, run: Path, tmp_path: Path
-) -> None:
+def test_a_damaged_run_is_not_served(castpoi: CommandLine, run: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.mkdir()
     for file in run.iterdir():
@@ -238,7 +236,7 @@ def test_a_shortlist_that_is_no_size_is_wrong_usage(
         (["--host", "203.0.113.7", "--api-key-file", "KEYS"], "the server cannot listen on"),
     ],
 )
-def test_what_cannot_be_served_is_told_before_anything_is_loaded(
+def test_a_wrong_option_is_refused_before_the_run_is_loaded(
     castpoi: CommandLine, run: Path, tmp_path: Path, words: list[str], sentence: str
 ) -> None:
     (tmp_path / "keys").write_text(KEY)
@@ -248,13 +246,13 @@ def test_what_cannot_be_served_is_told_before_anything_is_loaded(
     assert sentence in ended.err
 
 
-def test_a_folder_that_is_no_run_is_told(castpoi: CommandLine, folder: Path) -> None:
+def test_a_folder_that_is_not_a_run_is_refused(castpoi: CommandLine, folder: Path) -> None:
     ended = castpoi("serve", folder / "city")
     assert ended.code == 1
     assert "is a city, expected a run" in ended.err
 
 
-def test_a_port_that_is_taken_is_told(castpoi: CommandLine, run: Path) -> None:
+def test_a_port_in_use_is_refused(castpoi: CommandLine, run: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -263,7 +261,7 @@ def test_a_port_that_is_taken_is_told(castpoi: CommandLine, run: Path) -> None:
     assert ": Address already in use; choose another" in ended.err
 
 
-def test_without_the_extra_the_way_to_it_is_told(
+def test_without_the_extra_the_command_that_installs_it_is_shown(
     castpoi: CommandLine, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "castpoi.serving.server", None)

@@ -194,7 +194,7 @@ def test_nothing_can_be_made_below_a_file(castpoi: CommandLine, tmp_path: Path) 
         assert f"{out} cannot be written: {tmp_path / 'letter'} is a file; choose" in ended.err
 
 
-def test_a_folder_that_cannot_be_made_is_told(castpoi: CommandLine) -> None:
+def test_a_folder_that_cannot_be_made_is_refused(castpoi: CommandLine) -> None:
     ended = castpoi("data", "synthesize", *SMALL, "--out", "/proc/town")
     assert ended.code == 1
     assert "/proc/town cannot be written" in ended.err

@@ -58,7 +58,7 @@ def test_a_counted_method_has_no_trainer() -> None:
 
 @pytest.fixture
 def points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[EntryPoint]:
-    """What a package of somebody else makes known: one method, and three that are none."""
+    """Entry points of another package: one of a method, three that are wrong."""
     (tmp_path / "strangers.py").write_text(
         "from castpoi.methods.registry import Method\n"
         "DICE = Method(name='dice', line='throws dice', ranker='strangers:Dice')\n"

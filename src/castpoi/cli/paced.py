@@ -33,7 +33,7 @@ def paced(noun: str) -> Callable[[Command], Command]:
         @click.option(
             "--threads",
             type=click.IntRange(min=1),
-            help="Cores to share among the jobs; all unless told otherwise.",
+            help="Cores to share among the jobs; all by default.",
         )
         @click.option(
             "--dry-run", is_flag=True, help=f"List the {noun} and their time; run none of them."

@@ -18,8 +18,8 @@ from tests.sources import (
     getnext,
     table,
     table_rows,
-    told,
-    told_in,
+    triples_in,
+    triples_of,
     visits_in,
 )
 
@@ -103,11 +103,14 @@ BAD_FILES: Final = {
         "v.csv.gz",
         gzip.compress((table(ROWS * 100) + "0" * 1_000_001).encode()),
     ),
+    "a time before 1980": ("v.csv", with_row("7", "bar", "40.7", "-74", "0001-01-01T00:00:00Z")),
+    "a time after 2100": ("v.csv", with_row("7", "bar", "40.7", "-74", "9999-12-31T23:59:59Z")),
     "truncated gzip": ("v.csv.gz", GZIPPED[: len(GZIPPED) // 2]),
     "gzip cut in its first bytes": ("v.csv.gz", GZIPPED[:12]),
     "gzip without its last bytes": ("v.csv.gz", GZIPPED[:-4]),
     "0-byte parquet": ("v.parquet", ""),
     "junk parquet": ("v.parquet", "PAR2 or so " * 9),
+    "UTF-16": ("v.csv", table(ROWS).encode("utf-16")),
     "not UTF-8": ("v.csv", table([*ROWS, ["José", *ROWS[0][1:]]]).encode("latin-1")),
     "unknown ending": ("v.dat", table(ROWS)),
     "minutes in the zone column": (
@@ -167,6 +170,13 @@ def test_a_parquet_file_has_no_published_layout(tmp_path: Path) -> None:
     refuse(source, format="snap")
 
 
+def test_a_column_of_structs_has_no_ids(tmp_path: Path) -> None:
+    source = tmp_path / "v.parquet"
+    frame = pl.read_csv(table(ROWS).encode())
+    frame.with_columns(pl.struct("lat", "lon").alias("user")).write_parquet(source)
+    refuse(source)
+
+
 def test_a_panic_of_the_parquet_reader_is_a_file_that_is_not_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,4 +203,4 @@ def test_a_table_may_have_any_name_if_its_format_is_given(tmp_path: Path, delimi
     source = tmp_path / "visits.inter"
     source.write_text(table(ROWS, by=delimiter))
     city = make_city([source], Preparation(format="table"))
-    assert told_in(city) == told(VISITS)
+    assert triples_in(city) == triples_of(VISITS)

@@ -8,7 +8,7 @@ import pytest
 from castpoi.checkins import record
 from tests.checkins.reading.conftest import PrepareCity, fails
 from tests.conftest import CommandLine
-from tests.sources import CALIFORNIA, table, table_rows, told, told_in, visits_in
+from tests.sources import CALIFORNIA, table, table_rows, triples_in, triples_of, visits_in
 
 VISITS = visits_in(CALIFORNIA)
 ROWS = table_rows(VISITS)
@@ -19,7 +19,7 @@ def test_ids_that_only_blanks_told_apart_are_one(prepared: PrepareCity, tmp_path
     users = [f" {row[0]}\u00a0" if at % 2 else row[0] for at, row in enumerate(ROWS)]
     source.write_text(table([[user, *row[1:]] for user, row in zip(users, ROWS, strict=True)]))
     city, ended = prepared(source)
-    assert told_in(city) == told(VISITS)
+    assert triples_in(city) == triples_of(VISITS)
     people, rows = len({row[0] for row in ROWS[1::2]}), len(ROWS) // 2
     remark = f"blanks around {people} user ids were trimmed, in {rows} rows"
     assert ended.json["remarks"] == city.manifest["remarks"] == [remark]
@@ -30,7 +30,7 @@ def test_an_id_that_always_has_blanks_loses_them(prepared: PrepareCity, tmp_path
     source = tmp_path / "visits.csv"
     source.write_text(table([[row[0], f" {row[1]} ", *row[2:]] for row in ROWS]))
     city, ended = prepared(source)
-    assert told_in(city) == told(VISITS)
+    assert triples_in(city) == triples_of(VISITS)
     assert ended.json["remarks"] == [
         f"blanks around {city.places.height} place ids were trimmed, in {len(ROWS)} rows"
     ]
@@ -93,7 +93,7 @@ def test_a_table_with_two_times_tells_which_one_was_read(
     header = ("user", "place", "lat", "lon", "time", "timestamp")
     source.write_text(table([[*row, "2001-01-01T00:00:00Z"] for row in ROWS], header))
     city, ended = prepared(source)
-    assert told_in(city) == told(VISITS)
+    assert triples_in(city) == triples_of(VISITS)
     assert ended.json["remarks"] == [
         "visits.csv: the time is read from 'time', not from 'timestamp'; "
         "use --columns time=timestamp to change that"
@@ -109,7 +109,7 @@ def test_two_columns_that_differ_in_case_alone_tell_which_one_was_read(
     header = ("user", "place", "lat", "lon", "time", "LAT")
     source.write_text(table([[*row, "12.5"] for row in ROWS], header))
     city, ended = prepared(source)
-    assert told_in(city) == told(VISITS)
+    assert triples_in(city) == triples_of(VISITS)
     assert ended.json["remarks"] == [
         "visits.csv: the lat is read from 'lat', not from 'LAT'; "
         "use --columns lat=LAT to change that"

@@ -13,8 +13,8 @@ from tests.sources import (
     CALIFORNIA,
     local_hours_in,
     table_rows,
-    told,
-    told_in,
+    triples_in,
+    triples_of,
     visits_in,
 )
 
@@ -71,7 +71,7 @@ def test_a_parquet_table_gives_its_visits_back(
     source = tmp_path / "visits.parquet"
     frame(**changed).write_parquet(source)
     city, _ = prepared(source)
-    assert told_in(city) == told(VISITS)
+    assert triples_in(city) == triples_of(VISITS)
 
 
 def test_naive_times_of_a_parquet_table_are_refused_until_told_what_they_mean(
@@ -85,6 +85,6 @@ def test_naive_times_of_a_parquet_table_are_refused_until_told_what_they_mean(
     assert f"{source}, row 1: time '2012-04-03 18:00:09' has no zone or offset" in ended.err
     assert "pass --naive-times utc or --naive-times local" in ended.err
     city, _ = prepared(source, "--naive-times", "utc")
-    assert told_in(city) == told(VISITS)
+    assert triples_in(city) == triples_of(VISITS)
     city, _ = prepared(source, "--naive-times", "local", "--overwrite")
     assert set(local_hours_in(city)) == {18}

@@ -33,8 +33,8 @@ from tests.sources import (
     Visit,
     local_hours_in,
     parts_in,
-    told,
-    told_in,
+    triples_in,
+    triples_of,
     visits_in,
 )
 
@@ -54,7 +54,7 @@ def test_a_tsmc2014_file_gives_its_visits_back(
     source.write_bytes(sources.tsmc2014(visits_in(town), offset_minutes=-240))
     city, _ = prepared(source)
     assert layouts_of(city) == {"tsmc2014"}
-    assert told_in(city) == told(visits_in(town))
+    assert triples_in(city) == triples_of(visits_in(town))
     assert parts_in(city) == {"train": 9, "validation": 3, "test": 3}
 
 
@@ -78,7 +78,7 @@ def test_tsmc2014_local_time_follows_the_place_unless_told_otherwise(
     by_offset, ended = prepared(source, "--local-time", "offset", "--overwrite")
     assert set(local_hours_in(by_offset)) == {19}
     assert ended.json["zone_rule"] == "offset column of the source"
-    assert told_in(by_offset) == told_in(city)
+    assert triples_in(by_offset) == triples_in(city)
 
 
 def test_tsmc2014_can_be_gzipped(prepared: PrepareCity, tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_tsmc2014_can_be_gzipped(prepared: PrepareCity, tmp_path: Path) -> None:
     content = sources.tsmc2014(visits_in(NEW_YORK), offset_minutes=-240)
     source.write_bytes(gzip.compress(content))
     city, _ = prepared(source)
-    assert told_in(city) == told(visits_in(NEW_YORK))
+    assert triples_in(city) == triples_of(visits_in(NEW_YORK))
     assert "Café" in city.places[record.CATEGORY]
 
 
@@ -102,7 +102,7 @@ def test_a_gowalla_file_gives_its_visits_back(
     source.write_bytes(gzip.compress(content) if name.endswith("gz") else content)
     city, _ = prepared(source)
     assert layouts_of(city) == {"snap"}
-    assert told_in(city) == told(visits_in(CALIFORNIA))
+    assert triples_in(city) == triples_of(visits_in(CALIFORNIA))
     assert city.places[record.CATEGORY].to_list() == [None] * 4
     assert set(local_hours_in(city)) == {11}
 
@@ -124,7 +124,7 @@ def test_a_brightkite_file_without_its_blanks_is_a_city(
     source = tmp_path / "loc-brightkite_totalCheckins.txt"
     source.write_text(BRIGHTKITE_BLANKS + sources.snap(visits_in(NEW_YORK)))
     city, ended = prepared(source, "--on-bad-rows", "drop")
-    assert told_in(city) == told(visits_in(NEW_YORK))
+    assert triples_in(city) == triples_of(visits_in(NEW_YORK))
     assert ended.json["dropped_rows"] == {"no place": 1, "null island": 1}
     dropped = (tmp_path / "city.dropped.csv").read_text().splitlines()
     assert dropped[1].startswith("loc-brightkite_totalCheckins.txt,1,no place,12,")
@@ -171,7 +171,7 @@ def test_a_getnext_triple_goes_through_the_recipe_of_the_paper(
     given = [folder] if as_folder else sorted(folder.iterdir())
     city, ended = prepared(*given, "--recipe", "nyc")
     assert layouts_of(city) == {"getnext"}
-    assert told_in(city) == told(kept)
+    assert triples_in(city) == triples_of(kept)
     left = [(step["checkins_before"], step["checkins_after"]) for step in ended.json["steps"]]
     assert left == [(19, 19), (19, 18), (18, 15)]
     assert set(local_hours_in(city)) == {14}
@@ -194,7 +194,7 @@ def test_getnext_times_are_utc_however_they_are_written(
     text = sources.getnext([(v, "1") for v in visits_in(NEW_YORK)], NEW_YORK.zone)
     source.write_text(text.replace("2012-04-03 18:00:09+00:00", time))
     city, _ = prepared(source)
-    assert told_in(city) == told(visits_in(NEW_YORK))
+    assert triples_in(city) == triples_of(visits_in(NEW_YORK))
 
 
 # STHGCN / LLM4POI
@@ -214,7 +214,7 @@ def test_a_sthgcn_triple_gives_its_visits_back_without_a_look_at_its_epochs(
     visits = sources.write_sthgcn(folder, town, is_utc=is_utc, first_id=first_id)
     city, _ = prepared(folder)
     assert layouts_of(city) == {"sthgcn"}
-    assert told_in(city) == told(visits)
+    assert triples_in(city) == triples_of(visits)
     assert parts_in(city) == {"train": 9, "validation": 3, "test": 3}
     assert city.manifest["naive_times"] == ("utc" if is_utc else "local")
 
@@ -257,7 +257,7 @@ def test_whole_trajectories_stand_for_the_last_visits_beside_them(
     (folder / "validate_sample.csv").write_text(short)
     (folder / "sample.csv").write_text(short)
     city, _ = prepared(folder)
-    assert told_in(city) == told(visits)
+    assert triples_in(city) == triples_of(visits)
     assert sorted(source["file"] for source in city.manifest["sources"]) == [
         "test_sample.csv",
         "train_sample.csv",
@@ -304,7 +304,7 @@ def test_a_massive_steps_file_gives_its_visits_back_from_their_wall_clocks(
     source.write_text(sources.massive_steps(visits_in(TOKYO), TOKYO))
     city, _ = prepared(source)
     assert layouts_of(city) == {"massive-steps"}
-    assert told_in(city) == told(visits_in(TOKYO))
+    assert triples_in(city) == triples_of(visits_in(TOKYO))
     assert set(city.places[record.NAME]) == {place.name for place in TOKYO.places}
     assert set(local_hours_in(city)) == {3}
 

@@ -19,8 +19,8 @@ from tests.sources import (
     local_hours_in,
     table,
     table_rows,
-    told,
-    told_in,
+    triples_in,
+    triples_of,
     visits_in,
 )
 
@@ -39,7 +39,7 @@ def test_a_name_with_brackets_is_no_pattern_of_other_names(
         else:
             pl.read_csv(text, infer_schema=False).write_parquet(tmp_path / f"{name}.parquet")
     city, _ = prepared(tmp_path / f"visits[1].{ending}")
-    assert told_in(city) == told(VISITS)
+    assert triples_in(city) == triples_of(VISITS)
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "txt", "csv.gz", "tsv.gz", "txt.gz"])
@@ -50,7 +50,7 @@ def test_a_text_table_gives_its_visits_back(
     content = table(ROWS, by="," if "csv" in ending else "\t").encode()
     source.write_bytes(gzip.compress(content) if ending.endswith("gz") else content)
     city, ended = prepared(source)
-    assert told_in(city) == told(VISITS)
+    assert triples_in(city) == triples_of(VISITS)
     assert city.manifest["sources"][0]["layout"] == "table"
     assert {key: ended.json[key] for key in ("checkins", "users", "places")} == {
         "checkins": 15,
@@ -69,7 +69,7 @@ def test_columns_may_be_named_in_any_language(
     source.write_text(table(ROWS, header), encoding=encoding)
     said = [] if encoding == "utf-8" else ["--encoding", encoding]
     city, _ = prepared(source, "--columns", "place=straße", *said)
-    assert told_in(city) == told(VISITS)
+    assert triples_in(city) == triples_of(VISITS)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_table_is_read_however_it_was_exported(
     source = tmp_path / "visits.csv"
     source.write_bytes(text.encode())
     city, _ = prepared(source)
-    assert told_in(city) == told(VISITS)
+    assert triples_in(city) == triples_of(VISITS)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_delimiter_can_be_given(
     source = tmp_path / "visits.csv"
     source.write_text(table(ROWS, by=by))
     city, _ = prepared(source, "--delimiter", given)
-    assert told_in(city) == told(VISITS)
+    assert triples_in(city) == triples_of(VISITS)
 
 
 def test_ids_with_spaces_and_emoji_are_kept(prepared: PrepareCity, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_epochs_are_read_from_text_in_seconds_and_milliseconds(
     times = [str(int(v.at.timestamp()) * unit) for v in VISITS]
     source.write_text(table([[*r[:4], at] for r, at in zip(ROWS, times, strict=True)]))
     city, _ = prepared(source)
-    assert told_in(city) == told(VISITS)
+    assert triples_in(city) == triples_of(VISITS)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_times_that_say_their_offset_are_read(
     rows = zip(ROWS, VISITS, strict=True)
     source.write_text(table([[*r[:4], v.at.strftime(pattern)] for r, v in rows]))
     city, _ = prepared(source)
-    assert told_in(city) == told(VISITS)
+    assert triples_in(city) == triples_of(VISITS)
 
 
 @pytest.mark.parametrize("pattern", ["%Y-%m-%d %H:%M+00:00", "%Y-%m-%dT%H:%MZ"])
@@ -172,7 +172,7 @@ def test_times_that_say_their_offset_need_no_seconds(
     rows = [[*r[:4], v.at.strftime(pattern)] for r, v in zip(ROWS, visits, strict=True)]
     source.write_text(table(rows))
     city, _ = prepared(source)
-    assert told_in(city) == told(visits)
+    assert triples_in(city) == triples_of(visits)
 
 
 def test_offsets_in_times_are_honoured(prepared: PrepareCity, tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_offsets_in_times_are_honoured(prepared: PrepareCity, tmp_path: Path) ->
     ]
     source.write_text(table(rows))
     city, _ = prepared(source)
-    assert told_in(city) == told(VISITS)
+    assert triples_in(city) == triples_of(VISITS)
 
 
 @pytest.mark.parametrize("pattern", ["%Y-%m-%d %H:%M:%S", "%Y/%m/%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S"])
@@ -195,7 +195,7 @@ def test_a_column_that_calls_itself_utc_needs_no_zone(
     rows = [[*r[:4], v.at.strftime(pattern)] for r, v in zip(ROWS, VISITS, strict=True)]
     source.write_text(table(rows, ("user", "poi", "lat", "lon", "utc_time")))
     city, ended = prepared(source)
-    assert told_in(city) == told(VISITS)
+    assert triples_in(city) == triples_of(VISITS)
     assert city.manifest["naive_times"] == "utc"
     assert ended.code == 0
 
@@ -209,7 +209,7 @@ def test_a_time_format_that_first_shows_late_in_the_file_is_read_too(
     written = last.at.replace(day=28).strftime("%a %b %d %H:%M:%S +0000 %Y")
     source.write_text(table([*many, [*ROWS[0][:4], written]]))
     city, _ = prepared(source)
-    assert (last.user, last.place.id, last.at.replace(day=28).isoformat()) in told_in(city)
+    assert (last.user, last.place.id, last.at.replace(day=28).isoformat()) in triples_in(city)
 
 
 @pytest.mark.parametrize("blank", ["", " ", '""', '"  "'])
@@ -250,7 +250,7 @@ def test_local_wall_clocks_become_instants_by_the_zone_of_their_place(
     source.write_text(table(rows, ("user", "place", "lat", "lon", "local_time")))
     city, _ = prepared(source)
     assert set(local_hours_in(city)) == {10}
-    assert {at[11:13] for _, _, at in told_in(city)} == {"01"}
+    assert {at[11:13] for _, _, at in triples_in(city)} == {"01"}
 
 
 def test_local_wall_clocks_can_follow_an_offset_column(
@@ -260,7 +260,7 @@ def test_local_wall_clocks_can_follow_an_offset_column(
     rows = [[*r[:4], r[4][:10] + " 10:00:00", "120"] for r in ROWS]
     source.write_text(table(rows, ("user", "place", "lat", "lon", "local_time", "offset")))
     city, _ = prepared(source, "--local-time", "offset")
-    assert {at[11:13] for _, _, at in told_in(city)} == {"08"}
+    assert {at[11:13] for _, _, at in triples_in(city)} == {"08"}
     assert set(local_hours_in(city)) == {10}
 
 
@@ -285,7 +285,7 @@ def test_a_clock_shift_moves_every_instant(prepared: PrepareCity, tmp_path: Path
     source = tmp_path / "visits.csv"
     source.write_text(table(ROWS))
     city, _ = prepared(source, "--clock-shift", "-5.5h")
-    assert {at[11:16] for _, _, at in told_in(city)} == {"12:30", "12:31", "12:32"}
+    assert {at[11:16] for _, _, at in triples_in(city)} == {"12:30", "12:31", "12:32"}
 
 
 def test_several_tables_make_one_city(prepared: PrepareCity, tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_several_tables_make_one_city(prepared: PrepareCity, tmp_path: Path) -> 
     first.write_text(table(ROWS[:7]))
     pl.read_csv(table(ROWS[7:]).encode()).write_parquet(second)
     city, _ = prepared(first, second)
-    assert told_in(city) == told(VISITS)
+    assert triples_in(city) == triples_of(VISITS)
     assert [source["file"] for source in city.manifest["sources"]] == ["a.csv", "b.parquet"]
 
 
@@ -309,7 +309,7 @@ def test_a_split_and_trajectories_of_a_table_serve_the_recipe_of_the_paper(
         table(rows, ("user", "poi", "lat", "lon", "utc_time", "split", "trajectory_id"))
     )
     city, ended = prepared(source, "--recipe", "nyc")
-    assert told_in(city) == told(visits_in(NEW_YORK))
+    assert triples_in(city) == triples_of(visits_in(NEW_YORK))
     assert ended.json["steps"][-1]["step"] == "unseen in the published train"
 
 

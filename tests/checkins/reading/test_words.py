@@ -12,8 +12,8 @@ from tests.sources import (
     CALIFORNIA,
     table,
     table_rows,
-    told,
-    told_in,
+    triples_in,
+    triples_of,
     visits_in,
 )
 
@@ -36,7 +36,7 @@ def test_usual_names_of_columns_are_recognised(
     source = tmp_path / "visits.csv"
     source.write_text(table(ROWS, header))
     city, _ = prepared(source)
-    assert told_in(city) == told(VISITS)
+    assert triples_in(city) == triples_of(VISITS)
 
 
 def test_unusual_names_are_given_by_hand(prepared: PrepareCity, tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_unusual_names_are_given_by_hand(prepared: PrepareCity, tmp_path: Path) 
     source.write_text(table(rows, header))
     given = "user=who,place=where,lat=n,lon=e,time=when,category=kind,name=label"
     city, _ = prepared(source, "--columns", given)
-    assert told_in(city) == told(VISITS)
+    assert triples_in(city) == triples_of(VISITS)
     assert set(city.places[record.CATEGORY]) == {"Shop"}
     assert "the 19542" in city.places[record.NAME]
 
