@@ -189,7 +189,7 @@ def differences_table(evidence: Evidence) -> str:
     (suite,) = read_suite("differences").tables
     labels = {row.name: row.label for row in suite.rows}
     results = {each.folder.name.rpartition("-")[0]: each.result for each in city.results}
-    heads = ["undone", "MRR", "worth in MRR (95 % interval)", "HR@10", "worth in HR@10"]
+    heads = ["undone", "MRR", "gain in MRR (95 % interval)", "HR@10", "gain in HR@10"]
     lines = []
     for family in (each for each in suite.families if each.row in results):
         left = [name for name in family.against if name in results]
@@ -216,26 +216,28 @@ def settings_table(evidence: Evidence) -> str:
         for row in evidence.rows
         if row.role == ABLATION and row.method in _SEVEN and row.name in city.contenders
     ]
-    heads = ["changed", "seeds", "so", "as it is", "difference", "p (MRR), Wilcoxon and bootstrap"]
+    heads = ["change", "seeds", "with", "without", "difference", "p (MRR), Wilcoxon and bootstrap"]
     lines = []
     for row in changed:
         own = {each.seed: each.result for each in city.of(row.name)}
         plain = {each.seed: each.result for each in city.of(row.method)}
         seeds = sorted(own.keys() & plain.keys())
         sides = [[one[seed] for seed in seeds] for one in (own, plain)]
-        so, as_it_is = ([_mean(results, each) for each in _HEADLINE] for results in sides)
+        changed_means, plain_means = (
+            [_mean(results, each) for each in _HEADLINE] for results in sides
+        )
         ours, theirs = (
             Contender(name, tuple(results))
             for name, results in zip((row.name, row.method), sides, strict=True)
         )
         test = paired_test(ours, theirs, "MRR", seed=42)
-        gains = [one - other for one, other in zip(so, as_it_is, strict=True)]
+        gains = [one - other for one, other in zip(changed_means, plain_means, strict=True)]
         lines.append(
             [
                 row.label,
                 ", ".join(map(str, seeds)),
-                _slashed(so),
-                _slashed(as_it_is),
+                _slashed(changed_means),
+                _slashed(plain_means),
                 _signed(gains),
                 f"{p_value(test.wilcoxon.p)}, {p_value(test.bootstrap.p)}",
             ]
