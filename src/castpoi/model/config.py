@@ -58,11 +58,11 @@ class ModelConfig(Config):
     dropout: Share = 0.2
     """Dropout rate of tokens, feed-forward layers and head."""
     positions: Positions = "relative"
-    """How the order of visits enters the backbone; see the module's text."""
+    """Order of visits in the backbone: `absolute`, by slot (paper), or `relative`, by offset."""
     gamma_start: GammaStart = "one"
-    """How the reader term starts at zero; see the module's text."""
+    """Start of the reader term at 0: gamma is `zero` (paper), or `one` with a head that is 0."""
     spatial_start: SpatialStart = "near"
-    """Initial attention bias of distances; see the module's text."""
+    """Initial attention bias of distances: `zero` (paper), or `near`, 1 (near) to -1 (far)."""
 
     backbone: bool = True
     """Ablation: without it, the state of a visit is its token."""
@@ -80,13 +80,13 @@ class ModelConfig(Config):
     reader_forecast: bool = True
     """Beyond the paper: a cheap forecast of the reader, for training and shortlists only."""
     revisit_features: RevisitFeatures = "paper"
-    """Features of the revisit gate: the paper's three, or also those of `features/habits.py`."""
+    """Features of the revisit gate: the `paper`'s three, or `habits`, 25 more of visit patterns."""
     deep_revisits: bool = False
     """Beyond the paper: layers that combine features, user and place in the revisit gate."""
     distance_gate: bool = False
     """Beyond the paper: a term for the distance of every place to the user's anchors."""
     shared_vectors: bool = False
-    """Beyond the paper: places share vectors by category and neighbourhood; `places.py`."""
+    """Beyond the paper: shared vectors of category and neighbourhood, to rank added places."""
 
     known_time: bool = False
     """The time of the next visit is an input; such results form a table of their own."""

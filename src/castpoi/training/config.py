@@ -82,7 +82,7 @@ class SequenceTraining(TrainingConfig):
     """The settings of a training of a learned baseline."""
 
     stride: Count = 25
-    """Visits of a long history that learn in one window; 1: each sees all it may, as in RecBole."""
+    """Neighbouring targets of a long history that share a window; 1: none share, as in RecBole."""
 
     @classmethod
     def preset(cls, name: str, *, method: str = "") -> Self:
