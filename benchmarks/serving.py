@@ -32,7 +32,8 @@ from castpoi.model.config import ModelConfig
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.recommend.recommender import Recommender, load
 from castpoi.recommend.request import Request
-from castpoi.training.train import TrainingOptions, train
+from castpoi.training.job import TrainingOptions
+from castpoi.training.train import train
 
 HISTORY: Final = 50
 """Visits per history: the length of the reader's window."""

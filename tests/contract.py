@@ -15,7 +15,8 @@ from castpoi.checkins.city import City
 from castpoi.checkins.trajectory import Histories
 from castpoi.methods.ranker import SavableRanker
 from castpoi.methods.registry import Method
-from castpoi.training.train import TrainingOptions, fit
+from castpoi.training.job import TrainingOptions
+from castpoi.training.train import fit
 from tests.cities import CAFE, OFFICE, PARK, STATION, small_city
 from tests.methods.numbers import check_numbers
 
@@ -106,7 +107,7 @@ def _fit(
     settings: Mapping[str, str] | None = None,
 ) -> SavableRanker[Any]:
     brief = TrainingOptions(preset=preset, settings={"epochs": "2", **(settings or {})})
-    return fit(method, city, seed=7, options=brief if method.needs_training else None)
+    return fit(city, method, seed=7, options=brief if method.needs_training else None).ranker
 
 
 def _check_scores_are_numbers(

@@ -1,11 +1,13 @@
 """Trainings of a few seconds: a narrow model and few epochs."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import torch
 
 from castpoi.checkins.city import City
+from castpoi.methods.run import RunLog
 from castpoi.model.castpoi import CastPoi, new_model
 from castpoi.model.config import ModelConfig
 from castpoi.training.castpoi import traits_of
@@ -20,7 +22,7 @@ TINY = {
     "feed_forward_width": "8",
     "window": "10",
 }
-"""Settings of a model that learns in no time."""
+"""Settings of a model that is trained in a second."""
 
 TINY_WORDS = [word for name, value in TINY.items() for word in ("--set", f"{name}={value}")]
 
@@ -52,6 +54,11 @@ def full_objective(
     paper = CastPoiTraining(objective="full", batch=16, margin_weight=0.5, explore_weight=1.5)
     config = replace(paper, **changes)
     return FullObjective(city, model=model, config=config, seed=0, candidates_at_once=at_once)
+
+
+def events_of(log: RunLog) -> list[dict[str, Any]]:
+    """The events of a log, as they would be read from its file."""
+    return [json.loads(line) for line in log.lines]
 
 
 def slopes(model: CastPoi) -> dict[str, torch.Tensor]:

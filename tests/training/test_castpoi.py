@@ -16,14 +16,14 @@ from castpoi.model.ranker import CastPoiRanker
 from castpoi.training import castpoi
 from castpoi.training.castpoi import ShortlistRanker
 from castpoi.training.config import CastPoiTraining
+from castpoi.training.job import TrainingOptions
 from castpoi.training.loop import _optimizer
-from castpoi.training.train import TrainingOptions, checkpoint_dir_of, fit, train
+from castpoi.training.train import checkpoint_dir_of, fit, train
 from tests.cities import CAFE, OFFICE, PARK, STATION, small_city
 from tests.contract import odd_city
 from tests.manifests import accept_changes
 from tests.messages import refused
-from tests.training.small import TINY, full_objective, tiny_model, tiny_model_config
-from tests.training.test_loop import Heard
+from tests.training.small import TINY, events_of, full_objective, tiny_model, tiny_model_config
 
 CASTPOI = METHODS.named("castpoi")
 
@@ -33,7 +33,7 @@ def options(**settings: str) -> TrainingOptions:
 
 
 def fitted(town: City, **settings: str) -> CastPoiRanker:
-    ranker = fit(CASTPOI, town, seed=1, options=options(**settings))
+    ranker = fit(town, CASTPOI, seed=1, options=options(**settings)).ranker
     assert isinstance(ranker, CastPoiRanker)
     return ranker
 
@@ -46,21 +46,19 @@ def scores(ranker: Any, town: City) -> np.ndarray[Any, Any]:
 
 @pytest.mark.parametrize("preset", ["fast", "paper"])
 def test_the_full_objective_trains_both_presets(town: City, preset: str) -> None:
-    heard = Heard()
-    asked = TrainingOptions(preset=preset, settings={**options(objective="full").settings})
-    ranker = fit(CASTPOI, town, seed=1, log=heard, options=asked)
-    losses = [event["loss"] for event in heard.events if event["event"] == "epoch finished"]
+    given = TrainingOptions(preset=preset, settings=options(objective="full").settings)
+    trained = fit(town, CASTPOI, seed=1, options=given)
+    losses = [each["loss"] for each in events_of(trained.log) if "loss" in each]
     assert losses[1] < losses[0]
-    assert ranker.config["training"]["settings"]["objective"] == "full"
-    assert ranker.config["training"]["best_epoch"] in (1, 2)
+    assert trained.ranker.config["training"]["settings"]["objective"] == "full"
+    assert trained.ranker.config["training"]["best_epoch"] in (1, 2)
 
 
 def test_the_fast_objective_is_the_default_and_its_loss_falls(town: City) -> None:
-    heard = Heard()
-    ranker = fit(CASTPOI, town, seed=1, log=heard, options=options())
-    losses = [event["loss"] for event in heard.events if event["event"] == "epoch finished"]
+    trained = fit(town, CASTPOI, seed=1, options=options())
+    losses = [each["loss"] for each in events_of(trained.log) if "loss" in each]
     assert losses[1] < losses[0]
-    assert ranker.config["training"]["settings"]["objective"] == "fast"
+    assert trained.ranker.config["training"]["settings"]["objective"] == "fast"
 
 
 def test_the_same_seed_gives_the_same_bytes(town_folder: Path, tmp_path: Path) -> None:
@@ -78,26 +76,26 @@ def test_a_run_needs_no_city_to_rank(town_folder: Path, town: City, tmp_path: Pa
     assert read_json(tmp_path / "run" / "config.json")["model"]["width"] == int(TINY["width"])
 
 
-def test_an_interrupted_training_goes_on(
+def test_an_interrupted_training_resumes(
     town_folder: Path, town: City, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class PulledPlug(BaseException):
+    class PowerCut(BaseException):
         pass
 
-    heard: list[str] = []
+    warnings: list[str] = []
 
     def cut_off(self: RunLog, event: str, **fields: object) -> None:
         if event == "epoch finished":
-            raise PulledPlug
+            raise PowerCut
 
     with monkeypatch.context() as broken:
         broken.setattr(RunLog, "event", cut_off)
-        with pytest.raises(PulledPlug):
+        with pytest.raises(PowerCut):
             train(town_folder, tmp_path / "run", method="castpoi", seed=1, options=options())
     assert (checkpoint_dir_of(tmp_path / "run") / "checkpoint.json").is_file()
-    asked = TrainingOptions(settings=options().settings, warn=heard.append)
-    run = train(town_folder, tmp_path / "run", method="castpoi", seed=1, options=asked)
-    assert heard == []
+    given = TrainingOptions(settings=options().settings, warn=warnings.append)
+    run = train(town_folder, tmp_path / "run", method="castpoi", seed=1, options=given)
+    assert warnings == []
     log = (tmp_path / "run" / "log.jsonl").read_text()
     assert '"event": "training resumed", "epochs": 1' in log
     assert log.count("epoch finished") == 2
@@ -105,26 +103,27 @@ def test_an_interrupted_training_goes_on(
     np.testing.assert_array_equal(scores(run.ranker, town), scores(fitted(town), town))
 
 
-def test_another_training_in_the_folder_is_started_over_and_said(
+def test_checkpoints_of_another_training_are_removed_with_a_warning(
     town: City, tmp_path: Path
 ) -> None:
-    def into(folder: Path, heard: list[str], *, resume: bool = True, **settings: str) -> None:
-        asked = TrainingOptions(
-            settings=options(**settings).settings,
-            checkpoint_dir=folder,
-            resume=resume,
-            warn=heard.append,
-        )
-        fit(CASTPOI, town, seed=1, options=asked)
+    warnings: list[str] = []
 
-    heard: list[str] = []
-    into(tmp_path, heard)
-    into(tmp_path, heard, clip="4")
-    assert len(heard) == 1
-    assert "cannot be continued, it is of another training (training.clip 5.0, not 4.0)" in heard[0]
-    assert "training starts over" in heard[0]
-    into(tmp_path, heard, clip="4", resume=False)
-    assert len(heard) == 1
+    def fit_here(*, resume: bool = True, **settings: str) -> None:
+        given = TrainingOptions(
+            settings=options(epochs="1", **settings).settings,
+            checkpoint_dir=tmp_path,
+            resume=resume,
+            warn=warnings.append,
+        )
+        fit(town, CASTPOI, seed=1, options=given)
+
+    fit_here()
+    fit_here(clip="4")
+    (warning,) = warnings
+    assert "cannot be continued, it is of another training (training.clip 5.0, not 4.0)" in warning
+    assert "training starts over" in warning
+    fit_here(clip="4", resume=False)
+    assert len(warnings) == 1
 
 
 def test_ablations_are_settings(town: City) -> None:
@@ -132,7 +131,7 @@ def test_ablations_are_settings(town: City) -> None:
     assert not any("spatial_bias" in name or "gate" in name for name in ranker.arrays)
 
 
-def test_what_places_share_is_learned_and_ranks_a_place_nobody_has_visited(town: City) -> None:
+def test_shared_vectors_are_learned_and_rank_a_place_without_visits(town: City) -> None:
     ranker = fitted(town, shared_vectors="true", epochs="1")
     vectors, squares = (ranker.arrays[name] for name in ("shared.vectors", "traits.squares"))
     assert set(squares[:, 0].tolist()) == {0, 1}
@@ -146,12 +145,12 @@ def test_what_places_share_is_learned_and_ranks_a_place_nobody_has_visited(town:
     assert np.std(found[:, -1]) > 0
 
 
-def test_shared_vectors_decay_as_the_vectors_of_places_do(town: City) -> None:
+def test_shared_vectors_decay_like_the_vectors_of_places(town: City) -> None:
     model = tiny_model(town, tiny_model_config(shared_vectors=True))
-    plan = CastPoiTraining(place_weight_decay=0.5, weight_decay=0.1)
+    training = CastPoiTraining(place_weight_decay=0.5, weight_decay=0.1)
     by_decay = {
         group["weight_decay"]: {id(weight) for weight in group["params"]}
-        for group in _optimizer(model, plan).param_groups
+        for group in _optimizer(model, training).param_groups
     }
     assert model.shared is not None
     assert by_decay[0.5] == {id(model.place.weight), id(model.shared.vectors)}
@@ -171,7 +170,7 @@ def test_a_city_without_validation_keeps_its_last_epoch() -> None:
     assert fitted(city).training["validation"] == {}
 
 
-def test_a_city_without_prefixes_has_nothing_to_learn_from() -> None:
+def test_a_city_without_a_second_visit_of_a_user_is_refused() -> None:
     city = small_city([(0, CAFE, "2012-04-02 12:00")], ["train"])
     with refused(TooFewCheckins):
         fitted(city)
@@ -183,12 +182,14 @@ def test_the_fast_objective_needs_relative_positions(town: City) -> None:
 
 
 @pytest.mark.parametrize("objective", ["fast", "full"])
-def test_a_model_of_known_time_learns_when_people_go_where(town: City, objective: str) -> None:
+def test_a_model_of_known_time_depends_on_the_time_of_the_next_visit(
+    town: City, objective: str
+) -> None:
     ranker = fitted(town, known_time="true", objective=objective)
     assert abilities_of(ranker).needs_next_time
     for name in ("tokens.next_time.hour", "tokens.next_time.wait"):
         assert ranker.arrays[name].any()
-    assert ranker.training["validation"]["MRR"] > 0  # it was told the time there too
+    assert ranker.training["validation"]["MRR"] > 0  # with known time too
     trajectories, rows = town.trajectories, town.targets("test")
     now = trajectories.histories_before(rows, known_time=True)
     assert now.next_at_us is not None
@@ -196,7 +197,7 @@ def test_a_model_of_known_time_learns_when_people_go_where(town: City, objective
     assert (ranker.score(ranker.encode(now)) != ranker.score(ranker.encode(tonight))).any()
 
 
-def test_where_the_test_targets_are_changes_nothing_of_a_model_of_known_time() -> None:
+def test_test_targets_do_not_change_a_model_of_known_time() -> None:
     cities = [odd_city(), odd_city(test_place=PARK), odd_city(test_place=STATION)]
     plain, *others = (fitted(city, known_time="true", revisit_features="habits") for city in cities)
     for ranker in others:
@@ -204,13 +205,13 @@ def test_where_the_test_targets_are_changes_nothing_of_a_model_of_known_time() -
             np.testing.assert_array_equal(ranker.arrays[name], weights)
 
 
-def test_a_method_that_cannot_know_the_time_says_so(town: City) -> None:
-    asked = TrainingOptions(settings={"known_time": "true"})
+def test_known_time_is_refused_for_other_methods(town: City) -> None:
+    given = TrainingOptions(settings={"known_time": "true"})
     with refused(BadInput):
-        fit(METHODS.named("sasrec"), town, options=asked)
+        fit(town, METHODS.named("sasrec"), options=given)
 
 
-def test_a_run_with_settings_of_an_earlier_castpoi_is_to_be_trained_again(
+def test_a_run_with_unknown_settings_is_refused_with_the_fix(
     town_folder: Path, tmp_path: Path
 ) -> None:
     train(town_folder, tmp_path / "run", method="castpoi", options=options(epochs="1"))
@@ -222,7 +223,7 @@ def test_a_run_with_settings_of_an_earlier_castpoi_is_to_be_trained_again(
         load_run(tmp_path / "run")
 
 
-def test_damaged_weights_are_refused(town: City) -> None:
+def test_missing_added_and_misshapen_weights_are_refused(town: City) -> None:
     ranker = fitted(town, epochs="1")
     arrays = ranker.arrays
     with pytest.raises(ValueError, match="the model has no weight extra"):
@@ -235,7 +236,7 @@ def test_damaged_weights_are_refused(town: City) -> None:
         )
 
 
-def test_training_leaves_the_callers_random_numbers_alone(town: City) -> None:
+def test_training_does_not_change_the_random_numbers_of_its_caller(town: City) -> None:
     torch.manual_seed(9)
     expected = torch.rand(1)
     torch.manual_seed(9)
@@ -253,10 +254,10 @@ def test_a_shortlist_of_all_places_is_the_exact_ranker(town: City) -> None:
     )
 
 
-def test_places_off_the_shortlist_stand_below_it_in_their_own_order(
+def test_other_places_rank_below_the_shortlist_in_their_own_order(
     town: City, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever constant the reader adds to all that it reads, the ranks must not change."""
+    """A constant that the reader adds to all its scores must not change the ranks."""
     config = tiny_model_config()
     model, builder = tiny_model(town, config, noise=0.3), full_objective(town, config).builder
     assert model.refinement is not None
@@ -266,13 +267,13 @@ def test_places_off_the_shortlist_stand_below_it_in_their_own_order(
     ranker = ShortlistRanker(model, builder)
     encoded = ranker.encode(town.trajectories.histories_before(town.targets("validation")))
     found = ranker.score(encoded)
-    foretold, exact = ranker.scorer.foretold(encoded).numpy(), ranker.scorer.score(encoded).numpy()
-    order = np.argsort(-foretold, axis=1)
+    forecast, exact = ranker.forecast(encoded), ranker.scorer.score(encoded).numpy()
+    order = np.argsort(-forecast, axis=1)
     best, others = order[:, :3], order[:, 3:]
     np.testing.assert_allclose(
         np.take_along_axis(found, best, axis=1), np.take_along_axis(exact, best, axis=1), atol=1e-5
     )
-    below = np.take_along_axis(found, others, axis=1)  # in the order of the scores foretold
+    below = np.take_along_axis(found, others, axis=1)  # in the order of the forecast
     assert (np.diff(below, axis=1) <= 0).all()
     assert (below[:, 0] < np.take_along_axis(found, best, axis=1).min(axis=1)).all()
 
@@ -289,5 +290,26 @@ def test_only_the_fast_objective_with_a_reader_selects_its_epoch_by_a_shortlist(
     settings: dict[str, str], kind: type
 ) -> None:
     model, training = castpoi.configs("castpoi", "fast", settings)
-    plan = castpoi.castpoi_plan(odd_city(), "castpoi", model, training, seed=0)
+    plan = castpoi.plan_of(odd_city(), model, training, seed=0)
     assert type(plan.ranker(plan.new_model())) is kind
+
+
+@pytest.mark.parametrize("preset", ["next", "fast"])
+def test_a_million_visits_fit_a_machine_with_four_gigabytes(preset: str) -> None:
+    configs = castpoi.configs("castpoi", preset, {})
+    needed = castpoi.bytes_of_training(*configs, visits=10**6, places=5_000)
+    castpoi.check_memory(needed, free=4 * 2**30)
+
+
+def test_a_training_that_does_not_fit_the_memory_is_refused() -> None:
+    configs = castpoi.configs("castpoi-next", "next", {})
+    needed = castpoi.bytes_of_training(*configs, visits=10**6, places=10**6)
+    with refused(BadInput):
+        castpoi.check_memory(needed, free=4 * 2**30)
+
+
+def test_a_model_without_reader_needs_no_memory_for_it() -> None:
+    model, training = castpoi.configs("castpoi", "fast", {"candidate_conditioning": "false"})
+    targets = training.windows_per_step * model.window
+    needed = castpoi.bytes_of_training(model, training, visits=0, places=100)
+    assert needed == 100 * 4 * (12 * targets + 7 * model.width)

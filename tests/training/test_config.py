@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 
 from castpoi.baselines.sequence import MODELS, SequenceConfig, model_class
+from castpoi.checkins.city import City
 from castpoi.core.errors import BadInput
 from castpoi.methods.registry import METHODS, Method
 from castpoi.model.config import ModelConfig
 from castpoi.training import castpoi, sequence
 from castpoi.training.config import PRESETS, CastPoiTraining, SequenceTraining, TrainingConfig
 from castpoi.training.fused_loss import LossConstants
-from castpoi.training.train import TrainingOptions, configs_for, fit
+from castpoi.training.job import TrainingJob, TrainingOptions
+from castpoi.training.train import configs_for, fit
 from castpoi.training.trainer import TrainingPlan
 from tests.contract import odd_city
 from tests.messages import refused
@@ -30,17 +32,17 @@ def test_the_paper_preset_is_the_published_recipe() -> None:
     assert (paper.place_weight_decay, paper.weight_averaging) == (1e-4, 0)
 
 
-def test_decision_7_names_every_setting_in_which_fast_leaves_the_paper() -> None:
+def test_decision_7_names_every_setting_in_which_fast_and_paper_differ() -> None:
     decisions = Path(__file__).parents[2] / "docs" / "decisions"
-    told = (decisions / "0007-the-fast-preset.md").read_text(encoding="utf-8")
+    text = (decisions / "0007-the-fast-preset.md").read_text(encoding="utf-8")
     for kind in (ModelConfig, CastPoiTraining):
         paper, fast = (kind.preset(name).to_dict() for name in ("paper", "fast"))
         differing = {name for name in paper if paper[name] != fast[name]}
         assert differing
-        assert not [name for name in differing if f"`{name}`" not in told]
+        assert not [name for name in differing if f"`{name}`" not in text]
 
 
-def test_next_is_trained_as_fast_is_but_for_the_decay_of_places() -> None:
+def test_next_is_trained_like_fast_except_for_the_decay_of_places() -> None:
     fast = CastPoiTraining.preset("fast")
     assert CastPoiTraining.preset("next") == replace(fast, place_weight_decay=1.0)
 
@@ -70,12 +72,12 @@ def test_a_config_survives_json(preset: str) -> None:
         ("schedule", "hour", "'epoch' or 'step'"),
     ],
 )
-def test_nonsense_is_refused_with_its_rule(name: str, value: Any, rule: str) -> None:
+def test_an_invalid_value_is_refused_with_its_rule(name: str, value: Any, rule: str) -> None:
     with pytest.raises(BadInput, match=f"{name}=.* is not valid; it must be {rule}"):
         CastPoiTraining(**{name: value})
 
 
-def test_what_may_be_zero_or_one_may_be() -> None:
+def test_zero_is_allowed_where_it_makes_sense() -> None:
     config = CastPoiTraining(warmup_epochs=0, weight_decay=0, margin_weight=0, final_rate=0)
     assert config.warmup_epochs == 0
 
@@ -101,7 +103,7 @@ def test_the_configs_of_a_method_are_those_that_are_trained(
 ) -> None:
     plans: list[TrainingPlan[Any]] = []
 
-    def stop(plan: TrainingPlan[Any], *_: object, **__: object) -> None:
+    def stop(plan: TrainingPlan[Any], city: City, job: TrainingJob) -> None:
         plans.append(plan)
         raise KeyboardInterrupt
 
@@ -109,7 +111,7 @@ def test_the_configs_of_a_method_are_those_that_are_trained(
     monkeypatch.setattr(sequence, "run_plan", stop)
     method, changes = METHODS.named(name), {"width": "32", "epochs": "7"}
     with pytest.raises(KeyboardInterrupt):
-        fit(method, odd_city(), options=TrainingOptions(preset=preset, settings=changes))
+        fit(odd_city(), method, options=TrainingOptions(preset=preset, settings=changes))
     model, training = configs_for(method, preset, changes)
     assert isinstance(model, ModelConfig | SequenceConfig)
     assert (model.to_dict(), training) == (plans[0].model_config, plans[0].config)

@@ -15,10 +15,12 @@ from castpoi.checkins.city import City
 from castpoi.core.errors import TrainingDiverged
 from castpoi.core.progress import Task
 from castpoi.evaluation.metrics import Metrics
+from castpoi.methods.run import RunLog
 from castpoi.model.castpoi import CastPoi
 from castpoi.training.checkpoint import Checkpoints, EpochRecord
 from castpoi.training.config import CastPoiTraining, TrainingConfig
-from castpoi.training.distributed import Team
+from castpoi.training.distributed import ProcessGroup
+from castpoi.training.job import World
 from castpoi.training.loop import (
     Selection,
     TrainingContext,
@@ -29,9 +31,8 @@ from castpoi.training.loop import (
     learning_rate,
 )
 from castpoi.training.objectives import Objective
-from castpoi.training.world import World
 from tests.messages import refused
-from tests.training.small import full_objective, tiny_model, tiny_model_config
+from tests.training.small import events_of, full_objective, tiny_model, tiny_model_config
 
 CONFIG = CastPoiTraining(
     objective="full",
@@ -43,16 +44,12 @@ CONFIG = CastPoiTraining(
 )
 
 
-class Heard:
-    """A log and a progress that remember what they were told."""
+class RecordedProgress:
+    """A progress that keeps its texts."""
 
     def __init__(self) -> None:
-        self.events: list[dict[str, Any]] = []
         self.done = 0.0
-        self.said: list[str] = []
-
-    def event(self, event: str, **fields: object) -> None:
-        self.events.append({"event": event, **fields})
+        self.texts: list[str] = []
 
     @contextmanager
     def task(self, name: str, total: float | None = None) -> Iterator[Task]:
@@ -62,11 +59,11 @@ class Heard:
         self.done += amount
 
     def describe(self, text: str) -> None:
-        self.said.append(text)
+        self.texts.append(text)
 
 
-class Broken:
-    """An objective whose loss is no number after so many steps."""
+class Diverging:
+    """An objective whose loss is not a number after some steps."""
 
     def __init__(self, objective: Objective[Any], good_steps: int) -> None:
         self.objective = objective
@@ -87,8 +84,8 @@ class Broken:
         return loss if self.good_steps >= 0 else loss * torch.nan
 
 
-def falling_after(best: int) -> Validate:
-    """A validation that is best in one epoch."""
+def best_in(best: int) -> Validate:
+    """A validation whose metric is highest in this epoch."""
     epoch = 0
 
     def validate(model: CastPoi) -> Metrics:
@@ -119,7 +116,7 @@ def loop_of(
 
 
 def run_epochs(loop: TrainingLoop, count: int) -> None:
-    """The first epochs of a training that is then left alone."""
+    """The first epochs of a training that then stops."""
     with loop.context.progress.task("a few epochs") as task:
         for epoch in range(count):
             loop._run_epoch(epoch, task)
@@ -142,15 +139,15 @@ def test_the_loss_falls(town: City) -> None:
 
 
 def test_the_weights_of_the_best_epoch_are_kept(town: City) -> None:
-    kept, stopped = (loop_of(town, validate=falling_after(2)) for _ in range(2))
+    kept, stopped = (loop_of(town, validate=best_in(2)) for _ in range(2))
     assert kept.run().epoch == 2
     assert len(kept.records) == 4
     run_epochs(stopped, 2)
     assert are_equal(weights(kept), weights(stopped))
 
 
-def test_training_ends_when_patience_does(town: City) -> None:
-    loop = loop_of(town, validate=falling_after(1), patience=2, epochs=20)
+def test_training_ends_without_a_better_epoch_within_patience(town: City) -> None:
+    loop = loop_of(town, validate=best_in(1), patience=2, epochs=20)
     loop.run()
     assert len(loop.records) == 3
 
@@ -169,13 +166,13 @@ def test_one_seed_gives_one_set_of_weights(town: City) -> None:
 def test_a_resumed_training_ends_with_the_same_weights(
     town: City, tmp_path: Path, averaging: float, epochs_before: int
 ) -> None:
-    whole = loop_of(town, weight_averaging=averaging, validate=falling_after(3))
+    whole = loop_of(town, weight_averaging=averaging, validate=best_in(3))
     best = whole.run()
     checkpoints = Checkpoints(folder=tmp_path, identity={})
     context = TrainingContext(checkpoints=checkpoints, threads=1)
-    killed = loop_of(town, context=context, weight_averaging=averaging, validate=falling_after(3))
+    killed = loop_of(town, context=context, weight_averaging=averaging, validate=best_in(3))
     run_epochs(killed, epochs_before)
-    rest = falling_after(3 - epochs_before)
+    rest = best_in(3 - epochs_before)
     resumed = loop_of(town, context=context, weight_averaging=averaging, validate=rest)
     again = resumed.run(checkpoints.load())
     assert are_equal(weights(whole), weights(resumed))
@@ -183,18 +180,16 @@ def test_a_resumed_training_ends_with_the_same_weights(
     assert [each.loss for each in resumed.records] == [each.loss for each in whole.records]
 
 
-def test_a_training_resumed_after_its_end_is_at_its_end(town: City, tmp_path: Path) -> None:
+def test_a_training_resumed_after_its_last_epoch_trains_no_more(town: City, tmp_path: Path) -> None:
     checkpoints = Checkpoints(folder=tmp_path, identity={})
-    whole = loop_of(
-        town, context=TrainingContext(checkpoints=checkpoints), validate=falling_after(2)
-    )
+    whole = loop_of(town, context=TrainingContext(checkpoints=checkpoints), validate=best_in(2))
     whole.run()
-    again = loop_of(town, validate=falling_after(-9))
+    again = loop_of(town, validate=best_in(-9))
     assert again.run(checkpoints.load()).epoch == 2
     assert are_equal(weights(whole), weights(again))
 
 
-def test_the_running_mean_is_what_is_validated_and_kept(town: City) -> None:
+def test_the_running_mean_is_validated_and_kept(town: City) -> None:
     seen: list[dict[str, Tensor]] = []
 
     def validate(model: CastPoi) -> Metrics:
@@ -209,24 +204,25 @@ def test_the_running_mean_is_what_is_validated_and_kept(town: City) -> None:
     assert are_equal(weights(loop), loop.average.mean)
 
 
-def test_each_epoch_is_logged_and_the_bar_tells_loss_metric_and_rate(town: City) -> None:
-    heard = Heard()
-    context = TrainingContext(log=heard, progress=heard)
-    loop_of(town, context=context, validate=falling_after(1), epochs=2).run()
-    assert [event["event"] for event in heard.events] == ["epoch finished"] * 2
-    last = heard.events[-1]
+def test_each_epoch_is_logged_and_the_progress_has_loss_metric_and_speed(town: City) -> None:
+    log, progress = RunLog(), RecordedProgress()
+    context = TrainingContext(log=log, progress=progress)
+    loop_of(town, context=context, validate=best_in(1), epochs=2).run()
+    events = events_of(log)
+    assert [event["event"] for event in events] == ["epoch finished"] * 2
+    last = events[-1]
     assert last["epoch"] == 2
     assert last["metrics"] == {"MRR": 0.5, "HR@10": 0.5}
     assert {"loss", "learning_rate", "seconds", "targets_per_second"} <= last.keys()
     assert last["targets_per_second"] > 0
-    assert heard.done == pytest.approx(2)
-    assert heard.said[0].startswith("epoch 1 · loss ")
-    assert " · best MRR 100.00 · " in heard.said[-1]
-    assert heard.said[-1].endswith(" targets/s")
+    assert progress.done == pytest.approx(2)
+    assert progress.texts[0].startswith("epoch 1 · loss ")
+    assert " · best MRR 100.00 · " in progress.texts[-1]
+    assert progress.texts[-1].endswith(" targets/s")
 
 
 @pytest.mark.parametrize("clip", [0.01, 1e6])
-def test_a_step_has_the_rate_of_its_schedule_and_a_gradient_no_longer_than_the_clip(
+def test_a_step_has_the_scheduled_rate_and_a_clipped_gradient(
     town: City, clip: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loop = loop_of(town, clip=clip, epochs=2)
@@ -234,8 +230,8 @@ def test_a_step_has_the_rate_of_its_schedule_and_a_gradient_no_longer_than_the_c
 
     def noted_step() -> None:
         rates.append({group["lr"] for group in loop.optimizer.param_groups})
-        slopes = [weight.grad for weight in loop.model.parameters() if weight.grad is not None]
-        lengths.append(float(torch.cat([slope.flatten() for slope in slopes]).norm()))
+        grads = [weight.grad for weight in loop.model.parameters() if weight.grad is not None]
+        lengths.append(float(torch.cat([grad.flatten() for grad in grads]).norm()))
         step()
 
     monkeypatch.setattr(loop.optimizer, "step", noted_step)
@@ -256,7 +252,7 @@ def test_a_diverged_loss_stops_with_the_last_good_checkpoint(town: City, tmp_pat
     checkpoints = Checkpoints(folder=tmp_path, identity={})
     loop = loop_of(town, context=TrainingContext(checkpoints=checkpoints))
     steps = len(loop.objective.batches(0))
-    loop.objective = Broken(loop.objective, good_steps=2 * steps + 1)
+    loop.objective = Diverging(loop.objective, good_steps=2 * steps + 1)
     words = (
         "training diverged in epoch 3: the loss is nan; train again with a lower learning_rate "
         rf"\(it is 0.01\) or a lower clip; the weights after epoch 2 are kept in {tmp_path}"
@@ -269,21 +265,22 @@ def test_a_diverged_loss_stops_with_the_last_good_checkpoint(town: City, tmp_pat
     assert all(tensor.isfinite().all() for tensor in kept.tensors.values())
 
 
-def test_a_loss_that_diverges_at_once_leaves_nothing(town: City) -> None:
+def test_a_loss_that_diverges_in_the_first_epoch_has_no_checkpoint(town: City) -> None:
     loop = loop_of(town)
-    loop.objective = Broken(loop.objective, good_steps=0)
+    loop.objective = Diverging(loop.objective, good_steps=0)
     with refused(TrainingDiverged):
         loop.run()
 
 
-def test_each_of_a_team_learns_from_its_share_and_one_alone_from_all(town: City) -> None:
+def test_each_process_has_its_share_of_a_batch_and_a_single_one_has_all(town: City) -> None:
     objective = full_objective(town, tiny_model_config(), batch=7)
     batch = objective.batches(0)[0]
     shares = [
-        Team(world=World(rank=rank, ranks=2)).share(objective, batch).tolist() for rank in range(2)
+        ProcessGroup(world=World(rank=rank, ranks=2)).share(objective, batch).tolist()
+        for rank in range(2)
     ]
     assert shares == [batch[::2].tolist(), batch[1::2].tolist()]
-    assert Team().share(objective, batch) is batch
+    assert ProcessGroup().share(objective, batch) is batch
 
 
 def epoch(number: int, metrics: Metrics) -> EpochRecord:
@@ -300,7 +297,8 @@ def epoch(number: int, metrics: Metrics) -> EpochRecord:
 
 def after(values: list[float], **changes: float) -> Selection:
     selection = Selection(TrainingConfig(select_by="MRR", **changes))  # type: ignore[arg-type]
-    selection.add_all(epoch(number, {"MRR": value}) for number, value in enumerate(values, 1))
+    for number, value in enumerate(values, 1):
+        selection.add(epoch(number, {"MRR": value}))
     return selection
 
 
@@ -310,7 +308,7 @@ def test_the_best_epoch_is_kept_and_the_sooner_of_two_equals() -> None:
     assert selection.best.epoch == 2
 
 
-def test_training_ends_after_so_many_epochs_without_a_better_one() -> None:
+def test_training_ends_after_as_many_worse_epochs_as_patience() -> None:
     falling = [0.5, 0.4, 0.3, 0.2]
     assert not after(falling[:3], patience=3, warmup_epochs=0).is_over
     assert after(falling, patience=3, warmup_epochs=0).is_over

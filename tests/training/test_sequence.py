@@ -11,18 +11,18 @@ from castpoi.checkins.city import City
 from castpoi.core.errors import BadInput, TooFewCheckins
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import RunLog, load_run
-from castpoi.training import sequence, trainer
+from castpoi.training import sequence
 from castpoi.training.config import SequenceTraining
+from castpoi.training.job import TrainingOptions
 from castpoi.training.objectives.cloze import ClozeBatch, ClozeObjective
 from castpoi.training.objectives.next_place import PrefixObjective, WindowObjective
 from castpoi.training.sequence import objective_of
-from castpoi.training.train import TrainingOptions, checkpoint_dir_of, fit, train
+from castpoi.training.train import checkpoint_dir_of, fit, train
 from castpoi.training.trainer import TrainingPlan
 from tests.cities import CAFE, OFFICE, small_city
 from tests.conftest import CommandLine
 from tests.messages import refused
-from tests.training.small import TINY_WORDS
-from tests.training.test_loop import Heard
+from tests.training.small import TINY_WORDS, events_of
 
 SASREC = METHODS.named("sasrec")
 TINY = {"width": "8", "layers": "1", "feed_forward_width": "8", "window": "10", "threads": "1"}
@@ -36,38 +36,37 @@ def options(preset: str | None = None, **settings: str) -> TrainingOptions:
 
 @pytest.mark.parametrize("preset", [None, "paper", "tuned"])
 def test_the_loss_of_a_baseline_falls(town: City, preset: str | None) -> None:
-    heard = Heard()
-    ranker = fit(SASREC, town, seed=1, log=heard, options=options(preset))
-    losses = [event["loss"] for event in heard.events if event["event"] == "epoch finished"]
-    assert losses[-1] < losses[0] < np.log(town.places.height) + 0.5
-    assert ranker.config["training"]["epochs"] == 3
-    rates = [event["learning_rate"] for event in heard.events if "learning_rate" in event]
+    trained = fit(town, SASREC, seed=1, options=options(preset))
+    epochs = [each for each in events_of(trained.log) if each["event"] == "epoch finished"]
+    assert epochs[-1]["loss"] < epochs[0]["loss"] < np.log(town.places.height) + 0.5
+    assert trained.ranker.config["training"]["epochs"] == 3
+    rates = [each["learning_rate"] for each in epochs]
     assert (len(set(rates)) == 1) is (preset != "tuned")
 
 
-def test_a_long_training_foretells_better_than_a_short_one(town: City) -> None:
+def test_a_long_training_predicts_better_than_a_short_one(town: City) -> None:
     short, long = (
-        fit(SASREC, town, seed=1, options=options(epochs=epochs, learning_rate="0.01"))
+        fit(town, SASREC, seed=1, options=options(epochs=epochs, learning_rate="0.01")).ranker
         for epochs in ("1", "20")
     )
     reached = [each.config["training"]["validation"]["MRR"] for each in (short, long)]
     assert reached[1] > reached[0]
 
 
-def test_the_paper_preset_is_recbole_as_it_comes() -> None:
+def test_the_paper_preset_has_the_defaults_of_recbole() -> None:
     paper = SequenceTraining.preset("paper")
     assert (paper.epochs, paper.batch, paper.patience) == (300, 2048, 10)
     assert (paper.learning_rate, paper.final_rate) == (1e-3, 1.0)
-    assert paper.stride == 25  # where it is not RecBole's, which is 1
+    assert paper.stride == 25  # unlike in RecBole, where it is 1
     assert (paper.weight_decay, paper.place_weight_decay, paper.clip) == (0, 0, None)
     assert (paper.select_by, paper.weight_averaging, paper.warmup_epochs) == ("MRR", 0, 0)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_each_model_learns_what_it_was_made_for(town: City, name: str) -> None:
+def test_each_model_has_its_objective(town: City, name: str) -> None:
     kind, shared = model_class(name), SequenceTraining.preset("paper")
     shape = kind.config_class.preset("paper")
-    apart = replace(shared, stride=1)  # every prefix is drawn alone, as in RecBole
+    apart = replace(shared, stride=1)  # every prefix is a row, as in RecBole
     found = [type(objective_of(kind, town, shape, plan, seed=1)) for plan in (shared, apart)]
     expected: list[type] = [WindowObjective, PrefixObjective]
     if name in ("bert4rec", "srgnn"):
@@ -78,7 +77,7 @@ def test_each_model_learns_what_it_was_made_for(town: City, name: str) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_another_seed_gives_other_weights_and_another_order(town: City, name: str) -> None:
     configs = sequence.configs(name, "paper", {})
-    plans = [sequence.sequence_plan(town, name, *configs, seed=seed) for seed in (1, 1, 2)]
+    plans = [sequence.plan_of(town, name, *configs, seed=seed) for seed in (1, 1, 2)]
     one, same, other = (each.new_model().place.weight for each in plans)
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
@@ -94,10 +93,10 @@ def first_batch(plan: TrainingPlan[Any]) -> list[int]:
     return numbers
 
 
-def test_an_interrupted_baseline_goes_on_to_the_same_bytes(
+def test_a_resumed_baseline_ends_with_the_same_weights(
     town_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class PulledPlug(BaseException):
+    class PowerCut(BaseException):
         pass
 
     note = RunLog.event
@@ -105,12 +104,12 @@ def test_an_interrupted_baseline_goes_on_to_the_same_bytes(
     def note_and_stop(log: RunLog, event: str, **fields: object) -> None:
         note(log, event, **fields)
         if fields.get("epoch") == 2:
-            raise PulledPlug
+            raise PowerCut
 
     train(town_folder, tmp_path / "whole", method="core", seed=2, options=options())
     with monkeypatch.context() as broken:
         broken.setattr(RunLog, "event", note_and_stop)
-        with pytest.raises(PulledPlug):
+        with pytest.raises(PowerCut):
             train(town_folder, tmp_path / "cut", method="core", seed=2, options=options())
     assert (checkpoint_dir_of(tmp_path / "cut") / "checkpoint.json").is_file()
     train(town_folder, tmp_path / "cut", method="core", seed=2, options=options())
@@ -126,13 +125,13 @@ def test_a_checkpoint_of_another_method_is_not_continued(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr(trainer, "_summary", stop)
+        broken.setattr(RunLog, "save", stop)
         with pytest.raises(KeyboardInterrupt):
             train(town_folder, tmp_path / "run", method="sasrec", options=options(epochs="1"))
-    said: list[str] = []
-    asked = TrainingOptions(settings=options(epochs="1").settings, warn=said.append)
-    run = train(town_folder, tmp_path / "run", method="esasrec", options=asked)
-    assert "it is of another training (method sasrec, not esasrec" in said[0]
+    warnings: list[str] = []
+    given = TrainingOptions(settings=options(epochs="1").settings, warn=warnings.append)
+    run = train(town_folder, tmp_path / "run", method="esasrec", options=given)
+    assert "it is of another training (method sasrec, not esasrec" in warnings[0]
     assert isinstance(load_run(run.folder).ranker, SequenceRanker)
 
 
@@ -178,14 +177,14 @@ def test_a_wrong_preset_names_those_of_the_method(
         )
 
 
-def test_a_city_without_a_second_visit_teaches_nothing() -> None:
+def test_a_city_without_a_second_visit_of_a_user_is_refused() -> None:
     visits = [(0, CAFE, "2012-04-02 12:00"), (1, OFFICE, "2012-04-02 13:00")]
     city = small_city(visits, ["train", "train"])
     with refused(TooFewCheckins):
-        fit(SASREC, city)
+        fit(city, SASREC)
 
 
-def test_target_attention_is_castpoi_without_geometry_age_and_gate(
+def test_target_attention_is_castpoi_without_distance_age_and_gate(
     town_folder: Path, tmp_path: Path, castpoi: CommandLine
 ) -> None:
     run = tmp_path / "run"
@@ -202,7 +201,7 @@ def test_target_attention_is_castpoi_without_geometry_age_and_gate(
     assert "target-attention is defined by revisit_gate=false, which cannot be" in refused.err
 
 
-def test_a_baseline_walks_the_whole_road(
+def test_a_baseline_is_trained_and_evaluated_by_the_command_line(
     town_folder: Path, tmp_path: Path, castpoi: CommandLine
 ) -> None:
     words = [word for name, value in TINY.items() for word in ("--set", f"{name}={value}")]

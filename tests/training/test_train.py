@@ -11,13 +11,11 @@ from castpoi.baselines.simple import Popularity
 from castpoi.checkins.city import City
 from castpoi.core.errors import BadInput, BrokenFolder, UnknownMethod
 from castpoi.core.files import read_json, write_json
-from castpoi.core.progress import Progress
 from castpoi.core.staging import alone_in
 from castpoi.methods.registry import METHODS, Method
 from castpoi.methods.run import RunLog, load_run
-from castpoi.training.log import Log
+from castpoi.training.job import TrainingJob, TrainingOptions
 from castpoi.training.train import (
-    TrainingOptions,
     checkpoint_dir_of,
     fit,
     known_parts,
@@ -34,13 +32,9 @@ def city(tmp_path: Path) -> Path:
     return tmp_path / "city"
 
 
-def learn_by_dice(
-    city: City, *, part: str, seed: int, log: Log, progress: Progress, options: TrainingOptions
-) -> Popularity:
-    log.event("dice thrown", seed=seed, **options.settings)
-    with progress.task("throwing", total=1) as task:
-        task.advance()
-    thrown = np.random.default_rng(seed).integers(0, 6, city.places.height)
+def learn_by_dice(city: City, job: TrainingJob) -> Popularity:
+    job.log.event("dice thrown", seed=job.seed, **job.options.settings)
+    thrown = np.random.default_rng(job.seed).integers(0, 6, city.places.height)
     return Popularity(popularity=thrown)
 
 
@@ -52,25 +46,39 @@ DICE = Method(
 )
 
 
-@pytest.mark.parametrize("method", METHODS.names)
-def test_a_trained_run_scores_as_the_ranker_it_came_from(
+@pytest.fixture
+def dice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Register the method `dice`."""
+    monkeypatch.setattr(METHODS, "_by_name", {**METHODS._by_name, "dice": DICE})
+
+
+@pytest.mark.parametrize("method", ["castpoi-next", "core", "markov"])
+def test_a_saved_run_scores_as_the_ranker_in_memory(
     method: str, city: Path, tmp_path: Path
 ) -> None:
-    briefly = TrainingOptions(settings={"epochs": "2"})
+    briefly = TrainingOptions(settings={"epochs": "1"})
     options = briefly if METHODS.named(method).needs_training else None
     run = train(city, tmp_path / "run", method=method, options=options)
     whole = odd_city()
     histories = whole.trajectories.histories_before(whole.targets("test"))
-    fitted = fit(METHODS.named(method), whole, options=options)
+    fitted = fit(whole, METHODS.named(method), options=options).ranker
     np.testing.assert_array_equal(
         run.ranker.score(run.ranker.encode(histories)), fitted.score(fitted.encode(histories))
     )
 
 
-def test_a_learned_method_comes_by_registering_alone(
-    city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(METHODS, "_by_name", {**METHODS._by_name, "dice": DICE})
+def test_a_ranker_is_trained_in_memory_and_saved_later(tmp_path: Path) -> None:
+    trained = fit(odd_city(), DICE, seed=4, options=TrainingOptions(settings={"sides": "6"}))
+    assert list(tmp_path.iterdir()) == []
+    assert any("dice thrown" in line for line in trained.log.lines)
+    trained.save(tmp_path / "run", city=tmp_path / "city")
+    manifest = read_json(tmp_path / "run" / "manifest.json")
+    assert manifest["row"] == {"method": "dice", "preset": None, "settings": {"sides": "6"}}
+    assert manifest["fingerprint"] == odd_city().fingerprint
+
+
+@pytest.mark.usefixtures("dice")
+def test_a_learned_method_needs_only_its_registration(city: Path, tmp_path: Path) -> None:
     train(city, tmp_path / "run", method="dice", seed=4)
     run = load_run(tmp_path / "run")
     expected = np.random.default_rng(4).integers(0, 6, 5)
@@ -78,17 +86,17 @@ def test_a_learned_method_comes_by_registering_alone(
     np.testing.assert_array_equal(found.popularity, expected)
     assert "dice thrown" in (tmp_path / "run" / "log.jsonl").read_text()
     assert run.manifest["knows"] == ["train"]
-    run.check_may_predict("validation")  # it has learned from train alone
+    run.check_may_predict("validation")  # it has learned only from train
 
 
-def test_a_counted_method_knows_what_comes_before_the_part() -> None:
+def test_a_counted_method_has_seen_the_splits_before_the_part() -> None:
     assert known_parts(METHODS.named("markov"), "test") == ("train", "validation")
     assert known_parts(METHODS.named("markov"), "validation") == ("train",)
     with refused(BadInput):
         known_parts(DICE, "left out")
 
 
-def test_a_run_for_validation_has_counted_train_alone(city: Path, tmp_path: Path) -> None:
+def test_a_run_for_validation_has_counted_only_train(city: Path, tmp_path: Path) -> None:
     run = train(city, tmp_path / "run", method="popularity", part="validation")
     ranker: Any = run.ranker
     assert ranker.popularity.tolist() == [3, 2, 2, 1, 0]
@@ -106,7 +114,7 @@ def test_a_failed_training_leaves_nothing_behind(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_former_run_is_replaced_only_when_asked(city: Path, tmp_path: Path) -> None:
+def test_a_previous_run_is_replaced_only_with_overwrite(city: Path, tmp_path: Path) -> None:
     train(city, tmp_path / "run", method="revisit")
     with refused(BadInput):
         train(city, tmp_path / "run", method="recent")
@@ -114,27 +122,22 @@ def test_a_former_run_is_replaced_only_when_asked(city: Path, tmp_path: Path) ->
     assert load_run(tmp_path / "run").method == "recent"
 
 
-def test_what_was_asked_for_reaches_the_trainer_and_the_workshop_goes(
-    city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("dice")
+def test_the_trainer_gets_the_settings_and_the_checkpoint_folder_is_removed(
+    city: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(METHODS, "_by_name", {**METHODS._by_name, "dice": DICE})
     options = TrainingOptions(settings={"sides": "6"})
     train(city, tmp_path / "run", method="dice", options=options)
     assert '"sides": "6"' in (tmp_path / "run" / "log.jsonl").read_text()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["city", "run"]
 
 
-def test_two_trainings_of_one_run_are_not_mixed_up(
-    city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(METHODS, "_by_name", {**METHODS._by_name, "dice": DICE})
+@pytest.mark.usefixtures("dice")
+def test_two_trainings_cannot_write_one_run_at_once(city: Path, tmp_path: Path) -> None:
     first = checkpoint_dir_of(tmp_path / "run")
     first.mkdir()
     write_json(first / "manifest.json", {"kind": "training"})
-    with (
-        alone_in(first),
-        refused(BadInput),
-    ):
+    with alone_in(first), refused(BadInput):
         train(city, tmp_path / "run", method="dice")
     assert not (tmp_path / "run").exists()
     train(city, tmp_path / "run", method="dice")
@@ -147,10 +150,8 @@ def test_a_counted_method_has_nothing_to_set(city: Path, tmp_path: Path) -> None
         train(city, tmp_path / "run", method="recent", options=options)
 
 
-def test_a_workshop_never_takes_the_place_of_something_else(
-    city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(METHODS, "_by_name", {**METHODS._by_name, "dice": DICE})
+@pytest.mark.usefixtures("dice")
+def test_a_checkpoint_folder_never_replaces_other_files(city: Path, tmp_path: Path) -> None:
     mine = checkpoint_dir_of(tmp_path / "run")
     mine.mkdir()
     (mine / "diary.txt").write_text("mine")
@@ -159,10 +160,10 @@ def test_a_workshop_never_takes_the_place_of_something_else(
     assert (mine / "diary.txt").read_text() == "mine"
 
 
-def test_checkpoints_that_a_kill_left_beside_their_finished_run_are_removed(
+@pytest.mark.usefixtures("dice")
+def test_checkpoints_of_a_finished_run_are_removed_after_a_kill(
     city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(METHODS, "_by_name", {**METHODS._by_name, "dice": DICE})
     run = tmp_path / "run"
     with monkeypatch.context() as killed:
         killed.setattr("castpoi.training.train.remove", lambda _: None)
@@ -180,13 +181,13 @@ def test_checkpoints_that_a_kill_left_beside_their_finished_run_are_removed(
     assert unfinished.is_dir()
 
 
+@pytest.mark.usefixtures("dice")
 def test_a_full_disk_leaves_no_folder_that_the_next_training_refuses(
     city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(METHODS, "_by_name", {**METHODS._by_name, "dice": DICE})
     with monkeypatch.context() as disk:
         disk.setattr("castpoi.training.train.write_json", full)
         with refused(BadInput):
@@ -195,7 +196,7 @@ def test_a_full_disk_leaves_no_folder_that_the_next_training_refuses(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["city", "run"]
 
 
-def test_the_wall_time_of_a_resumed_training_counts_the_epochs_before(
+def test_the_wall_time_of_a_resumed_training_includes_the_epochs_before(
     city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(*_: object) -> None:
@@ -212,12 +213,12 @@ def test_the_wall_time_of_a_resumed_training_counts_the_epochs_before(
         epoch["seconds"] = 3000.0
     write_json(checkpoint, state)
     manifest = train(city, run, method="core", options=briefly).manifest
-    assert 6000 < manifest["wall_seconds"] < 6600  # two epochs before, and now next to nothing
+    assert 6000 < manifest["wall_seconds"] < 6600  # two epochs before; the rest takes a second
     last = (run / "log.jsonl").read_text().splitlines()[-1]
     assert 6000 < json.loads(last)["seconds"] < 6600
 
 
-def test_epochs_count_as_earlier_only_where_a_training_was_resumed() -> None:
+def test_epochs_are_earlier_only_if_a_training_was_resumed() -> None:
     epoch = json.dumps({"event": "epoch finished", "seconds": 2.5})
     resumed = json.dumps({"event": "training resumed", "epochs": 2})
     assert seconds_before([epoch, epoch, resumed, epoch]) == 5.0

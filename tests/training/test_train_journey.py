@@ -1,4 +1,4 @@
-"""`castpoi train --model castpoi`, as a person, a power cut and torchrun would use it."""
+"""`castpoi train` from the command line, killed and resumed, and by several processes."""
 
 import json
 import os
@@ -26,7 +26,7 @@ TRAIN = ["--model", "castpoi", "--threads", "1", *TINY_WORDS]
 
 
 def started(*words: object, **environment: str) -> subprocess.Popen[bytes]:
-    """A castpoi command in a process of its own."""
+    """A castpoi command in another process."""
     return subprocess.Popen(
         [sys.executable, "-m", "castpoi.cli.main", *map(str, words)],
         env={**os.environ, **environment},
@@ -35,7 +35,7 @@ def started(*words: object, **environment: str) -> subprocess.Popen[bytes]:
     )
 
 
-def test_a_city_is_learned_evaluated_and_ranked(
+def test_castpoi_is_trained_and_evaluated(
     castpoi: CommandLine, town_folder: Path, tmp_path: Path
 ) -> None:
     run, result = tmp_path / "run", tmp_path / "result"
@@ -53,7 +53,7 @@ def test_a_city_is_learned_evaluated_and_ranked(
     assert 0 < ended.json["metrics"]["MRR"] < 1
 
 
-def test_ours_walks_the_whole_road_with_a_preset_of_its_own(
+def test_castpoi_next_is_trained_with_its_preset_evaluated_and_explains_its_scores(
     castpoi: CommandLine, town_folder: Path, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
@@ -68,19 +68,19 @@ def test_ours_walks_the_whole_road_with_a_preset_of_its_own(
     assert ended.code == 0, ended.err
     assert 0 < ended.json["metrics"]["MRR"] < 1
     user = pl.read_parquet(town_folder / "users.parquet")["user_id"][0]
-    told = castpoi("recommend", run, "--user", user, "--explain", "--json", "--k", 3)
-    assert told.code == 0, told.err
-    for each in told.json["recommendations"]:
+    ranked = castpoi("recommend", run, "--user", user, "--explain", "--json", "--k", 3)
+    assert ranked.code == 0, ranked.err
+    for each in ranked.json["recommendations"]:
         assert list(each["terms"]) == list(ranker.terms)
         assert each["terms"]["distance"] != 0
         assert sum(each["terms"].values()) == pytest.approx(each["score"], abs=1e-5)
 
 
-def test_known_time_walks_the_whole_road_apart(
+def test_results_with_known_time_are_kept_apart(
     castpoi: CommandLine, town_folder: Path, tmp_path: Path
 ) -> None:
     results = tmp_path / "results"
-    for name, word in (("told", ["--known-time"]), ("untold", [])):
+    for name, word in (("known", ["--known-time"]), ("unknown", [])):
         words = ["--model", "castpoi-next", "--threads", 1, *TINY_WORDS, "--epochs", 1, *word]
         trained = castpoi("train", town_folder, *words, "--out", tmp_path / name)
         assert trained.code == 0, trained.err
@@ -90,21 +90,21 @@ def test_known_time_walks_the_whole_road_apart(
     refused = castpoi("compare", results)
     assert refused.code == 1
     assert "compare results of known time separately" in refused.err
-    alone = castpoi("compare", results / "told")
+    alone = castpoi("compare", results / "known")
     assert "with known time" in alone.out
-    told = castpoi("report", results, "--json").json
-    assert "known-time" in told["tables"]
-    assert told["cities"] == [tmp_path.name, f"{tmp_path.name} (time known)"]
+    report = castpoi("report", results, "--json").json
+    assert "known-time" in report["tables"]
+    assert report["cities"] == [tmp_path.name, f"{tmp_path.name} (time known)"]
     user = pl.read_parquet(town_folder / "users.parquet")["user_id"][0]
     scores = [
         [each["score"] for each in castpoi(*words).json["recommendations"]]
         for at in ("2026-05-04T08:00:00Z", "2026-05-09T22:00:00Z")
-        for words in [["recommend", tmp_path / "told", "--user", user, "--at", at, "--json"]]
+        for words in [["recommend", tmp_path / "known", "--user", user, "--at", at, "--json"]]
     ]
     assert scores[0] != scores[1]
 
 
-def test_known_time_is_nothing_to_a_method_that_counts(
+def test_known_time_is_refused_for_a_counted_method(
     castpoi: CommandLine, town_folder: Path, tmp_path: Path
 ) -> None:
     words = ["--model", "revisit", "--known-time", "--out", tmp_path / "run"]
@@ -113,7 +113,7 @@ def test_known_time_is_nothing_to_a_method_that_counts(
     assert "revisit is counted, not learned, so it has nothing to set; leave out" in refused.err
 
 
-def test_curves_are_drawn_where_they_are_asked_for(
+def test_curves_for_tensorboard_are_written_to_their_folder(
     castpoi: CommandLine, town_folder: Path, tmp_path: Path
 ) -> None:
     pytest.importorskip("tensorboard", reason="castpoi[tensorboard] is not installed")
@@ -126,10 +126,10 @@ def test_curves_are_drawn_where_they_are_asked_for(
 @pytest.mark.parametrize(
     ("objective", "step"), [("full", "batch=12"), ("fast", "windows_per_step=1")]
 )
-def test_a_training_killed_in_mid_epoch_ends_with_the_same_bytes(
+def test_a_training_killed_within_an_epoch_resumes_to_the_same_weights(
     castpoi: CommandLine, town_folder: Path, tmp_path: Path, objective: str, step: str
 ) -> None:
-    # so small that an epoch has some fifty of them
+    # steps so small that an epoch has some fifty of them
     words = [*TRAIN, "--objective", objective, "--set", step, "--epochs", "3", "--seed", "7"]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert castpoi("train", town_folder, *words, "--out", whole).code == 0
@@ -151,16 +151,16 @@ def test_a_training_killed_in_mid_epoch_ends_with_the_same_bytes(
     assert (killed / model).read_bytes() == (whole / model).read_bytes()
 
 
-def test_one_seed_gives_the_same_bytes_on_two_threads(
+def test_one_seed_gives_the_same_weights_on_two_threads(
     castpoi: CommandLine, town_folder: Path, tmp_path: Path
 ) -> None:
-    """Each in a process of its own; `test_device.py` has sums that differ if left alone."""
+    """In two processes; without `deterministic` the sums differ (`test_device.py`)."""
     words = ["train", town_folder, "--model", "castpoi", "--threads", "2", *TINY_WORDS]
     words += ["--epochs", "2", "--set", "windows_per_step=6", "--out"]
     assert castpoi(*words, tmp_path / "one").code == 0
     other = started(*words, tmp_path / "other")
-    said = other.communicate(timeout=120)
-    assert other.returncode == 0, said
+    output = other.communicate(timeout=120)
+    assert other.returncode == 0, output
     one, another = (
         (tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "other")
     )
@@ -169,7 +169,7 @@ def test_one_seed_gives_the_same_bytes_on_two_threads(
 
 SHARED: dict[str, list[str]] = {
     "full": ["batch=33"],
-    # every place is read, since each process draws candidates of its own
+    # the reader scores every place, since each process draws other candidates
     "fast": [
         "windows_per_step=3",
         "hard_candidates=1000",
@@ -177,14 +177,14 @@ SHARED: dict[str, list[str]] = {
         "reader_forecast=false",
     ],
 }
-"""Settings with which several processes learn what one learns."""
+"""Settings with which several processes learn the same as one."""
 
 
 @pytest.mark.parametrize("objective", SHARED)
-def test_two_processes_learn_what_one_learns(
+def test_two_processes_learn_the_same_as_one(
     castpoi: CommandLine, town_folder: Path, town: City, tmp_path: Path, objective: str
 ) -> None:
-    # without dropout, since each process drops activations of its own
+    # without dropout, since each process drops other activations
     words = [*TRAIN, "--objective", objective, "--epochs", "2", "--set", "dropout=0"]
     words += [word for setting in SHARED[objective] for word in ("--set", setting)]
     assert castpoi("train", town_folder, *words, "--out", tmp_path / "one").code == 0
@@ -193,10 +193,10 @@ def test_two_processes_learn_what_one_learns(
         started("train", town_folder, *words, "--out", tmp_path / "two", RANK=str(rank), **world)
         for rank in range(2)
     ]
-    said = [process.communicate(timeout=120) for process in both]
-    assert [process.returncode for process in both] == [0, 0], said
-    assert b"castpoi, trained on" in said[0][0]
-    assert said[1][0] == b""  # only the first speaks
+    outputs = [process.communicate(timeout=120) for process in both]
+    assert [process.returncode for process in both] == [0, 0], outputs
+    assert b"castpoi, trained on" in outputs[0][0]
+    assert outputs[1][0] == b""  # only the first process prints
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
     one, two = (centred_scores(tmp_path / name, town) for name in ("one", "two"))
     np.testing.assert_allclose(two, one, atol=1e-3)
@@ -208,7 +208,7 @@ def test_two_processes_learn_what_one_learns(
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
 
-def test_wrong_settings_are_told_before_any_work(
+def test_wrong_settings_are_refused_before_any_work(
     castpoi: CommandLine, town_folder: Path, tmp_path: Path
 ) -> None:
     for words, sentence in (
@@ -226,7 +226,7 @@ def test_wrong_settings_are_told_before_any_work(
 
 
 def centred_scores(run: Path, town: City) -> NDArray[np.float32]:
-    """Scores of all places less their mean: a loss over all of them cannot see what it is."""
+    """Scores of all places minus their mean, on which the loss does not depend."""
     ranker = load_run(run).ranker
     histories = town.trajectories.histories_before(town.targets("test"))
     scores = ranker.score(ranker.encode(histories))
@@ -236,7 +236,7 @@ def centred_scores(run: Path, town: City) -> NDArray[np.float32]:
 
 
 def free_port() -> int:
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        port: int = door.getsockname()[1]
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port: int = listening.getsockname()[1]
     return port

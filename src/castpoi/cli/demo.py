@@ -21,7 +21,8 @@ from castpoi.evaluation.evaluate import evaluate
 from castpoi.evaluation.result import Result
 from castpoi.methods.registry import METHODS, Method
 from castpoi.methods.run import Run
-from castpoi.training.train import TrainingOptions, fit, train
+from castpoi.training.job import TrainingOptions
+from castpoi.training.train import fit, train
 
 # Small steps and few candidates per target, so that all methods are trained within three minutes.
 _OF_TUNED: Final = {"batch": "128"}
@@ -117,8 +118,10 @@ def _results(city: City, run: Run, epochs: int, progress: Progress) -> list[Resu
     with progress.task("methods", total=len(METHODS.names)) as methods:
         for method in METHODS:
             options = _brief_training(method, epochs)
-            ranker = run.ranker if method.name == run.method else None
-            ranker = ranker or fit(method, city, seed=run.seed, progress=progress, options=options)
+            ranker = run.ranker
+            if method.name != run.method:
+                trained = fit(city, method, seed=run.seed, progress=progress, options=options)
+                ranker = trained.ranker
             result = evaluate(ranker, city, method=method.name, seed=run.seed, progress=progress)
             result.save(run.folder.parent / "results" / method.name, overwrite=True)
             results.append(result)

@@ -102,7 +102,7 @@ def _of_method(city_folder: Path, name: str, part: str, command: str, progress: 
         )
     city = City.load(city_folder)
     return evaluate_ranker(
-        fit(method, city, part=part, progress=progress), city, method=name, part=part,
+        fit(city, method, part=part, progress=progress).ranker, city, method=name, part=part,
         origin={"city": str(city_folder.resolve()), "command": command}, progress=progress,
     )  # fmt: skip
 

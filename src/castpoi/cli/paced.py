@@ -11,7 +11,7 @@ from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.plan import Planned
 from castpoi.experiments.record import Record
 from castpoi.experiments.runner import Failure, Pace, cores, run_plan
-from castpoi.training.train import ignore
+from castpoi.training.job import ignore
 
 Command = Callable[..., None]
 

@@ -19,9 +19,8 @@ from castpoi.cli.options import (
 from castpoi.core.config import pairs_of
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import Run
-from castpoi.training.train import TrainingOptions
+from castpoi.training.job import TrainingOptions, World
 from castpoi.training.train import train as train_run
-from castpoi.training.world import World
 
 
 @click.command(epilog=method_list("Methods, and the [presets] of those that are trained:", METHODS))
@@ -92,7 +91,12 @@ def train(
     """
     settings = [f"{name}={value}" for name, value in named.items() if value is not None]
     settings += ["known_time=true"] if known_time else []
-    options = replace(options, settings=pairs_of([*settings, *changes]), warn=console.note)
+    options = replace(
+        options,
+        settings=pairs_of([*settings, *changes]),
+        tensorboard=tensorboard,
+        warn=console.note,
+    )
     with console.progress() as progress:
         run = train_run(
             city,
@@ -103,7 +107,6 @@ def train(
             overwrite=overwrite,
             progress=progress,
             options=options,
-            tensorboard=tensorboard,
         )
     if World.from_environment().is_first:
         _show(console, run, city)

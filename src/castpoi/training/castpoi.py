@@ -1,4 +1,4 @@
-"""The training plan of CaST-POI: configs, objective, ranker.
+"""Training of CaST-POI: its configs, plan, objective and need of memory.
 
 Shapes: B histories, P places, M shortlisted places.
 """
@@ -14,45 +14,40 @@ from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.core.config import changed
 from castpoi.core.errors import BadInput
-from castpoi.core.progress import Progress
 from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import CastPoi, Encoded, new_model
 from castpoi.model.config import ModelConfig
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.model.traits import NEIGHBOURHOODS_KM, PlaceTraits
 from castpoi.training.config import CastPoiTraining
-from castpoi.training.device import device_named
+from castpoi.training.device import device_named, free_bytes
 from castpoi.training.fast_objective import FastConfig, FastObjective
 from castpoi.training.full_objective import CANDIDATES_AT_ONCE, FullObjective
 from castpoi.training.fused_loss import LossConstants
-from castpoi.training.log import Log
-from castpoi.training.memory import bytes_of_training, check_memory, free_bytes
+from castpoi.training.job import TrainingJob
 from castpoi.training.objectives import Objective
-from castpoi.training.train import TrainingOptions
 from castpoi.training.trainer import TrainingPlan, run_plan
 
 SHORTLIST: Final = 256
 """Places whose reader score is computed to select an epoch."""
 
+_FLOAT_BYTES: Final = 4
+_MATRICES: Final = 12  # of targets x places that a step holds, about
+_COPIES: Final = 7  # of the place table: weights, gradient, optimizer, averages
+_VISIT_BYTES: Final = 600  # of the city, and of the features of each visit
+_FREE_SHARE: Final = 0.75  # of the free memory; the rest is for features kept between epochs
+_GIB: Final = 2**30
 
-def train_castpoi(
-    city: City,
-    *,
-    part: str,
-    seed: int,
-    log: Log,
-    progress: Progress,
-    options: TrainingOptions,
-) -> CastPoiRanker:
-    """Train CaST-POI on the train split and keep the epoch that is best on validation."""
-    model, training = configs(options.method, options.preset or "fast", options.settings)
-    _check_memory(city, model, training, options.device)
-    builder = _builder(city, model)
-    plan = castpoi_plan(city, options.method, model, training, seed=seed)
-    trained, summary = run_plan(
-        plan, city, part=part, seed=seed, log=log, progress=progress, options=options
-    )
-    return CastPoiRanker(trained, builder, training=summary)
+
+def train_castpoi(city: City, job: TrainingJob) -> CastPoiRanker:
+    """Train CaST-POI and keep the epoch that is best on validation."""
+    options = job.options
+    model, training = configs(job.method, options.preset or "fast", options.settings)
+    places, visits = city.places.height, len(city.trajectories)
+    needed = bytes_of_training(model, training, places=places, visits=visits)
+    check_memory(needed, free_bytes(device_named(options.device)))
+    trained, summary = run_plan(plan_of(city, model, training, seed=job.seed), city, job)
+    return CastPoiRanker(trained, _builder(city, model), training=summary)
 
 
 def configs(
@@ -72,28 +67,25 @@ def configs(
     return model, training
 
 
-def castpoi_plan(
-    city: City, method: str, model: ModelConfig, training: CastPoiTraining, *, seed: int
+def plan_of(
+    city: City, model: ModelConfig, training: CastPoiTraining, *, seed: int
 ) -> TrainingPlan[CastPoi]:
-    """The training plan of a CaST-POI model."""
-    builder = _builder(city, model)
+    """The training plan of a CaST-POI model.
+
+    Validation ranks all places exactly, or with the reader of the fast objective only a shortlist.
+    """
+    has_shortlist = training.objective == "fast" and model.candidate_conditioning
+    ranker = ShortlistRanker if has_shortlist else CastPoiRanker
+    builder, traits = _builder(city, model), traits_of(city, model)
     return TrainingPlan(
-        method=method,
         model_config=model.to_dict(),
         config=training,
-        new_model=lambda: untrained_model(city, model, seed=seed),
+        new_model=lambda: new_model(
+            config=model, lat=city.lat, lon=city.lon, seed=seed, traits=traits
+        ),
         objective=lambda: objective_of(city, model, training, seed=seed),
-        ranker=lambda trained: _validation_ranker(trained, builder, training),
+        ranker=lambda trained: ranker(trained, builder),
     )
-
-
-def _validation_ranker(
-    model: CastPoi, builder: BatchBuilder, training: CastPoiTraining
-) -> CastPoiRanker:
-    """Rank all places exactly, but with the reader of the fast objective only a shortlist."""
-    if training.objective == "full" or model.refinement is None:
-        return CastPoiRanker(model, builder)
-    return ShortlistRanker(model, builder)
 
 
 class ShortlistRanker(CastPoiRanker):
@@ -108,32 +100,19 @@ class ShortlistRanker(CastPoiRanker):
             return super().score(encoded, candidates)
         scores = self.scorer.foretold(encoded)  # [B, P]
         shortlist = scores.topk(min(SHORTLIST, self.places), dim=1, sorted=False).indices  # [B, M]
-        exact = self.scorer.score(encoded, shortlist + 1)
+        exact = self.scorer.score(encoded, shortlist + 1)  # [B, M]
         # only differences between places matter, so scores with and without the reader cannot be
         # compared: all others come after the shortlist, in their own order
-        below = exact.amin(dim=1, keepdim=True) - scores.amax(dim=1, keepdim=True) - 1
-        scores.add_(below).scatter_(1, shortlist, exact)
-        array: NDArray[np.float32] = scores.float().cpu().numpy()
-        return array
+        below = exact.amin(dim=1, keepdim=True) - scores.amax(dim=1, keepdim=True) - 1  # [B, 1]
+        return self._as_numpy(scores.add_(below).scatter_(1, shortlist, exact))
 
 
 def traits_of(city: City, model: ModelConfig) -> PlaceTraits | None:
     """The traits that places share, if the model uses them."""
     if not model.shared_vectors:
         return None
-    places = city.places
-    return PlaceTraits.of(
-        places[record.LAT].to_numpy(),
-        places[record.LON].to_numpy(),
-        places[record.CATEGORY].to_list(),
-        NEIGHBOURHOODS_KM,
-    )
-
-
-def untrained_model(city: City, config: ModelConfig, *, seed: int) -> CastPoi:
-    """An untrained model for the places of a city."""
-    lat, lon = city.lat, city.lon
-    return new_model(config=config, lat=lat, lon=lon, seed=seed, traits=traits_of(city, config))
+    categories = city.places[record.CATEGORY].to_list()
+    return PlaceTraits.of(city.lat, city.lon, categories, NEIGHBOURHOODS_KM)
 
 
 def objective_of(
@@ -160,21 +139,39 @@ def objective_of(
     )
 
 
-def _check_memory(city: City, model: ModelConfig, training: CastPoiTraining, device: str) -> None:
-    """Refuse a training that does not fit the memory of the device."""
+def bytes_of_training(
+    model: ModelConfig, training: CastPoiTraining, *, places: int, visits: int
+) -> int:
+    """Estimate of the memory that a training holds."""
     is_full = training.objective == "full"
     targets = training.batch if is_full else training.windows_per_step * model.window
-    read = 1 + training.hard_candidates + training.drawn_candidates
-    needed = bytes_of_training(
-        model,
-        visits=len(city.trajectories),
-        places=city.places.height,
-        targets=targets,
-        read=CANDIDATES_AT_ONCE if is_full else read,
-    )
-    check_memory(needed, free_bytes(device_named(device)))
+    per_target = _MATRICES * places
+    if model.candidate_conditioning:
+        candidates = 1 + training.hard_candidates + training.drawn_candidates
+        keys_and_values = 4 * model.window * model.width  # as gathered, and with their age added
+        attention = 6 * model.heads * model.window  # logits, bias, mask, softmax and their copies
+        vectors = 10 * model.width + 4 * model.feed_forward_width
+        per_candidate = model.reader_layers * (attention + vectors) + 8 * model.width
+        per_target += model.reader_layers * keys_and_values
+        per_target += (CANDIDATES_AT_ONCE if is_full else candidates) * per_candidate
+    floats = targets * per_target + _COPIES * places * model.width
+    return _FLOAT_BYTES * floats + _VISIT_BYTES * visits
+
+
+def check_memory(needed: int, free: int) -> None:
+    """Refuse a training that would not fit, before it begins.
+
+    Raises:
+        BadInput: it needs more than its share of the free memory.
+    """
+    if needed > _FREE_SHARE * free:
+        raise BadInput(
+            f"training would take about {needed / _GIB:.1f} GiB of memory, and {free / _GIB:.1f} "
+            f"GiB are free, of which it may take {_FREE_SHARE:.0%}; lower width, windows_per_step "
+            "or batch, prepare the city with fewer places (--min-place-checkins), or use a larger "
+            "machine"
+        )
 
 
 def _builder(city: City, model: ModelConfig) -> BatchBuilder:
-    lat, lon = city.lat, city.lon
-    return BatchBuilder(config=model, lat=lat, lon=lon)
+    return BatchBuilder(config=model, lat=city.lat, lon=city.lon)

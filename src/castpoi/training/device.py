@@ -1,13 +1,20 @@
-"""The device of tensors, and deterministic arithmetic on a number of cores."""
+"""Devices: by name, their free memory, and deterministic arithmetic on a number of cores."""
 
+import ctypes
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Final
 
 import numpy as np
 import torch
 
 from castpoi.core.errors import BadInput
-from castpoi.training.world import World
+from castpoi.training.job import World
+
+_CPU: Final = torch.device("cpu")
+_UNKNOWN_FREE_BYTES: Final = 2 * 2**30  # where the system does not report it
 
 
 def device_named(name: str) -> torch.device:
@@ -30,7 +37,7 @@ def mixed_precision(device: torch.device) -> AbstractContextManager[object]:
 
 
 @contextmanager
-def orderly(device: torch.device, *, threads: int) -> Iterator[None]:
+def deterministic(device: torch.device, *, threads: int) -> Iterator[None]:
     """Use this many cores, a fixed order of sums and no denormal numbers while the block runs.
 
     Without the fixed order two runs of one seed differ: on several cores torch adds gradients of
@@ -42,7 +49,7 @@ def orderly(device: torch.device, *, threads: int) -> Iterator[None]:
     """
     before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     filling = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
-    kept_denormals = _keeps_denormals()
+    kept_denormals = bool(torch.tensor(1e-40) * 1.0 != 0)
     torch.set_num_threads(threads)
     torch.set_flush_denormal(True)
     if device.type == "cpu":
@@ -58,12 +65,46 @@ def orderly(device: torch.device, *, threads: int) -> Iterator[None]:
         torch.utils.deterministic.fill_uninitialized_memory = filling  # type: ignore[attr-defined]
 
 
-def _keeps_denormals() -> bool:
-    """Whether numbers below 1e-38 are not flushed to zero."""
-    return bool(torch.tensor(1e-40) * 1.0 != 0)
-
-
 def seed_epoch(seed: int, epoch: int, rank: int = 0) -> None:
     """Seed torch for an epoch, independent of earlier random numbers."""
     state = np.random.SeedSequence((seed, epoch, rank)).generate_state(1, np.uint64)
     torch.manual_seed(int(state[0] >> np.uint64(1)))
+
+
+def free_bytes(
+    device: torch.device = _CPU,
+    *,
+    meminfo: Path = Path("/proc/meminfo"),
+    cgroup: Path = Path("/sys/fs/cgroup"),
+) -> int:
+    """Free memory of a CUDA card, else of the machine and of the container around the process.
+
+    Apple's processors (mps) share the memory of the machine. Systems other than Linux do not
+    report it; a low guess is returned there.
+    """
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    found = []
+    try:
+        lines = meminfo.read_text().splitlines()
+        free = next(line for line in lines if line.startswith("MemAvailable:"))
+        found.append(int(free.split()[1]) * 1024)
+    except (OSError, StopIteration, ValueError, IndexError):  # another system
+        pass
+    try:
+        limit = int((cgroup / "memory.max").read_text())
+        found.append(max(0, limit - int((cgroup / "memory.current").read_text())))
+    except (OSError, ValueError):  # no container, or one without a limit
+        pass
+    return min(found, default=_UNKNOWN_FREE_BYTES)
+
+
+def release_memory() -> None:
+    """Return memory that this process holds and does not use, if its C library can.
+
+    Batches of different shapes fragment the heap: in sixty epochs of BERT4Rec on New York it grew
+    from 0.7 to 2 GB.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:
+        trim(0)

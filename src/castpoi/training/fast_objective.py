@@ -24,6 +24,7 @@ from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import REVISIT_WINDOW, ModelConfig
 from castpoi.model.revisits import Revisits
 from castpoi.model.shared_vectors import PlaceTable
+from castpoi.training.device import free_bytes
 from castpoi.training.draws import draw_places
 from castpoi.training.fused_loss import (
     Lesson,
@@ -33,7 +34,6 @@ from castpoi.training.fused_loss import (
     quick_scores,
 )
 from castpoi.training.known_places import KEPT_BYTES, Known, KnownPlaces
-from castpoi.training.memory import free_bytes
 from castpoi.training.windows import TrainWindows, cut_windows
 
 _LAST_VISITS: Final = 5  # from which nearby candidates are drawn

@@ -20,7 +20,7 @@ from castpoi.checkins.trajectory import Histories, slices
 from castpoi.model.habits import POSITIONS_AT_ONCE, Visits
 from castpoi.model.known_pairs import most_visited
 from castpoi.model.revisit_features import Pairs, revisit_features
-from castpoi.training.memory import give_back
+from castpoi.training.device import release_memory
 
 KEPT_BYTES: Final = 3 * 2**29
 """Memory for the pairs of all blocks that are kept."""
@@ -123,7 +123,7 @@ class KnownPlaces:
         block = self._computed(first)
         self._computed_bytes += block.size_bytes
         if self._computed_bytes > _GIVE_BACK_BYTES:
-            give_back()
+            release_memory()
             self._computed_bytes = 0
         if block.size_bytes <= self.free_bytes:
             self.free_bytes -= block.size_bytes

@@ -2,12 +2,12 @@
 
 An epoch depends on the one before it only through the weights and the optimizer: torch is seeded
 again from (seed, epoch). So a checkpoint needs no state of a random generator, and a resumed
-training ends with the same bits as an uninterrupted one.
+training ends with exactly the weights of an uninterrupted one.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -19,12 +19,11 @@ from castpoi.core.errors import TrainingDiverged
 from castpoi.core.progress import SILENCE, Progress, Task
 from castpoi.core.provenance import now_utc
 from castpoi.evaluation.metrics import Metrics
+from castpoi.methods.run import RunLog
 from castpoi.training.checkpoint import Checkpoint, Checkpoints, EpochRecord
 from castpoi.training.config import TrainingConfig
-from castpoi.training.device import mixed_precision, seed_epoch
-from castpoi.training.distributed import Team
-from castpoi.training.log import Log, NoLog
-from castpoi.training.memory import give_back
+from castpoi.training.device import mixed_precision, release_memory, seed_epoch
+from castpoi.training.distributed import ProcessGroup
 from castpoi.training.objectives import Objective
 
 Validate = Callable[[Any], Metrics]
@@ -36,29 +35,13 @@ _PLACE_VECTORS = ("place.weight", "shared.vectors")  # decayed by `place_weight_
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingContext:
-    """Everything around a training that does not change its result."""
+    """What a training uses besides its model, objective and config."""
 
-    log: Log = field(default_factory=NoLog)
+    log: RunLog = field(default_factory=RunLog)
     progress: Progress = SILENCE
-    team: Team = field(default_factory=Team)
+    group: ProcessGroup = field(default_factory=ProcessGroup)
     checkpoints: Checkpoints | None = None
     threads: int = 1
-
-
-@dataclass
-class _Total:
-    """Loss and targets of an epoch so far."""
-
-    loss: float = 0.0
-    targets: int = 0
-
-    def add(self, loss: float, targets: int) -> None:
-        self.loss += loss * targets
-        self.targets += targets
-
-    @property
-    def mean_loss(self) -> float:
-        return self.loss / max(1, self.targets)
 
 
 class TrainingLoop:
@@ -104,60 +87,63 @@ class TrainingLoop:
     def _run_epoch(self, epoch: int, task: Task) -> None:
         """Train on all batches once, validate, and save a checkpoint."""
         began = perf_counter()
-        seed_epoch(self.seed, epoch, self.context.team.world.rank)
-        total, rate = self._train_epoch(epoch, task)
+        seed_epoch(self.seed, epoch, self.context.group.world.rank)
+        loss, targets, rate = self._train_epoch(epoch, task)
         train_seconds = perf_counter() - began
         self.model.eval()
-        with torch.no_grad(), self._averaged_weights():
+        averaged = nullcontext() if self.average is None else self.average.applied(self.model)
+        with torch.no_grad(), averaged:
             metrics = self.validate(self.model)
             weights = _copy_of_weights(self.model)
         record = EpochRecord(
             at_utc=now_utc(),
             epoch=epoch + 1,
-            loss=total.mean_loss,
+            loss=loss,
             learning_rate=rate,
             metrics=metrics,
             seconds=round(perf_counter() - began, 3),
-            targets_per_second=round(total.targets / train_seconds, 1),
+            targets_per_second=round(targets / train_seconds, 1),
         )
         self.records.append(record)
         if self.selection.add(record):
             self.best = weights
         self._save()
-        give_back()
+        release_memory()
         self.context.log.event("epoch finished", **record.to_dict())
 
-    def _train_epoch(self, epoch: int, task: Task) -> tuple[_Total, float]:
-        """One step per batch; the total, and the last learning rate."""
+    def _train_epoch(self, epoch: int, task: Task) -> tuple[float, int, float]:
+        """One step per batch; the mean loss, the number of targets, and the last learning rate."""
         self.model.train()
-        total, rate, began = _Total(), 0.0, perf_counter()
+        loss, targets, rate, began = 0.0, 0, 0.0, perf_counter()
         batches = self.objective.batches(epoch)
         for step, batch in enumerate(batches):
             rate = learning_rate(self.config, epoch=epoch, step=step, steps=len(batches))
-            total.add(*self._step(batch, rate, epoch))
+            mean, count = self._step(batch, rate, epoch)
+            loss, targets = loss + mean * count, targets + count
             task.advance(1 / len(batches))
-            task.describe(self._status(epoch, total, perf_counter() - began))
-        return total, rate
+            speed = targets / max(perf_counter() - began, 1e-9)
+            task.describe(self._status(epoch, loss / max(1, targets), speed))
+        return loss / max(1, targets), targets, rate
 
     def _step(self, batch: Any, rate: float, epoch: int) -> tuple[float, int]:
         """One optimizer step; the mean loss of the batch and its number of targets."""
-        team = self.context.team
-        share = team.share(self.objective, batch)
+        group = self.context.group
+        share = group.share(self.objective, batch)
         targets = self.objective.targets(share)
         self.optimizer.zero_grad(set_to_none=True)
         value = 0.0
         if targets:  # in a small batch some processes may have none
-            with mixed_precision(team.device):
+            with mixed_precision(group.device):
                 loss = self.objective.loss(self.model, share)
             loss.backward()
             value = float(loss.detach())
-        value, targets = team.average_gradients(self.model, value, targets)
+        value, targets = group.average_gradients(self.model, value, targets)
         clip = math.inf if self.config.clip is None else self.config.clip
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), clip)
         if not math.isfinite(value) or not math.isfinite(float(norm)):
             raise TrainingDiverged(self._diverged(epoch, value))
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+        for parameters in self.optimizer.param_groups:
+            parameters["lr"] = rate
         self.optimizer.step()
         self.steps_done += 1
         if self.average is not None:
@@ -167,32 +153,26 @@ class TrainingLoop:
     def _diverged(self, epoch: int, loss: float) -> str:
         checkpoints = self.context.checkpoints
         what = f"the loss is {loss}" if not math.isfinite(loss) else "the gradient is not finite"
-        if checkpoints is None or not self.records:
-            kept = "no epoch was finished before"
-        else:
+        kept = "no epoch was finished before"
+        if checkpoints is not None and self.records:
             kept = f"the weights after epoch {len(self.records)} are kept in {checkpoints.folder}"
         return (
             f"training diverged in epoch {epoch + 1}: {what}; train again with a lower "
             f"learning_rate (it is {self.config.learning_rate}) or a lower clip; {kept}"
         )
 
-    def _status(self, epoch: int, total: _Total, seconds: float) -> str:
+    def _status(self, epoch: int, loss: float, targets_per_second: float) -> str:
         """Loss, best metric and speed, for the progress bar."""
-        words = [f"epoch {epoch + 1}", f"loss {total.mean_loss:.3f}"]
+        words = [f"epoch {epoch + 1}", f"loss {loss:.3f}"]
         best = self.selection.best
         value = None if best is None else best.metrics.get(self.config.select_by)
         if value is not None:
             words.append(f"best {self.config.select_by} {100 * value:.2f}")
-        words.append(f"{total.targets / max(seconds, 1e-9):,.0f} targets/s")
-        return " · ".join(words)
-
-    def _averaged_weights(self) -> AbstractContextManager[None]:
-        """While a block runs, the model has its running mean, if there is one."""
-        return nullcontext() if self.average is None else self.average.applied(self.model)
+        return " · ".join([*words, f"{targets_per_second:,.0f} targets/s"])
 
     def _save(self) -> None:
         context = self.context
-        if context.checkpoints is not None and context.team.world.is_first:
+        if context.checkpoints is not None and context.group.world.is_first:
             tensors = {name: each.detach().cpu() for name, each in self._tensors()}
             context.checkpoints.save(
                 Checkpoint(records=self.records, tensors=tensors, threads=context.threads)
@@ -214,7 +194,7 @@ class TrainingLoop:
         groups: dict[str, dict[str, Tensor]] = {}
         for name, each in checkpoint.tensors.items():
             group, _, rest = name.partition(".")
-            groups.setdefault(group, {})[rest] = each.to(self.context.team.device)
+            groups.setdefault(group, {})[rest] = each.to(self.context.group.device)
         _set_weights(self.model, groups["model"])
         self.best = groups["best"]
         if self.average is not None:
@@ -224,7 +204,8 @@ class TrainingLoop:
                 self.optimizer.state[weight] = {each: groups[each][name] for each in _MOMENTS}
         self.steps_done = max((int(each) for each in groups["step"].values()), default=0)
         self.records = list(checkpoint.records)
-        self.selection.add_all(self.records)
+        for record in self.records:
+            self.selection.add(record)
 
 
 def _optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
@@ -242,7 +223,7 @@ def _optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
 
 
 class Selection:
-    """The best epoch so far, and for how long."""
+    """The best epoch so far, and the number of epochs since."""
 
     def __init__(self, config: TrainingConfig) -> None:
         self.config = config
@@ -251,29 +232,20 @@ class Selection:
 
     def add(self, record: EpochRecord) -> bool:
         """Add an epoch; whether it is the best so far."""
-        if self._is_better(record):
+        metric = self.config.select_by
+        value = record.metrics.get(metric)
+        best = None if self.best is None else self.best.metrics.get(metric)
+        if value is None or best is None or value > best:  # without validation, the last epoch
             self.best, self.epochs_since = record, 0
             return True
         if record.epoch > self.config.warmup_epochs:
             self.epochs_since += 1
         return False
 
-    def add_all(self, records: Iterable[EpochRecord]) -> None:
-        """Add the epochs of a training that is resumed."""
-        for record in records:
-            self.add(record)
-
     @property
     def is_over(self) -> bool:
-        """Whether patience has ended."""
+        """Whether no epoch was better for as long as patience allows."""
         return self.epochs_since >= self.config.patience
-
-    def _is_better(self, record: EpochRecord) -> bool:
-        value = record.metrics.get(self.config.select_by)
-        if self.best is None or value is None:  # without validation the last epoch is kept
-            return True
-        best = self.best.metrics[self.config.select_by]
-        return best is None or value > best
 
 
 class WeightAverage:

@@ -1,4 +1,4 @@
-"""The training plan of a sequence model: configs, objective, ranker."""
+"""Training of sequence models: their configs, plan and objective."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,33 +13,20 @@ from castpoi.baselines.sequence import (
 from castpoi.checkins.city import City
 from castpoi.core.config import changed
 from castpoi.core.errors import BadInput
-from castpoi.core.progress import Progress
 from castpoi.training.config import SequenceTraining
-from castpoi.training.log import Log
+from castpoi.training.job import TrainingJob
 from castpoi.training.objectives import Objective
 from castpoi.training.objectives.cloze import ClozeObjective
 from castpoi.training.objectives.next_place import PrefixObjective, WindowObjective
-from castpoi.training.train import TrainingOptions
 from castpoi.training.trainer import TrainingPlan, run_plan
 
 
-def train_sequence(
-    city: City,
-    *,
-    part: str,
-    seed: int,
-    log: Log,
-    progress: Progress,
-    options: TrainingOptions,
-) -> SequenceRanker:
-    """Train a sequence model on the train split and keep the epoch that is best on validation."""
-    method = options.method
-    model, training = configs(method, options.preset or "paper", options.settings)
-    plan = sequence_plan(city, method, model, training, seed=seed)
-    trained, summary = run_plan(
-        plan, city, part=part, seed=seed, log=log, progress=progress, options=options
-    )
-    return SequenceRanker(trained, method=method, training=summary)
+def train_sequence(city: City, job: TrainingJob) -> SequenceRanker:
+    """Train a sequence model and keep the epoch that is best on validation."""
+    model, training = configs(job.method, job.options.preset or "paper", job.options.settings)
+    plan = plan_of(city, job.method, model, training, seed=job.seed)
+    trained, summary = run_plan(plan, city, job)
+    return SequenceRanker(trained, method=job.method, training=summary)
 
 
 def configs(
@@ -57,17 +44,16 @@ def configs(
     return changed(kind.config_class.preset(preset), training, settings)
 
 
-def sequence_plan(
+def plan_of(
     city: City, method: str, model: SequenceConfig, training: SequenceTraining, *, seed: int
 ) -> TrainingPlan[SequenceModel]:
     """The training plan of a sequence model."""
-    places = city.places.height
+    places, kind = city.places.height, model_class(method)
     return TrainingPlan(
-        method=method,
         model_config=model.to_dict(),
         config=training,
         new_model=lambda: new_model(method, config=model, places=places, seed=seed),
-        objective=lambda: objective_of(model_class(method), city, model, training, seed=seed),
+        objective=lambda: objective_of(kind, city, model, training, seed=seed),
         ranker=lambda trained: SequenceRanker(trained, method=method),
     )
 

@@ -1,4 +1,4 @@
-"""Training: from a city and the name of a method to a ranker (`fit`) or a saved run (`train`).
+"""Training: `fit` makes a ranker of a city in memory, `train` makes a saved run of a city's folder.
 
 A learned method keeps its checkpoints in RUN.training, next to the future run, until the run is
 complete; the same command resumes from there (see `checkpoint.py`). Where several processes train
@@ -7,12 +7,12 @@ together, only the first one writes.
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from castpoi.baselines.counting import parts_before
 from castpoi.checkins import record
@@ -26,8 +26,8 @@ from castpoi.methods.ranker import SavableRanker
 from castpoi.methods.registry import METHODS, Method
 from castpoi.methods.run import LOG, Run, RunLog, load_run, places_of, write_run
 from castpoi.training.config import TrainingConfig
-from castpoi.training.log import Log, NoLog, TensorBoardLog
-from castpoi.training.world import World
+from castpoi.training.job import Trainer, TrainingJob, TrainingOptions, World
+from castpoi.training.tensorboard import TensorBoardLog
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -35,50 +35,135 @@ if TYPE_CHECKING:
 _REMOVABLE: Final = {LOG, LOCK, "manifest.json"}  # in a checkpoint folder without a checkpoint
 
 
-def ignore(sentence: str) -> None:
-    """Ignore a warning."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
-    """How to train a learned method."""
+class Trained:
+    """A ranker that was trained or counted, and its origin; nothing of it is on disk yet."""
 
-    method: str = "castpoi"
-    """Name of the method; set by `fit`."""
-    preset: str | None = None
-    """Settings to start from, by name.  [default: the method's first preset]"""
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """Changes to the preset, by name, as text."""
-    device: Literal["cpu", "cuda", "mps"] = "cpu"
-    """Where to train."""
-    checkpoint_dir: Path | None = None
-    """Folder for checkpoints; None for no checkpoints."""
-    resume: bool = True
-    """Resume the same training if it was interrupted."""
-    warn: Callable[[str], None] = ignore
-    """Receives warnings for the user."""
+    ranker: SavableRanker[Any]
+    method: Method
+    city: City
+    part: str  # the split to predict
+    seed: int
+    options: TrainingOptions
+    log: RunLog
+    work: Stopwatch
 
-    @property
-    def given(self) -> list[str]:
-        """The options that were set, in words of the command line."""
-        named = [("--preset", self.preset is not None), ("--device", self.device != "cpu")]
-        return [name for name, is_set in named if is_set] + list(self.settings)
+    def save(self, folder: Path, *, city: Path, overwrite: bool = False) -> None:
+        """Write it as a run, made of the city in this folder; complete or not at all."""
+        knows = known_parts(self.method, self.part)
+        with new_folder(folder, kind="run", overwrite=overwrite) as staging:
+            self.log.save(staging / LOG)
+            write_run(
+                staging,
+                self.ranker,
+                method=self.method.name,
+                preset=self.options.preset or self.method.default_preset,
+                settings=changed_settings(self.method, self.options),
+                seed=self.seed,
+                part=self.part,
+                knows=knows,
+                city=city,
+                fingerprint=self.city.fingerprint,
+                places=places_of(self.city, knows),
+                work=self.work,
+            )
 
 
-class Trainer(Protocol):
-    """The function that trains a learned method; named in `Method.trainer`."""
+def fit(
+    city: City,
+    method: Method,
+    *,
+    part: str = record.TEST,
+    seed: int = 0,
+    progress: Progress = SILENCE,
+    options: TrainingOptions | None = None,
+) -> Trained:
+    """Train or count a method to predict `part`.
 
-    def __call__(
-        self,
-        city: City,
-        *,
-        part: str,
-        seed: int,
-        log: Log,
-        progress: Progress,
-        options: TrainingOptions,
-    ) -> SavableRanker[Any]:
-        """Learn from the train split to predict `part`; one seed gives one ranker."""
+    A learned method learns from `city.train`; validation selects its epoch. A counted one counts
+    all splits before `part`.
+
+    Raises:
+        BadInput: an option does not fit the method.
+    """
+    options = options or TrainingOptions()
+    _check(method, part, options)
+    log, work = _log_of(options), Stopwatch()
+    log.event(
+        "run started",
+        method=method.name,
+        seed=seed,
+        commit=commit(),
+        fingerprint=city.fingerprint,
+    )
+    if method.needs_training:
+        complete = replace(
+            options,
+            preset=options.preset or method.default_preset,
+            settings={**options.settings, **method.settings},
+        )
+        job = TrainingJob(
+            method=method.name, part=part, seed=seed, log=log, progress=progress, options=complete
+        )
+        trainer: Trainer = method.trainer_function()
+        ranker = trainer(city, job)
+    else:
+        ranker = method.count(city, part=part)
+        log.event("city counted", places=ranker.places)
+    work = work.plus(seconds_before(log.lines))
+    log.event("run finished", seconds=round(work.seconds, 3))
+    return Trained(
+        ranker=ranker,
+        method=method,
+        city=city,
+        part=part,
+        seed=seed,
+        options=options,
+        log=log,
+        work=work,
+    )
+
+
+def train(
+    city_folder: Path,
+    out: Path,
+    *,
+    method: str,
+    seed: int = 0,
+    part: str = record.TEST,
+    overwrite: bool = False,
+    progress: Progress = SILENCE,
+    options: TrainingOptions | None = None,
+) -> Run:
+    """Train or count a method and save the run; its folder appears complete or not at all."""
+    chosen, world = METHODS.named(method), World.from_environment()
+    options = options or TrainingOptions()
+    _check(chosen, part, options)
+    if world.is_first:
+        _remove_finished(out)
+        check_vacant(out, kind="run", overwrite=overwrite)
+    city = City.load(city_folder)
+    with _checkpoint_dir(out, world) if chosen.needs_training else nullcontext() as folder:
+        options = replace(options, checkpoint_dir=folder)
+        trained = fit(city, chosen, part=part, seed=seed, progress=progress, options=options)
+        with _run_folder(out, world) as target:
+            trained.save(target, city=city_folder, overwrite=overwrite)
+            return replace(load_run(target), folder=out)
+
+
+def _check(method: Method, part: str, options: TrainingOptions) -> None:
+    """Refuse a split, a preset or settings that the method does not have."""
+    parts_before(part)
+    if options.given and not method.needs_training:
+        raise BadInput(
+            f"{method.name} is counted, not learned, so it has nothing to set; "
+            f"leave out {', '.join(options.given)}"
+        )
+    if method.presets and options.preset not in (None, *method.presets):
+        raise BadInput(
+            f"{method.name} has no preset {options.preset!r}; choose {' or '.join(method.presets)}"
+        )
+    method.check_free(options.settings)
 
 
 def configs_for(
@@ -99,99 +184,6 @@ def configs_for(
     return trainer.configs(method.name, preset, {**settings, **method.settings})
 
 
-def fit(
-    method: Method,
-    city: City,
-    *,
-    part: str = record.TEST,
-    seed: int = 0,
-    log: Log | None = None,
-    progress: Progress | None = None,
-    options: TrainingOptions | None = None,
-) -> SavableRanker[Any]:
-    """Train a method in memory, from the splits before `part`."""
-    log, options = log or NoLog(), options or TrainingOptions()
-    if not method.needs_training:
-        ranker = method.count(city, part=part)
-        log.event("city counted", places=ranker.places)
-        return ranker
-    trainer: Trainer = method.trainer_function()
-    return trainer(
-        city,
-        part=part,
-        seed=seed,
-        log=log,
-        progress=progress or SILENCE,
-        options=replace(
-            options,
-            method=method.name,
-            preset=options.preset or method.default_preset,
-            settings={**options.settings, **method.settings},
-        ),
-    )
-
-
-def train(
-    city_folder: Path,
-    out: Path,
-    *,
-    method: str,
-    seed: int = 0,
-    part: str = record.TEST,
-    overwrite: bool = False,
-    progress: Progress | None = None,
-    options: TrainingOptions | None = None,
-    tensorboard: Path | None = None,
-) -> Run:
-    """Train a method on a city and save the run; its folder appears complete or not at all."""
-    chosen, options = METHODS.named(method), options or TrainingOptions()
-    knows = known_parts(chosen, part)
-    _check_options(chosen, options)
-    world = World.from_environment()
-    if world.is_first:
-        _remove_finished(out)
-        check_vacant(out, kind="run", overwrite=overwrite)
-    work, city = Stopwatch(), City.load(city_folder)
-    with _checkpoint_dir(out, world) if chosen.needs_training else nullcontext() as folder:
-        log = RunLog(folder / LOG if folder and world.is_first else None)
-        log.event(
-            "run started",
-            method=method,
-            seed=seed,
-            commit=commit(),
-            fingerprint=city.fingerprint,
-        )
-        ranker = fit(
-            chosen,
-            city,
-            part=part,
-            seed=seed,
-            log=_with_curves(log, tensorboard if world.is_first else None),
-            progress=progress,
-            options=replace(options, checkpoint_dir=folder),
-        )
-        work = work.plus(seconds_before(log.lines))
-        log.event("run finished", seconds=round(work.seconds, 3))
-        with _run_folder(out, world) as target:
-            with new_folder(target, kind="run", overwrite=overwrite) as staging:
-                log.save(staging / LOG)
-                write_run(
-                    staging,
-                    ranker,
-                    method=method,
-                    preset=options.preset or chosen.default_preset,
-                    settings=changed_settings(chosen, options),
-                    seed=seed,
-                    part=part,
-                    knows=knows,
-                    city=city_folder,
-                    fingerprint=city.fingerprint,
-                    places=places_of(city, knows),
-                    work=work,
-                )
-            return replace(load_run(target), folder=out)
-
-
 def changed_settings(method: Method, options: TrainingOptions) -> dict[str, str]:
     """The settings of a training that differ from its preset and that can change its numbers."""
     preset = options.preset or method.default_preset
@@ -208,7 +200,7 @@ def changed_settings(method: Method, options: TrainingOptions) -> dict[str, str]
 
 
 def known_parts(method: Method, part: str) -> tuple[str, ...]:
-    """The splits a ranker has seen: a learned one is fitted to train, the rest only selects it."""
+    """The splits a ranker has seen; a learned one only train, as validation just selects it."""
     counted = parts_before(part)
     return (record.TRAIN,) if method.needs_training else counted
 
@@ -232,25 +224,16 @@ def checkpoint_dir_of(out: Path) -> Path:
     return out.with_name(f"{out.name}.training")
 
 
-def _check_options(method: Method, options: TrainingOptions) -> None:
-    if options.given and not method.needs_training:
-        raise BadInput(
-            f"{method.name} is counted, not learned, so it has nothing to set; "
-            f"leave out {', '.join(options.given)}"
-        )
-    if method.presets and options.preset not in (None, *method.presets):
-        raise BadInput(
-            f"{method.name} has no preset {options.preset!r}; choose {' or '.join(method.presets)}"
-        )
-    method.check_free(options.settings)
-
-
-def _with_curves(log: RunLog, tensorboard: Path | None) -> Log:
-    return log if tensorboard is None else TensorBoardLog(log, tensorboard)
+def _log_of(options: TrainingOptions) -> RunLog:
+    """The log of a training; a file and curves only in the first process."""
+    if not World.from_environment().is_first:
+        return RunLog()
+    path = options.checkpoint_dir / LOG if options.checkpoint_dir else None
+    return TensorBoardLog(options.tensorboard, path) if options.tensorboard else RunLog(path)
 
 
 def _remove_finished(out: Path) -> None:
-    """Remove the checkpoints of a run that is complete: its command was killed before it did so.
+    """Remove the checkpoints of a complete run, whose command was killed before it did so.
 
     The run and its checkpoints have the same log. Checkpoints of another training stay.
     """
@@ -288,7 +271,7 @@ def _checkpoint_dir(out: Path, world: World) -> Iterator[Path]:
 
 @contextmanager
 def _run_folder(out: Path, world: World) -> Iterator[Path]:
-    """Where this process writes the run: all but the first write a temporary one."""
+    """The folder to which this process writes the run; a temporary one for all but the first."""
     if world.is_first:
         yield out
         return

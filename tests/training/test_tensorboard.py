@@ -1,21 +1,12 @@
-"""Curves for TensorBoard: the numbers of every epoch, and a way out where it is not installed."""
-
+import json
 import sys
 from pathlib import Path
 
 import pytest
 
 from castpoi.core.errors import BadInput
-from castpoi.training.log import TensorBoardLog
+from castpoi.training.tensorboard import TensorBoardLog
 from tests.messages import refused
-
-
-class Notes:
-    def __init__(self) -> None:
-        self.events: list[str] = []
-
-    def event(self, event: str, **fields: object) -> None:
-        self.events.append(event)
 
 
 def test_the_numbers_of_an_epoch_become_points_of_curves(tmp_path: Path) -> None:
@@ -23,8 +14,7 @@ def test_the_numbers_of_an_epoch_become_points_of_curves(tmp_path: Path) -> None
         "tensorboard.backend.event_processing.event_accumulator",
         reason="castpoi[tensorboard] is not installed",
     )
-    notes = Notes()
-    log = TensorBoardLog(notes, tmp_path)
+    log = TensorBoardLog(tmp_path)
     log.event("training started", parameters=7)
     log.event("epoch finished", epoch=1, at_utc="today", loss=3.5, metrics={"MRR": 0.25})
     log.event("epoch finished", epoch=2, at_utc="today", loss=2.5, metrics={"MRR": 0.5})
@@ -33,12 +23,13 @@ def test_the_numbers_of_an_epoch_become_points_of_curves(tmp_path: Path) -> None
     assert sorted(curves.Tags()["scalars"]) == ["loss", "metrics/MRR"]
     assert [(point.step, point.value) for point in curves.Scalars("loss")] == [(1, 3.5), (2, 2.5)]
     assert [point.value for point in curves.Scalars("metrics/MRR")] == [0.25, 0.5]
-    assert notes.events == ["training started", "epoch finished", "epoch finished"]
+    events = [json.loads(line)["event"] for line in log.lines]
+    assert events == ["training started", "epoch finished", "epoch finished"]
 
 
-def test_without_tensorboard_the_way_out_is_told(
+def test_without_tensorboard_the_error_names_its_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with refused(BadInput):
-        TensorBoardLog(Notes(), tmp_path)
+        TensorBoardLog(tmp_path)

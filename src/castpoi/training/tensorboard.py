@@ -1,30 +1,16 @@
-"""The log of a training, and its curves in TensorBoard."""
+"""A training log that also draws curves in TensorBoard (extra `tensorboard`)."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
 
 from castpoi.core.errors import BadInput
+from castpoi.methods.run import RunLog
 
 
-class Log(Protocol):
-    """Receives the events of a training."""
+class TensorBoardLog(RunLog):
+    """The log of a run; the numbers of every epoch become points of curves in a folder."""
 
-    def event(self, event: str, **fields: object) -> None:
-        """Record an event."""
-
-
-class NoLog:
-    """A log that records nothing."""
-
-    def event(self, event: str, **fields: object) -> None:
-        """Ignore an event."""
-
-
-class TensorBoardLog:
-    """A log that also draws the numbers of every epoch as curves (extra `tensorboard`)."""
-
-    def __init__(self, log: Log, folder: Path) -> None:
+    def __init__(self, folder: Path, path: Path | None = None) -> None:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as missing:
@@ -32,12 +18,12 @@ class TensorBoardLog:
                 "TensorBoard is not installed; `pip install 'castpoi[tensorboard]'`, or train "
                 "without --tensorboard (log.jsonl holds the same numbers)"
             ) from missing
-        self.log = log
+        super().__init__(path)
         self.writer = SummaryWriter(str(folder))
 
     def event(self, event: str, **fields: object) -> None:
-        """Record an event; the numbers of an epoch become points of curves."""
-        self.log.event(event, **fields)
+        """Append an event, and add the numbers of an epoch to the curves."""
+        super().event(event, **fields)
         epoch = fields.get("epoch")
         if not isinstance(epoch, int):
             return
