@@ -1,5 +1,6 @@
-# castpoi as a service: docker build -t castpoi . && docker run -p 8080:8080 -v "$PWD/RUN:/run-folder:ro" \
-#     -e CASTPOI_API_KEYS=... castpoi
+# castpoi as a service:
+#   docker build -t castpoi .
+#   docker run -p 127.0.0.1:8080:8080 -v "$PWD/RUN:/run-folder:ro" -e CASTPOI_API_KEYS=... castpoi
 FROM python:3.11-slim AS build
 WORKDIR /castpoi
 # The service needs no graphics card: name an index with the CPU build of torch to save gigabytes.

@@ -1,6 +1,6 @@
 """Find retired words in our own text, offline.
 
-    python tools/check_language.py [PATH ...]      default: src, docs, tests, README...
+    python tools/check_language.py [PATH ...]      default: all text of the repository
 
 CONTRIBUTING.md lists the rules. A line that quotes data or other people's words ends with
 `language: quoted` in a comment.
@@ -15,7 +15,8 @@ from typing import Final
 ROOT: Final = Path(__file__).parent.parent
 CHECKED: Final = (
     *("src", "docs", "tests", "chaos", "benchmarks", "tools"),
-    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Makefile"),
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "results/README.md"),
+    *("Makefile", "Dockerfile", "compose.yaml", "pyproject.toml"),
 )
 SUFFIXES: Final = {".py", ".md", ".js", ".html", ".j2", ".css", ".toml"}
 QUOTED: Final = "language: quoted"
