@@ -1,6 +1,6 @@
 """Results with the ranks a test wants, on one made-up split."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,9 +27,10 @@ def result_of(
     method: str = "street",
     seed: int = 0,
     places: int = 1000,
+    manifest: Mapping[str, Any] | None = None,
     **columns: Sequence[Any],
 ) -> Result:
-    """A result with these ranks; other columns of the rank table as given, or plain."""
+    """A result with these ranks; other columns and entries of the manifest as given, or plain."""
     count = len(ranks)
     plain: dict[str, Sequence[Any]] = {
         "checkin": range(count),
@@ -42,7 +43,7 @@ def result_of(
         "km_from_last_visit": [1.0] * count,
         "hours_since_last_visit": [1.0] * count,
     }
-    manifest = {
+    entries = {
         "kind": "result",
         "method": method,
         "seed": seed,
@@ -54,10 +55,11 @@ def result_of(
         "places": places,
         "users": count,
         "checkins": 3 * count,
+        **(manifest or {}),
     }
     table = pl.DataFrame({**plain, **columns}, schema=RANK_SCHEMA)
     name = f"{method}-{seed}"
-    return Result(ranks=table, beyond=BEYOND, seconds=1.0, manifest=manifest, name=name)
+    return Result(ranks=table, beyond=BEYOND, seconds=1.0, manifest=entries, name=name)
 
 
 def contenders_of(results: Sequence[Result]) -> list[Contender]:

@@ -11,7 +11,6 @@ from castpoi.evaluation.compare import (
     Contender,
     compare,
     find_results,
-    join_ranks,
     ranks_side_by_side,
     with_equal_seeds,
 )
@@ -59,18 +58,6 @@ def test_seeds_of_one_method_become_mean_and_sample_deviation() -> None:
     assert row.seeds == [1, 2]
     assert row.metrics["MRR"].mean == pytest.approx((near + far) / 2)
     assert row.metrics["MRR"].std == pytest.approx(stdev([near, far]))
-
-
-def test_one_seed_has_no_deviation() -> None:
-    (row,) = compare([result("near", *NEAR_FIRST)]).rows
-    assert row.metrics["MRR"].std is None
-
-
-def test_results_are_joined_by_checkin_not_by_position() -> None:
-    near = result("near", *NEAR_FIRST)
-    shuffled = replace(near, ranks=near.ranks.reverse(), name="shuffled")
-    joined = join_ranks([near, shuffled])
-    assert joined["rank_0"].to_list() == joined["rank_1"].to_list() == [2, 4, 4, 1]
 
 
 def test_an_empty_stratum_stays_empty() -> None:

@@ -12,7 +12,7 @@ from castpoi.baselines.simple import Revisit
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadScores
 from castpoi.evaluation import ranking
-from castpoi.evaluation.ranking import TopPlaces, mid_ranks, rank_targets, top_places
+from castpoi.evaluation.ranking import mid_ranks, rank_targets, top_places
 from castpoi.methods.ranker import Abilities
 from tests.cities import CAFE, PARK
 from tests.contract import odd_city
@@ -190,11 +190,3 @@ def test_the_ten_best_places_agree_with_sorting_all_and_with_the_softmax_of_scip
 
 def test_large_scores_do_not_overflow() -> None:
     assert top_places(np.array([[3e8, 0]], dtype=np.float32)).softmax.tolist() == [[1, 0]]
-
-
-def test_blocks_laid_end_to_end_are_one() -> None:
-    scores = np.random.default_rng(0).normal(size=(5, 30)).astype(np.float32)
-    whole = top_places(scores)
-    joined = TopPlaces.end_to_end([top_places(scores[:2]), top_places(scores[2:])])
-    np.testing.assert_array_equal(joined.place, whole.place)
-    np.testing.assert_array_equal(joined.softmax, whole.softmax)

@@ -145,12 +145,6 @@ def test_the_interval_is_that_of_the_normal_law_where_targets_are_many() -> None
     assert found.high == pytest.approx(found.mean + reach, abs=0.1 * reach)
 
 
-def test_one_seed_gives_one_outcome_and_another_seed_another() -> None:
-    differences = np.random.default_rng(2).normal(0.2, 1.0, size=40)
-    assert bootstrap(*differences) == bootstrap(*differences)
-    assert bootstrap(*differences, seed=2) != bootstrap(*differences)
-
-
 @pytest.mark.parametrize("block", [1, 7 * 40, 1000])
 def test_the_size_of_a_block_of_draws_changes_nothing(
     monkeypatch: pytest.MonkeyPatch, block: int
@@ -159,12 +153,6 @@ def test_the_size_of_a_block_of_draws_changes_nothing(
     whole = bootstrap(*differences)
     monkeypatch.setattr(significance, "BLOCK", block)
     assert bootstrap(*differences) == whole
-
-
-def test_drawing_does_not_change_the_differences() -> None:
-    differences = np.arange(5.0)
-    paired_bootstrap(differences, rng=np.random.default_rng(0), draws=3)
-    np.testing.assert_array_equal(differences, np.arange(5.0))
 
 
 @settings(max_examples=25, deadline=None)
@@ -249,7 +237,7 @@ def test_a_metric_is_averaged_over_the_seeds_of_each_side_before_it_is_compared(
     ours = contender("ours", [1, 4, 2], [2, 4, 2])
     theirs = contender("theirs", [2, 2, 2], [2, 2, 2])
     found = paired_test(ours, theirs, "MRR", seed=1, draws=200)
-    assert (found.n, found.seeds, found.against_seeds) == (3, (0, 1), (0, 1))
+    assert (found.seeds, found.against_seeds) == ((0, 1), (0, 1))
     assert found.mean == pytest.approx((3 / 4 + 1 / 4 + 1 / 2) / 3)
     assert found.against_mean == pytest.approx(1 / 2)
     assert found.bootstrap.mean == pytest.approx(found.mean - found.against_mean)

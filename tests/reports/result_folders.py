@@ -1,15 +1,16 @@
-"""Result folders made by hand, with ranks one can count on the fingers."""
+"""Result folders made by hand, with ranks that are easily counted."""
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from castpoi.evaluation.beyond import BeyondAccuracy, calibration
-from castpoi.evaluation.result import RANK_SCHEMA, Result
+from castpoi.evaluation.result import Result
+from tests.evaluation.results import result_of as plain_result
 
 PLACES = 400
 FINGERPRINT = "f" * 64
@@ -27,56 +28,44 @@ def result_of(
     **more: Any,
 ) -> Result:
     """A result with these ranks; every second target is a revisit, half a kilometre on."""
-    count = len(ranks)
-    numbers = range(count)
-    table = pl.DataFrame(
-        {
-            "checkin": numbers,
-            "user": numbers,
-            "place": [number % PLACES for number in numbers],
-            "rank": list(ranks),
-            "is_revisit": [number % 2 == 0 for number in numbers],
-            "history_length": [10 + 7 * number for number in numbers],
-            "place_count_in_train": [1 + number % 9 for number in numbers],
-            "km_from_last_visit": [0.5 * number for number in numbers],
-            "hours_since_last_visit": [float(number) for number in numbers],
-        },
-        schema=RANK_SCHEMA,
-    )
+    count, numbers = len(ranks), range(len(ranks))
     manifest = {
-        "kind": "result",
-        "method": method,
-        "seed": seed,
         "fingerprint": fingerprint,
         "row": {"method": method, "preset": preset, "settings": dict(settings or {})},
         "part": part,
-        "known_time": False,
-        "targets": count,
-        "places": PLACES,
-        "users": count,
         "checkins": 40 * count,
-        "seconds": 2.5,
         "command": f"castpoi evaluate RUN --out {method}-{seed}",
         "versions": {"castpoi": "0.1.0", "python": "3.11.7"},
         "commit": "abcdef0123",
+        "seconds": 2.5,
         **more,
     }
-    return Result(ranks=table, beyond=_beyond(table), seconds=2.5, manifest=manifest)
-
-
-def _beyond(ranks: pl.DataFrame) -> BeyondAccuracy:
-    """The first place is the target where its rank is 1, and 2 km away elsewhere."""
-    is_right = ranks["rank"].to_numpy() == 1
+    plain = plain_result(
+        ranks,
+        method=method,
+        seed=seed,
+        places=PLACES,
+        manifest=manifest,
+        place=[number % PLACES for number in numbers],
+        is_revisit=[number % 2 == 0 for number in numbers],
+        history_length=[10 + 7 * number for number in numbers],
+        place_count_in_train=[1 + number % 9 for number in numbers],
+        km_from_last_visit=[0.5 * number for number in numbers],
+        hours_since_last_visit=[float(number) for number in numbers],
+    )
+    # the first place is the target where its rank is 1, and 2 km away elsewhere
+    is_right = np.asarray(ranks) == 1
     km_off = np.where(is_right, 0.0, 2.0)
-    return BeyondAccuracy(
+    beyond = BeyondAccuracy(
         median_km_off=float(np.median(km_off)),
         mean_km_off=float(km_off.mean()),
         coverage=0.5,
         popularity_of_first=4.0,
         popularity_of_listed=3.0,
-        popularity_of_target=float(ranks["place_count_in_train"].to_numpy().mean()),
-        calibration=calibration(np.full(ranks.height, 0.3), is_right),
+        popularity_of_target=2.0,
+        calibration=calibration(np.full(count, 0.3), is_right),
     )
+    return replace(plain, beyond=beyond, seconds=2.5)
 
 
 def shaken(count: int, *, worse: float, seed: int) -> list[float]:
@@ -158,7 +147,7 @@ def write_suite(
                     ranks, method=row["method"], seed=seed, fingerprint=fingerprint, **_trained(row)
                 )
                 result.save(root / name)
-                _write_papers(root / name, city, row, seed)
+                _write_run(root / name, city, row, seed)
                 experiments[name] = {"city": city, "row": row["name"], "seed": seed}
                 experiments[name] |= {"state": "done", "why": ""}
     for name, why in (unfinished or {}).items():
@@ -183,10 +172,10 @@ def _trained(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _write_papers(result: Path, city: str, row: Mapping[str, Any], seed: int) -> None:
+def _write_run(result: Path, city: str, row: Mapping[str, Any], seed: int) -> None:
     commands = [f"castpoi train {city} --model {row['method']} --seed {seed}"]
-    proof = {"kind": "experiment", "city": city, "row": row, "seed": seed, "commands": commands}
-    (result / "experiment.json").write_text(json.dumps(proof))
+    made_by = {"kind": "experiment", "city": city, "seed": seed, "commands": commands}
+    (result / "experiment.json").write_text(json.dumps({**made_by, "row": row}))
     if row["role"] == "heuristic":
         return
     (result / "run").mkdir()

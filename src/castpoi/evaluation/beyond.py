@@ -10,7 +10,7 @@ confidence and accuracy is averaged over the bins, weighted by their targets.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -30,51 +30,37 @@ class ReliabilityBin:
 
     low: float
     n: int
-    confidence: float
-    """Mean softmax of the first place."""
-    accuracy: float
-    """Share of targets that are the first place."""
+    confidence: float  # mean softmax of the first place
+    accuracy: float  # share of targets that are the first place
 
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
     """How far the softmax of the first place can be read as its probability."""
 
-    n: int
-    """Number of targets."""
-    bins: list[ReliabilityBin]
-    """The reliability curve, by ascending confidence, without empty bins."""
-    expected_error: float
-    """Expected calibration error (ECE), 0 to 1."""
+    n: int  # number of targets
+    bins: list[ReliabilityBin]  # the reliability curve, by ascending confidence, without empty bins
+    expected_error: float  # expected calibration error (ECE), 0 to 1
     confidence: float
     """Mean softmax of the first place; above `accuracy` the method is overconfident."""
-    accuracy: float
-    """Share of targets that are the first place (HR@1, except for ties at the top)."""
+    accuracy: float  # share of targets that are the first place (HR@1, except for ties at the top)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BeyondAccuracy:
     """Properties of the ten best places of all targets."""
 
-    median_km_off: float
-    """From the first place to the target; 0 where they are the same."""
+    median_km_off: float  # from the first place to the target; 0 where they are the same
     mean_km_off: float
-    coverage: float
-    """Share of the city's places that are in any list."""
-    popularity_of_first: float
-    """Mean check-ins in train of first places."""
-    popularity_of_listed: float
-    """The same of all listed places."""
+    coverage: float  # share of the city's places that are in any list
+    popularity_of_first: float  # mean check-ins in train of first places
+    popularity_of_listed: float  # the same of all listed places
     popularity_of_target: float
     calibration: Calibration
 
-    def to_dict(self) -> dict[str, Any]:
-        """All values as JSON can hold them."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "BeyondAccuracy":
-        """The inverse of `to_dict`."""
+        """The inverse of `dataclasses.asdict`."""
         own = dict(content["calibration"])
         own["bins"] = [ReliabilityBin(**each) for each in own["bins"]]
         return cls(**{**content, "calibration": Calibration(**own)})
@@ -102,21 +88,9 @@ def beyond_accuracy(city: City, rows: NDArray[np.int64], best: TopPlaces) -> Bey
 
 def calibration(confidence: NDArray[np.float64], is_right: NDArray[np.bool_]) -> Calibration:
     """The reliability curve and the calibration error of first places. [N], [N]"""
-    bins = _bins(confidence, is_right)
-    return Calibration(
-        n=len(confidence),
-        bins=bins,
-        expected_error=sum(each.n * abs(each.confidence - each.accuracy) for each in bins)
-        / len(confidence),
-        confidence=float(confidence.mean()),
-        accuracy=float(is_right.mean()),
-    )
-
-
-def _bins(confidence: NDArray[np.float64], is_right: NDArray[np.bool_]) -> list[ReliabilityBin]:
     # (0, 0.1], (0.1, 0.2], ...; the softmax of a best place is never 0
     number = np.clip(np.ceil(confidence * BINS).astype(np.int64) - 1, 0, BINS - 1)
-    return [
+    bins = [
         ReliabilityBin(
             low=each / BINS,
             n=int(inside.sum()),
@@ -126,6 +100,14 @@ def _bins(confidence: NDArray[np.float64], is_right: NDArray[np.bool_]) -> list[
         for each in np.unique(number).tolist()
         for inside in [number == each]
     ]
+    errors = (each.n * abs(each.confidence - each.accuracy) for each in bins)
+    return Calibration(
+        n=len(confidence),
+        bins=bins,
+        expected_error=sum(errors) / len(confidence),
+        confidence=float(confidence.mean()),
+        accuracy=float(is_right.mean()),
+    )
 
 
 def counts_in_train(city: City) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ an error. `compare` makes one row a method, several seeds as mean and sample sta
 Shapes: S seeds, N targets.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -33,10 +33,8 @@ class ComparedMethod:
 
     method: str
     seeds: list[int]
-    results: list[str] = field(default_factory=list)
-    """Names of the folders."""
-    seconds: float
-    """Mean time to rank all targets."""
+    results: list[str] = field(default_factory=list)  # names of the folders
+    seconds: float  # mean time to rank all targets
     metrics: dict[str, Spread]
     strata: dict[str, dict[str, Spread]]
 
@@ -47,10 +45,8 @@ class Comparison:
 
     fingerprint: str
     part: str
-    known_time: bool
-    """Whether all methods were given the time of each target; otherwise none was."""
-    n: int
-    """Number of targets."""
+    known_time: bool  # whether all methods were given the time of each target; otherwise none was
+    n: int  # number of targets
     strata_n: dict[str, int]
     rows: list[ComparedMethod]
 
@@ -68,8 +64,10 @@ def find_results(folders: Sequence[Path]) -> list[Path]:
     """The result folders among the given ones and directly inside them, each once."""
     found: dict[Path, Path] = {}
     for folder in folders:
-        inside = [] if is_folder_of(folder, "result") else _results_inside(folder)
-        for result in inside or [folder]:  # anything but a result is refused when it is read
+        shown = [each for each in sorted(folder.glob("*")) if not each.name.startswith(".")]
+        inside = [each for each in shown if is_folder_of(each, "result")]
+        is_result = is_folder_of(folder, "result") or not inside
+        for result in [folder] if is_result else inside:  # others are refused when they are read
             found.setdefault(result.resolve(), result)
     return list(found.values())
 
@@ -172,21 +170,13 @@ def _check_seeds(results: Sequence[Result]) -> None:
             )
 
 
-def _results_inside(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        return []
-    shown = (inside for inside in folder.iterdir() if not inside.name.startswith("."))
-    return sorted(inside for inside in shown if is_folder_of(inside, "result"))
-
-
 @dataclass(frozen=True)
 class Contender:
     """A name and one result a seed."""
 
     name: str
     results: tuple[Result, ...]
-    is_counted: bool = False
-    """Whether it is a counting method: no seeds, one result."""
+    is_counted: bool = False  # whether it is a counting method: no seeds, one result
 
     def __post_init__(self) -> None:
         if not self.results:
@@ -209,10 +199,6 @@ class Contender:
         spread = Spread.of(result.metrics[metric] for result in self.results)
         return replace(spread, std=None) if self.is_counted else spread
 
-    def with_seeds(self, seeds: Collection[int]) -> "Contender":
-        """A contender with the results of these seeds only."""
-        return replace(self, results=tuple(each for each in self.results if each.seed in seeds))
-
 
 def with_equal_seeds(one: Contender, other: Contender) -> tuple[Contender, Contender]:
     """Both with the same number of seeds: those they share first, then the lowest.
@@ -224,11 +210,12 @@ def with_equal_seeds(one: Contender, other: Contender) -> tuple[Contender, Conte
         return one, other
     number = min(len(one.seeds), len(other.seeds))
     shared = set(one.seeds) & set(other.seeds)
-    ours, theirs = (
-        each.with_seeds(sorted(each.seeds, key=lambda seed: (seed not in shared, seed))[:number])
-        for each in (one, other)
-    )
-    return ours, theirs
+
+    def cut(side: Contender) -> Contender:
+        kept = sorted(side.seeds, key=lambda seed: (seed not in shared, seed))[:number]
+        return replace(side, results=tuple(each for each in side.results if each.seed in kept))
+
+    return cut(one), cut(other)
 
 
 def ranks_side_by_side(contenders: Sequence[Contender]) -> dict[str, NDArray[np.float64]]:

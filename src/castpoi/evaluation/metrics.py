@@ -29,8 +29,7 @@ class Spread:
     """Mean and sample standard deviation over seeds; None where there is no value."""
 
     mean: float | None
-    std: float | None = None
-    """None with one value."""
+    std: float | None = None  # None with one value
 
     @classmethod
     def of(cls, values: Iterable[float | None]) -> Self:

@@ -33,10 +33,8 @@ _log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
 class PoolCurve:
     """HR@k of every contender by size of the pool."""
 
-    pools: list[int]
-    """Ascending; the last is the whole vocabulary."""
-    values: dict[str, list[float]]
-    """By contender, one per pool: the mean over targets and seeds."""
+    pools: list[int]  # ascending; the last is the whole vocabulary
+    values: dict[str, list[float]]  # by contender, one per pool: the mean over targets and seeds
     flips: list[tuple[str, str]]
     """Pairs whose order in the smallest pool is reversed in the whole vocabulary, the better one
     in the whole vocabulary first."""
@@ -76,8 +74,7 @@ def _hits(ranks: NDArray[np.float64], cutoff: int, pool: int, places: int) -> ND
         + _log_choose(others - better, drawn - came)
         - _log_choose(others, drawn)
     )  # [k, U]
-    probability: NDArray[np.float64] = np.exp(log_probability).sum(axis=0)  # [U]
-    return np.minimum(probability, 1.0)
+    return np.minimum(np.exp(log_probability).sum(axis=0), 1.0)  # [U]
 
 
 def _log_choose(of: ArrayLike, some: ArrayLike) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ scores are listed by place number, lowest first.
 Shapes: B histories, P places, K best places.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -63,7 +63,11 @@ def scored_blocks(
                 block, known_time=abilities.needs_next_time, most=abilities.most_visits
             )
             scores = ranker.score(ranker.encode(histories))
-            _check_shape(scores, (len(block), ranker.places), method)
+            if scores.shape != (len(block), ranker.places):
+                raise BadScores(
+                    f"{method} gave scores of shape {scores.shape}, but {len(block):,} histories x "
+                    f"{ranker.places:,} places need {(len(block), ranker.places)}; fix its `score`"
+                )
             yield scores, trajectories.place[block]
             task.advance(len(block))
 
@@ -82,34 +86,15 @@ def mid_ranks(
     own = np.take_along_axis(scores, targets[:, None], axis=1)  # [B, 1]
     better = np.count_nonzero(scores > own, axis=1)  # [B]
     tied = np.count_nonzero(scores == own, axis=1) - 1  # [B]
-    ranks: NDArray[np.float64] = 1.0 + better + tied / 2
-    return ranks
-
-
-def _check_shape(scores: NDArray[np.float32], expected: tuple[int, int], method: str) -> None:
-    if scores.shape != expected:
-        raise BadScores(
-            f"{method} gave scores of shape {scores.shape}, but {expected[0]:,} histories x "
-            f"{expected[1]:,} places need {expected}; fix its `score`"
-        )
+    return 1.0 + better + tied / 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class TopPlaces:
     """The best places of each history."""
 
-    place: NDArray[np.int64]
-    """Best first. [B, K]"""
-    softmax: NDArray[np.float64]
-    """Softmax of their scores over all places. [B, K]"""
-
-    @classmethod
-    def end_to_end(cls, blocks: Sequence["TopPlaces"]) -> "TopPlaces":
-        """Blocks of histories as one."""
-        return cls(
-            place=np.concatenate([block.place for block in blocks]),
-            softmax=np.concatenate([block.softmax for block in blocks]),
-        )
+    place: NDArray[np.int64]  # best first. [B, K]
+    softmax: NDArray[np.float64]  # softmax of their scores over all places. [B, K]
 
 
 def top_places(scores: NDArray[np.float32]) -> TopPlaces:

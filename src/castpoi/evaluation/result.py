@@ -8,7 +8,7 @@ RESULT/manifest.json   method, row (method, preset, settings), seed, fingerprint
 Only the owner of the files may read the table: its rows are visits of people.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -71,15 +71,11 @@ _EVALUATE_AGAIN: Final = "evaluate again with 'castpoi evaluate'"
 class Result:
     """The ranks that one method gave the targets of one split of a city."""
 
-    ranks: pl.DataFrame
-    """One row a target, in canonical order."""
-    beyond: BeyondAccuracy
-    """Properties of the ten best places of all targets."""
-    seconds: float
-    """Time to encode, score and rank all targets, and to list their best places."""
+    ranks: pl.DataFrame  # one row a target, in canonical order
+    beyond: BeyondAccuracy  # properties of the ten best places of all targets
+    seconds: float  # time to encode, score and rank all targets, and to list their best places
     manifest: dict[str, Any]
-    name: str = "this result"
-    """Its folder, for errors."""
+    name: str = "this result"  # its folder, for errors
 
     @property
     def method(self) -> str:
@@ -134,7 +130,7 @@ class Result:
         """Write the result; it appears whole or not at all."""
         with new_folder(folder, kind="result", overwrite=overwrite) as staging:
             write_private_table(self.ranks, staging / RANKS)
-            write_json(staging / _METRICS, {**self.summary(), "beyond": self.beyond.to_dict()})
+            write_json(staging / _METRICS, {**self.summary(), "beyond": asdict(self.beyond)})
             write_manifest(staging, self.manifest)
 
     @classmethod
@@ -143,9 +139,15 @@ class Result:
         manifest = read_manifest(folder, kind="result", needs=_NEEDS)
         check_files(folder, manifest, (RANKS, _METRICS))
         ranks, metrics = folder / RANKS, read_json(folder / _METRICS)
+        try:
+            beyond = BeyondAccuracy.from_dict(metrics["beyond"])
+        except (KeyError, TypeError) as problem:
+            raise BrokenFolder(
+                f"{folder / _METRICS} is incomplete ({problem}); {_EVALUATE_AGAIN}"
+            ) from problem
         result = cls(
             ranks=read_table(ranks, RANK_SCHEMA, how_to_fix=_EVALUATE_AGAIN),
-            beyond=_beyond_of(metrics, folder / _METRICS),
+            beyond=beyond,
             seconds=float(manifest["seconds"]),
             manifest=manifest,
             name=str(folder),
@@ -154,13 +156,6 @@ class Result:
         if fault is not None:
             raise BrokenFolder(f"{ranks} is damaged ({fault}); {_EVALUATE_AGAIN}")
         return result
-
-
-def _beyond_of(metrics: dict[str, Any], path: Path) -> BeyondAccuracy:
-    try:
-        return BeyondAccuracy.from_dict(metrics["beyond"])
-    except (KeyError, TypeError) as problem:
-        raise BrokenFolder(f"{path} is incomplete ({problem}); {_EVALUATE_AGAIN}") from problem
 
 
 def rank_table(city: City, rows: NDArray[np.int64], ranks: NDArray[np.float64]) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Significance: is one contender better than another on the same targets, beyond chance?
+"""Significance: is one contender better than another on the same targets?
 
 The metric of every target is averaged over equally many seeds of each side, and the differences are
 tested twice: by the Wilcoxon signed-rank test (are they symmetric about zero?) and by a paired
@@ -42,18 +42,12 @@ DECIMALS: Final = 12
 class SignedRank:
     """Outcome of the Wilcoxon signed-rank test."""
 
-    wins: int
-    """Differences above zero."""
-    ties: int
-    """Differences of zero, which the test leaves out."""
-    losses: int
-    """Differences below zero."""
-    rank_sum_for: float
-    """Sum of the ranks of the wins."""
-    rank_sum_against: float
-    """Sum of the ranks of the losses."""
-    p: float
-    """Two-sided; 1 where all differences are zero."""
+    wins: int  # differences above zero
+    ties: int  # differences of zero, which the test leaves out
+    losses: int  # differences below zero
+    rank_sum_for: float  # sum of the ranks of the wins
+    rank_sum_against: float  # sum of the ranks of the losses
+    p: float  # two-sided; 1 where all differences are zero
     is_exact: bool
 
     @property
@@ -123,16 +117,12 @@ class Bootstrap:
     mean: float
     low: float
     high: float
-    p: float
-    """Two-sided; at least 1 / (draws + 1)."""
+    p: float  # two-sided; at least 1 / (draws + 1)
     draws: int
 
 
 def paired_bootstrap(
-    differences: NDArray[np.float64],
-    *,
-    rng: np.random.Generator,
-    draws: int = DRAWS,
+    differences: NDArray[np.float64], *, rng: np.random.Generator, draws: int = DRAWS
 ) -> Bootstrap:
     """Test paired differences, one a target, for a mean of zero. [N]
 
@@ -149,13 +139,8 @@ def paired_bootstrap(
     means = _drawn_means(differences, rng=rng, draws=draws)
     as_far = int((np.abs(means - mean) >= abs(mean) - _ROUNDING).sum())
     low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Bootstrap(
-        mean=mean,
-        low=float(low),
-        high=float(high),
-        p=(1 + as_far) / (draws + 1),
-        draws=draws,
-    )
+    p = (1 + as_far) / (draws + 1)
+    return Bootstrap(mean=mean, low=float(low), high=float(high), p=p, draws=draws)
 
 
 def _drawn_means(
@@ -195,15 +180,9 @@ class PairedTest:
     contender: str
     against: str
     metric: str
-    fingerprint: str
-    """Of the split both were evaluated on."""
-    n: int
-    """Number of targets."""
-    seeds: tuple[int, ...]
-    """Seeds of the contender that were used; none for a counting method."""
+    seeds: tuple[int, ...]  # seeds of the contender that were used; none for a counting method
     against_seeds: tuple[int, ...]
-    mean: float
-    """Over targets and these seeds."""
+    mean: float  # over targets and these seeds
     against_mean: float
     wilcoxon: SignedRank
     bootstrap: Bootstrap
@@ -214,13 +193,10 @@ class Verdict:
     """A test with the p-values of its family corrected."""
 
     test: PairedTest
-    family: str
-    """Description of what was tested together."""
+    family: str  # description of what was tested together
     family_size: int
-    wilcoxon_p: float
-    """Corrected by Holm's method."""
-    bootstrap_p: float
-    """Corrected by Holm's method."""
+    wilcoxon_p: float  # corrected by Holm's method
+    bootstrap_p: float  # corrected by Holm's method
 
     @property
     def is_significant(self) -> bool:
@@ -255,8 +231,6 @@ def paired_test(
         contender=contender.name,
         against=against.name,
         metric=metric,
-        fingerprint=contender.results[0].fingerprint,
-        n=len(differences),
         seeds=contender.seeds,
         against_seeds=against.seeds,
         mean=float(ours.mean()),

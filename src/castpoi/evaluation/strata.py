@@ -50,8 +50,7 @@ class Stratum:
 
     axis: str
     name: str
-    n: int
-    """Number of targets."""
+    n: int  # number of targets
     metrics: dict[str, dict[str, Spread]]
     """By contender, then by metric: mean and deviation over the seeds; None without a target."""
 
@@ -106,8 +105,6 @@ def _by_range(column: pl.Series, ends: dict[str, float]) -> dict[str, NDArray[np
 
 def _by_frequency(column: pl.Series) -> dict[str, NDArray[np.bool_]]:
     counts = column.to_numpy()
-    if not len(counts):
-        return dict.fromkeys(_FREQUENCY, np.zeros(0, dtype=np.bool_))
     # A count equal to a percentile falls below it: this gives the paper's NYC head of 206.
     level = np.searchsorted(np.percentile(counts, _FREQUENCY_CUTS), counts, side="left")
     return {name: level == number for number, name in enumerate(_FREQUENCY)}
