@@ -2,7 +2,7 @@
 
 import json
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import polars as pl
@@ -23,7 +23,7 @@ def village(tmp_path: Path) -> CityFolder:
     replace(city, manifest={**city.manifest, "train": 8}).save(tmp_path / "village")
     one = pl.DataFrame([[1] * len(RANK_SCHEMA)], schema=RANK_SCHEMA, orient="row", strict=False)
     one.write_parquet(tmp_path / "village" / "ranks.parquet")
-    metrics = {"metrics": {}, "beyond": BEYOND.to_dict()}
+    metrics = {"metrics": {}, "beyond": asdict(BEYOND)}
     (tmp_path / "village" / "metrics.json").write_text(json.dumps(metrics))
     return CityFolder.at(tmp_path / "village")
 

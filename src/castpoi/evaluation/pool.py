@@ -74,7 +74,8 @@ def _hits(ranks: NDArray[np.float64], cutoff: int, pool: int, places: int) -> ND
         + _log_choose(others - better, drawn - came)
         - _log_choose(others, drawn)
     )  # [k, U]
-    return np.minimum(np.exp(log_probability).sum(axis=0), 1.0)  # [U]
+    probability: NDArray[np.float64] = np.exp(log_probability).sum(axis=0)  # [U]
+    return np.minimum(probability, 1.0)
 
 
 def _log_choose(of: ArrayLike, some: ArrayLike) -> NDArray[np.float64]:

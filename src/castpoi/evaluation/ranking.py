@@ -86,7 +86,8 @@ def mid_ranks(
     own = np.take_along_axis(scores, targets[:, None], axis=1)  # [B, 1]
     better = np.count_nonzero(scores > own, axis=1)  # [B]
     tied = np.count_nonzero(scores == own, axis=1) - 1  # [B]
-    return 1.0 + better + tied / 2
+    ranks: NDArray[np.float64] = 1.0 + better + tied / 2
+    return ranks
 
 
 @dataclass(frozen=True, kw_only=True)
