@@ -9,7 +9,7 @@ import click
 
 from castpoi.checkins.audit import audit as audit_city
 from castpoi.checkins.city import City
-from castpoi.checkins.fetch import DATASETS, Fetched
+from castpoi.checkins.fetch import DATASETS
 from castpoi.checkins.fetch import fetch as fetch_dataset
 from castpoi.checkins.synthetic import SynthesisConfig, check_free, write_checkins
 from castpoi.checkins.synthetic import synthesize as synthesize_checkins
@@ -106,28 +106,18 @@ def fetch(console: Console, dataset: str, folder: Path, mirror: str | None) -> N
     """
     with console.progress() as progress:
         fetched = fetch_dataset(dataset, folder, mirror=mirror, progress=progress)
-    _show_fetched(console, fetched)
-    console.result(
-        {
-            "dataset": fetched.dataset,
-            "file": str(fetched.file),
-            "bytes": fetched.bytes,
-            "rows": fetched.rows,
-            "seconds": round(fetched.seconds, 3),
-            "downloaded": fetched.downloaded,
-            "resumed": fetched.resumed,
-            "verified": True,  # a file that fails a check is an error
-            "checksum": fetched.checksum,
-        }
-    )
-
-
-def _show_fetched(console: Console, fetched: Fetched) -> None:
     done = "downloaded" if fetched.downloaded else "already there"
     resumed = " (resumed)" if fetched.resumed else ""
     console.say(
         f"{fetched.file}: {done}{resumed} and checked, {fetched.rows:,} rows, "
         f"{fetched.bytes:,} bytes ({fetched.checksum})."
     )
-    file, city = shlex.quote(str(fetched.file)), shlex.quote(fetched.dataset)
-    console.say(f"Next: castpoi data prepare {file} --out {city}")
+    console.say(f"Next: castpoi data prepare {shlex.quote(str(fetched.file))} --out {dataset}")
+    console.result(
+        {
+            **asdict(fetched),
+            "file": str(fetched.file),
+            "seconds": round(fetched.seconds, 3),
+            "verified": True,  # a file that fails a check is an error
+        }
+    )

@@ -1,8 +1,6 @@
 """`castpoi serve`: recommendations of a run over HTTP."""
 
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,10 +110,17 @@ def serve(
     /docs of the service describes the API. A posted visit changes the next recommendation. SIGHUP,
     or POST /v1/model/reload, loads the RUN again without dropping a request.
     """
-    with _needing_the_extra():
+    try:
+        from castpoi.recommend.recommender import load
         from castpoi.serving.logs import logged_to_stderr
         from castpoi.serving.server import listening_socket, serve_until_stopped
+        from castpoi.serving.service import CityImport, Service
         from castpoi.serving.settings import read_api_keys
+        from castpoi.serving.store import VisitStore
+    except ModuleNotFoundError as problem:
+        raise BadInput(
+            f"serving needs {problem.name}, which is not installed; pip install 'castpoi[serve]'"
+        ) from problem
     read_manifest(run, kind="run")  # refuses a wrong folder before anything is opened
     settings = ServiceSettings(
         host=host,
@@ -126,43 +131,15 @@ def serve(
         limits=Limits(waiting=queue),
     )
     with listening_socket(host, port) as listening:
-        service = _service(console, run, settings, store, loading, import_city=import_city)
+        service = Service(
+            settings=settings,
+            load=partial(load, run, **loading),
+            store=VisitStore(store or f"sqlite:///{run.absolute()}.visits.sqlite"),
+            city=CityImport(folder=loading["city"], report=console.note) if import_city else None,
+        )
         with logged_to_stderr():
             ready = partial(_show_address, console, service, listening)
             serve_until_stopped(service, listening, on_ready=ready)
-
-
-@contextmanager
-def _needing_the_extra() -> Iterator[None]:
-    """Refuse a missing library of the extra with the command that installs it."""
-    try:
-        yield
-    except ModuleNotFoundError as problem:
-        raise BadInput(
-            f"serving needs {problem.name}, which is not installed; pip install 'castpoi[serve]'"
-        ) from problem
-
-
-def _service(
-    console: Console,
-    run: Path,
-    settings: ServiceSettings,
-    store: str | None,
-    loading: dict[str, Any],
-    *,
-    import_city: bool,
-) -> "Service":
-    """The service of a run, which is loaded later, and of an open store."""
-    from castpoi.recommend.recommender import load
-    from castpoi.serving.service import CityImport, Service
-    from castpoi.serving.store import VisitStore
-
-    return Service(
-        settings=settings,
-        load=lambda: load(run, **loading),
-        store=VisitStore(store or f"sqlite:///{run.absolute()}.visits.sqlite"),
-        city=CityImport(folder=loading["city"], report=console.note) if import_city else None,
-    )
 
 
 def _show_address(console: Console, service: "Service", listening: socket.socket) -> None:
@@ -172,17 +149,9 @@ def _show_address(console: Console, service: "Service", listening: socket.socket
     users, visits = service.store.counts()
     card, address = service.card, address_of(listening)
     console.say(
-        f"{card.model} is served at {address} (docs: {address}/docs/): "
-        f"{card.places:,} places, {users:,} users with {visits:,} visits. "
-        "Stop with Ctrl-C."
+        f"{card.model} is served at {address} (docs: {address}/docs/): {card.places:,} places, "
+        f"{users:,} users with {visits:,} visits. Stop with Ctrl-C."
     )
-    console.result(
-        {
-            "address": address,
-            "model": card.model,
-            "places": card.places,
-            "users": users,
-            "visits": visits,
-            "needs_key": bool(service.settings.api_keys),
-        }
-    )
+    counts = {"places": card.places, "users": users, "visits": visits}
+    needs_key = bool(service.settings.api_keys)
+    console.result({"address": address, "model": card.model, **counts, "needs_key": needs_key})
