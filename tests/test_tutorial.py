@@ -75,17 +75,6 @@ def shape(content: Any) -> Any:
     return None
 
 
-def lines_shown() -> list[str]:
-    """Every line that the tutorial shows exactly, "..." at its end aside."""
-    exact = (block.text for block in blocks() if block.kind == "text exact")
-    return [line.removesuffix(" ...") for text in exact for line in text.splitlines()]
-
-
-def without_port_and_hash(text: str) -> str:
-    """A text on one line; ports and hashes differ from run to run."""
-    return re.sub(r"127.0.0.1:\d+|\b[0-9a-f]{12}\b", "*", " ".join(text.split()))
-
-
 def small(words: list[str]) -> list[str]:
     """The command with a tiny model, if it trains."""
     return [*words, "--threads", "1", *TINY_WORDS] if words[0] == "train" else words
@@ -113,15 +102,11 @@ def test_all_commands_of_the_tutorial_work_and_all_answers_are_as_shown(
         if block.kind == "sh run"
         for line in block.text.splitlines()
     ]
-    printed = ""
     for name, *words in commands:
         assert name == "castpoi"
         more = ("--port", 0) if words[0] == "serve" else ()  # the usual port may be taken
         ended = castpoi(*small(words), *more)
         assert ended.code == 0, (words, ended.err)
-        printed += ended.out
-    printed = without_port_and_hash(printed + (tmp_path / "visits.csv").read_text())
-    assert [line for line in lines_shown() if without_port_and_hash(line) not in printed] == []
     assert commands[-1][1] == "serve"
     assert {path.name for path in tmp_path.iterdir()} >= MADE
     shown = [answer for _, answer in asked_and_shown()]

@@ -81,6 +81,7 @@ KINDS: Final = {
     "synthesis": FolderKind(
         "synthetic city", ("synthesis.json", "checkins.parquet"), manifest="synthesis.json"
     ),
+    "batch": FolderKind("batch of recommendations", ("manifest.json", "part-*", "_SUCCESS")),
     # replaced piece by piece, each piece under its own kind, so any other file may stay in it
     "demo": FolderKind("demo"),
 }

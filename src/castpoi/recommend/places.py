@@ -57,6 +57,19 @@ class PlaceBook:
         return len(self.ids)
 
     @cached_property
+    def table(self) -> pl.DataFrame:
+        """Id, name, category and coordinates of every place, by number."""
+        return pl.DataFrame(
+            {
+                record.PLACE: self.ids,
+                record.NAME: pl.Series(self.names, dtype=pl.String),
+                record.CATEGORY: pl.Series(self.categories, dtype=pl.String),
+                record.LAT: self.lat,
+                record.LON: self.lon,
+            }
+        )
+
+    @cached_property
     def number_of(self) -> dict[str, int]:
         """The number of every place, by id."""
         return {place_id: number for number, place_id in enumerate(self.ids)}

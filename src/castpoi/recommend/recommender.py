@@ -160,7 +160,7 @@ class Recommender:
         work = work or Stopwatch()
         groups: dict[tuple[int | None, bool], list[int]] = defaultdict(list)
         for number, request in enumerate(requests):
-            groups[self._places_to_score(request), request.explain].append(number)
+            groups[self.places_to_score(request), request.explain].append(number)
         together = max(1, _MOST_SCORES // len(self.places))
         found: dict[int, Recommendations] = {}
         for (size, _), numbers in groups.items():
@@ -170,7 +170,7 @@ class Recommender:
                 found |= zip(some, answers, strict=True)
         return [found[number] for number in range(len(requests))]
 
-    def _places_to_score(self, request: ResolvedRequest) -> int | None:
+    def places_to_score(self, request: ResolvedRequest) -> int | None:
         """How many places to score exactly; None for an empty history.
 
         Only requests with the same number are scored together: the k of one request must not

@@ -18,9 +18,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from castpoi.checkins.reading.times import EARLIEST_US, LATEST_US, clock_of, formats_in
+from castpoi.checkins.reading.times import (
+    EARLIEST_US,
+    LATEST_US,
+    clock_of,
+    clock_of_dates,
+    formats_in,
+)
 from castpoi.checkins.record import HOUR_US
 from castpoi.core.errors import BadInput
+from castpoi.core.frames import texts
 
 Clock = Callable[[], int]
 """Returns the current time in UTC microseconds."""
@@ -153,11 +160,42 @@ class Visits:
     is_naive: NDArray[np.bool_]  # whether the time had no offset from UTC [T]
 
     @classmethod
-    def of(cls, visits: Iterable[AnyVisit]) -> "Visits":
+    def of(cls, visits: "Iterable[AnyVisit] | Visits") -> "Visits":
         """Read the places and times of visits."""
+        if isinstance(visits, Visits):
+            return visits
         each_visit = [Visit.of(visit) for visit in visits]
         moments = [moment_of(each.at, what=name_of(n)) for n, each in enumerate(each_visit)]
         return cls.at_moments([each.place for each in each_visit], moments)
+
+    @classmethod
+    def of_columns(cls, place: pl.Series, at: pl.Series) -> "Visits":
+        """Visits from two columns of a table: ids, and datetimes, epochs or texts.
+
+        Raises:
+            BadInput: a place is missing, or a time cannot be read.
+        """
+        table = pl.DataFrame({"place": texts(place), "at": at})
+        if isinstance(at.dtype, pl.Datetime):
+            clock, is_naive = clock_of_dates("at", at.dtype)
+        else:
+            table = table.with_columns(pl.col("at").cast(pl.String).str.strip_chars())
+            clock, is_naive = clock_of("at", formats_in(table["at"]))
+        read = table.select("place", clock.to_physical().alias("at"), is_naive.alias("is_naive"))
+        unread = read["place"].is_null() | read["at"].is_null()
+        unread |= ~read["at"].is_between(EARLIEST_US, LATEST_US, closed="left")
+        if unread.any():
+            row = unread.arg_max() or 0
+            shown = repr(_shown(at[row])) if read["place"][row] else "no place"
+            raise BadInput(
+                f"row {row + 1} of the visits has {shown}; each row needs the id of a place and a "
+                "time such as 2012-04-03T18:00:09-04:00"
+            )
+        return cls(
+            places=read["place"].to_list(),
+            clock_us=read["at"].to_numpy(),
+            is_naive=read["is_naive"].to_numpy(),
+        )
 
     @classmethod
     def at_moments(cls, places: Sequence[str], moments: Sequence[Moment]) -> "Visits":
@@ -167,6 +205,11 @@ class Visits:
             clock_us=np.array([moment.clock_us for moment in moments], dtype=np.int64),
             is_naive=np.array([moment.is_naive for moment in moments], dtype=np.bool_),
         )
+
+    def take(self, rows: NDArray[np.int64]) -> "Visits":
+        """Some of the visits."""
+        places = [self.places[row] for row in rows.tolist()]
+        return Visits(places=places, clock_us=self.clock_us[rows], is_naive=self.is_naive[rows])
 
     @classmethod
     def at_instants(cls, places: Sequence[str], at_us: NDArray[np.int64]) -> "Visits":
@@ -204,7 +247,7 @@ class Request:
     def of(
         cls,
         *,
-        history: Iterable[AnyVisit] | None = None,
+        history: Iterable[AnyVisit] | Visits | None = None,
         user: str | None = None,
         k: int = DEFAULT_K,
         at: datetime | str | None = None,

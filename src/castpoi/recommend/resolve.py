@@ -71,13 +71,29 @@ class CityUsers:
                 "this user has no check-ins in the run's city; give a history instead, or an id "
                 "of the city's users.parquet"
             )
-        users = self._city.checkins[record.USER]
-        start, end = (users.search_sorted(number, side=side) for side in ("left", "right"))
-        own = self._city.checkins[start:end].select(pl.all().to_physical().cast(pl.Int64))
+        everybody = self._histories
+        own = slice(everybody.bounds[number], everybody.bounds[number + 1])
         return Histories.of_one(
-            place=own[record.PLACE].to_numpy(),
-            at_us=own[record.AT_UTC].to_numpy(),
-            offset_minutes=own[record.OFFSET].to_numpy(),
+            place=everybody.place[own],
+            at_us=everybody.at_us[own],
+            offset_minutes=everybody.offset_minutes[own],
+        )
+
+    @property
+    def ids(self) -> pl.Series:
+        """The ids of all users."""
+        return self._city.users[record.USER_ID]
+
+    @cached_property
+    def _histories(self) -> Histories:
+        """All check-ins of every user, as one history each."""
+        table = self._city.checkins.select(pl.all().to_physical().cast(pl.Int64))
+        numbers = np.arange(self._city.users.height + 1)
+        return Histories(
+            place=table[record.PLACE].to_numpy(),
+            at_us=table[record.AT_UTC].to_numpy(),
+            offset_minutes=table[record.OFFSET].to_numpy(),
+            bounds=np.searchsorted(table[record.USER].to_numpy(), numbers),
         )
 
     @cached_property

@@ -47,8 +47,10 @@ class Scores:
         numbers = np.flatnonzero(self.is_eligible[history])
         return numbers[k_best(self.score[history, numbers], k)]
 
-    def probability(self, history: int, places: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Softmax over all places of the vocabulary, for some of them."""
+    def probability(
+        self, history: int | NDArray[np.int64], places: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Softmax over all places of the vocabulary, for some places of one or many histories."""
         score = self.score[history, places].astype(np.float64)
         share: NDArray[np.float64] = np.exp(score - self._log_total[history])
         return np.minimum(share, 1.0)

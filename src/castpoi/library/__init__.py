@@ -1,0 +1,1 @@
+"""The Python library: what `import castpoi` offers. Frames in, frames out; nothing is written."""

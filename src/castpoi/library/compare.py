@@ -1,0 +1,203 @@
+"""Results in one table: metrics of each method, and tests against one of them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from castpoi.core.errors import BadInput, did_you_mean
+from castpoi.core.notebook import html_table
+from castpoi.evaluation.compare import Comparison as Rows
+from castpoi.evaluation.compare import Contender, find_results
+from castpoi.evaluation.compare import compare as compare_rows
+from castpoi.evaluation.metrics import METRICS, STRATA, Spread
+from castpoi.evaluation.result import Result
+from castpoi.evaluation.significance import Verdict, judge, paired_test
+from castpoi.methods.registry import METHODS
+from castpoi.reports.table import NOTHING, Cell, Group, Table, comma_separated, latex, markdown
+
+TESTED: Final = ("HR@10", "MRR")
+"""Metrics that are tested; each test is one of a family of methods times metrics."""
+_SHOWN: Final = ("HR@1", "HR@10", "NDCG@10", "MRR")
+_BOOTSTRAP_SEED: Final = 42
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Comparison:
+    """Methods in one table, best first, with the tests against one of them."""
+
+    rows: Rows
+    against: str | None = None
+    """The method that all others were tested against."""
+    verdicts: tuple[Verdict, ...] = ()
+    """The tests, corrected together by Holm's method."""
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """One row a method: means and deviations of all metrics as fractions, and the tests.
+
+        `MRR_difference` is the lead over `against`, between `MRR_low` and `MRR_high` (95 %);
+        `MRR_p` is the corrected p-value of the Wilcoxon test, `MRR_bootstrap_p` of the bootstrap.
+        """
+        return pl.DataFrame([self._record(row.method) for row in self.rows.rows])
+
+    @property
+    def table(self) -> Table:
+        """The table as reports show it, in percent."""
+        headers = [f"{metric} − {self.against}" for metric in TESTED if self.against]
+        known = " Methods know the time of each target." if self.rows.known_time else ""
+        tested = (
+            f" Differences from {self.against} with 95 % intervals; stars: p < 0.05, 0.01, 0.001 "
+            "by the Wilcoxon test, corrected by Holm's method; a dagger: the bootstrap disagrees."
+        )
+        return Table(
+            name="comparison",
+            title="Comparison",
+            caption=f"{self.rows.n:,} {self.rows.part} targets, in percent, best in bold."
+            + known
+            + (tested if self.against else ""),
+            columns=["Method", *_SHOWN, *(f"HR@10 {stratum}" for stratum in STRATA), *headers],
+            groups=[Group(rows=[self._cells(row.method) for row in self.rows.rows])],
+        )
+
+    def to_latex(self, path: str | PathLike[str] | None = None) -> str:
+        """The table in LaTeX (booktabs), also written to a file if one is given."""
+        return _written(latex(self.table), path)
+
+    def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
+        """The table in Markdown, also written to a file if one is given."""
+        return _written(markdown(self.table), path)
+
+    def to_csv(self, path: str | PathLike[str] | None = None) -> str:
+        """The table with all digits, also written to a file if one is given."""
+        return _written(comma_separated(self.table), path)
+
+    def __repr__(self) -> str:
+        best = self.rows.rows[0]
+        mrr = 100 * (best.metrics["MRR"].mean or 0.0)
+        return (
+            f"Comparison of {len(self.rows.rows)} methods on {self.rows.n:,} {self.rows.part} "
+            f"targets, best {best.method} (MRR {mrr:.2f} %)"
+        )
+
+    def _repr_html_(self) -> str:
+        table = self.table
+        rows = [[" ".join(filter(None, [c.text, c.spread])) + c.marks for c in each]
+                for each in table.groups[0].rows]  # fmt: skip
+        return html_table(table.columns, rows, caption=table.caption)
+
+    def _record(self, method: str) -> dict[str, object]:
+        row = next(each for each in self.rows.rows if each.method == method)
+        record: dict[str, object] = {"method": method, "seeds": len(row.seeds)}
+        for metric in METRICS:
+            record |= {metric: row.metrics[metric].mean, f"{metric}_std": row.metrics[metric].std}
+            record |= {f"{metric}_{each}": row.strata[each][metric].mean for each in STRATA}
+        for metric in TESTED if self.against else ():
+            verdict = self._verdict(method, metric)
+            drawn = verdict and verdict.test.bootstrap
+            record |= {
+                f"{metric}_difference": drawn and drawn.mean,
+                f"{metric}_low": drawn and drawn.low,
+                f"{metric}_high": drawn and drawn.high,
+                f"{metric}_p": verdict and verdict.wilcoxon_p,
+                f"{metric}_bootstrap_p": verdict and verdict.bootstrap_p,
+            }
+        return record
+
+    def _cells(self, method: str) -> list[Cell]:
+        row = next(each for each in self.rows.rows if each.method == method)
+        shown: list[tuple[Spread, list[str]]] = [
+            (row.metrics[metric], self.rows.best(metric)) for metric in _SHOWN
+        ]
+        shown += [(row.strata[each]["HR@10"], self.rows.best("HR@10", each)) for each in STRATA]
+        cells = [Cell(METHODS.label_of(method))]
+        cells += [_percent(spread, is_best=method in best) for spread, best in shown]
+        for metric in TESTED if self.against else ():
+            cells.append(_difference(self._verdict(method, metric)))
+        return cells
+
+    def _verdict(self, method: str, metric: str) -> Verdict | None:
+        for each in self.verdicts:
+            if (each.test.contender, each.test.metric) == (method, metric):
+                return each
+        return None
+
+
+def compare(
+    results: Iterable[Result | str | PathLike[str]],
+    *,
+    against: str | None = None,
+    sort_by: str = "MRR",
+) -> Comparison:
+    """Compare results of one city and split, on the same targets.
+
+    `results` are results, their folders, or folders that contain results. Several seeds of one
+    method become one row. With `against`, every other method is tested against that method in
+    HR@10 and MRR.
+    """
+    loaded: list[Result] = []
+    for each in results:
+        if isinstance(each, Result):
+            loaded.append(each)
+        else:
+            loaded += [Result.load(folder) for folder in find_results([Path(each)])]
+    rows = compare_rows(loaded, sort_by=sort_by)
+    if against is None:
+        return Comparison(rows=rows)
+    return Comparison(rows=rows, against=against, verdicts=_tested(loaded, rows, against))
+
+
+def _tested(results: Sequence[Result], rows: Rows, against: str) -> tuple[Verdict, ...]:
+    names = [row.method for row in rows.rows]
+    if against not in names:
+        raise BadInput(
+            f"there is no result of {against!r} to test against; "
+            f"{did_you_mean(against, names)}the methods are {', '.join(names)}"
+        )
+    contenders = {
+        name: Contender(
+            name=name,
+            results=tuple(each for each in results if each.method == name),
+            is_counted=name in METHODS.names and not METHODS.named(name).needs_training,
+        )
+        for name in names
+    }
+    tests = [
+        paired_test(contenders[name], contenders[against], metric, seed=_BOOTSTRAP_SEED)
+        for name in names
+        for metric in TESTED
+        if name != against
+    ]
+    return tuple(judge(tests, family=f"all methods against {against}"))
+
+
+def _percent(spread: Spread, *, is_best: bool) -> Cell:
+    if spread.mean is None:
+        return NOTHING
+    std = None if spread.std is None else 100 * spread.std
+    value = 100 * spread.mean
+    return Cell(f"{value:.2f}", value=value, std=std, is_best=is_best)
+
+
+def _difference(verdict: Verdict | None) -> Cell:
+    if verdict is None:
+        return NOTHING
+    mean, low, high = (100 * each for each in (
+        verdict.test.bootstrap.mean, verdict.test.bootstrap.low, verdict.test.bootstrap.high
+    ))  # fmt: skip
+    return Cell(
+        text=f"{mean:+.2f} ({low:+.2f} to {high:+.2f})",
+        value=mean,
+        parts={"low": low, "high": high, "p": verdict.wilcoxon_p},
+        stars=verdict.stars,
+        is_disputed=verdict.tests_disagree,
+    )
+
+
+def _written(text: str, path: str | PathLike[str] | None) -> str:
+    if path is not None:
+        Path(path).write_text(text, encoding="utf-8")
+    return text

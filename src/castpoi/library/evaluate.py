@@ -1,0 +1,178 @@
+"""Evaluation from Python: of a trained model, a method by name, a model of one's own, or lists."""
+
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, cast
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from castpoi.checkins import record
+from castpoi.checkins.city import City
+from castpoi.checkins.trajectory import Histories
+from castpoi.core.errors import BadInput
+from castpoi.core.frames import as_frame, is_frame, texts
+from castpoi.core.progress import Progress
+from castpoi.evaluation.evaluate import evaluate as evaluate_ranker
+from castpoi.evaluation.result import Result
+from castpoi.library.own import OwnRanker, own_ranker
+from castpoi.library.progress import shown
+from castpoi.methods.ranker import Ranker
+from castpoi.methods.registry import METHODS
+from castpoi.methods.run import Run, city_of, load_run
+
+_HOW_TO_TRAIN: Final = "train it first: castpoi.evaluate(castpoi.train(city, model={name!r}))"
+_RANK: Final = "rank"
+_SCORE: Final = "score"
+
+
+def evaluate(
+    model: Any,
+    city: City | str | PathLike[str] | None = None,
+    *,
+    name: str | None = None,
+    split: str = "test",
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Result:
+    """Rank every target of a split among all places of the city.
+
+    `model` is a trained model, the folder of a run, the name of a counting method such as
+    "revisit", or a model of your own (docs/own-model.md). A trained model remembers its city.
+    `split` is "test" or "validation". Nothing is written: `result.save(folder)` does that.
+    """
+    progress = shown() if progress is None else progress
+    if isinstance(city, str | PathLike):
+        city = City.load(Path(city))
+    if isinstance(model, Path) or (isinstance(model, str) and model not in METHODS.names):
+        model = load_run(Path(model))
+    run = getattr(model, "run", model)
+    if isinstance(run, Run):
+        return evaluate_run(run, city, split=split, progress=progress)
+    if city is None:
+        raise BadInput("give the city, too: castpoi.evaluate(model, city)")
+    if isinstance(model, str):
+        method = METHODS.named(model)
+        if method.needs_training:
+            raise BadInput(f"{model} needs training; {_HOW_TO_TRAIN.format(name=model)}")
+        name, ranker = model, cast("Ranker[Any]", method.count(city, part=split))
+    else:
+        name = name or str(getattr(model, "__name__", type(model).__name__))
+        ranker = own_ranker(model, city, part=split, name=name)
+    return evaluate_ranker(ranker, city, method=name, seed=seed, part=split, progress=progress)
+
+
+def evaluate_run(
+    run: Run,
+    city: City | None = None,
+    *,
+    split: str = "test",
+    command: str | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Evaluate a run on its city; the result stores how the run was trained."""
+    run.check_may_predict(split)
+    city = city or city_of(run)
+    noted = ("commit", "started_utc", "wall_seconds", "peak_memory_mb")
+    origin: dict[str, Any] = {
+        "row": run.row,
+        "trained": {
+            "config": run.ranker.config,
+            **{name: run.manifest[name] for name in noted if name in run.manifest},
+        },
+    }
+    return evaluate_ranker(
+        run.ranker, city, method=run.method, seed=run.seed, part=split, origin=origin,
+        progress=progress,
+    )  # fmt: skip
+
+
+def evaluate_lists(
+    lists: Any, city: City, *, name: str = "lists", split: str = "test", seed: int = 0
+) -> Result:
+    """Evaluate lists of places that were made elsewhere, under the same protocol.
+
+    `lists` is a frame, or a csv or parquet file, with the columns user, place, and either rank
+    (1 is best) or score (higher is better); ids are those of the city. A list need not name all
+    places: the others are tied below it. A user without a list is an error. The list of a user
+    counts for all of the user's targets.
+    """
+    table = _lists_of(lists, city)
+    users = np.unique(table[record.USER].to_numpy())
+    trajectories, rows = city.trajectories, city.targets(split)
+    missing = np.setdiff1d(trajectories.user[rows], users)
+    if len(missing):
+        raise BadInput(
+            f"the lists have no places for {len(missing):,} of the users with a {split} target; "
+            "make a list for every user of the city"
+        )
+    position = _positions(table)  # 0 is best
+    owner = table[record.USER].to_numpy().astype(np.int64)
+    place = table[record.PLACE].to_numpy().astype(np.int64)
+    starts = np.searchsorted(owner, np.arange(city.users.height + 1))
+    lowest = -float(len(table) + 1)
+
+    def score(histories: Histories) -> NDArray[np.float32]:
+        scores = np.full((len(histories), city.places.height), lowest, dtype=np.float32)
+        assert histories.user is not None
+        for row, user in enumerate(histories.user.tolist()):
+            own = slice(starts[user], starts[user + 1])
+            scores[row, place[own]] = -position[own]
+        return scores
+
+    ranker = OwnRanker(score, places=city.places.height, name=name)
+    return evaluate_ranker(ranker, city, method=name, seed=seed, part=split)
+
+
+def _lists_of(lists: Any, city: City) -> pl.DataFrame:
+    """Numbers of user and place, with rank or score, sorted by user."""
+    frame = as_frame(lists, what="lists") if is_frame(lists) else _read(Path(lists))
+    lacking = {record.USER, record.PLACE} - set(frame.columns)
+    ordered_by = next((name for name in (_RANK, _SCORE) if name in frame.columns), None)
+    if lacking or ordered_by is None:
+        raise BadInput(
+            f"the lists have the columns {', '.join(frame.columns)}; they need user, place, and "
+            "rank or score"
+        )
+    numbers = {
+        record.USER: _numbers(frame[record.USER], city.users[record.USER_ID], record.USER),
+        record.PLACE: _numbers(frame[record.PLACE], city.places[record.PLACE_ID], record.PLACE),
+    }
+    order = frame[ordered_by].cast(pl.Float64, strict=False)
+    if order.is_null().any() or not order.is_finite().all():
+        raise BadInput(f"the column {ordered_by} of the lists has values that are not numbers")
+    table = pl.DataFrame({**numbers, _RANK: order if ordered_by == _RANK else -order})
+    if table.select(record.USER, record.PLACE).is_duplicated().any():
+        raise BadInput("the lists name a place twice for one user; leave one out")
+    return table.sort(record.USER)
+
+
+def _read(path: Path) -> pl.DataFrame:
+    if not path.is_file():
+        raise BadInput(f"{path} is not a file; give a csv or parquet file, or a frame")
+    return pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
+
+
+def _numbers(ids: pl.Series, known: pl.Series, what: str) -> pl.Series:
+    """The number in the city of each id."""
+    number = pl.Series(texts(ids)).replace_strict(
+        known, np.arange(len(known)), default=None, return_dtype=pl.Int64
+    )
+    unknown = int(number.is_null().sum())
+    if unknown:
+        raise BadInput(
+            f"{unknown:,} rows of the lists have a {what} that is not in the city; use the ids of "
+            f"the table that the city was prepared from, such as {known[0]}"
+        )
+    return number
+
+
+def _positions(table: pl.DataFrame) -> NDArray[np.float32]:
+    """Position of each place in the list of its user, from 0; equal ranks share it."""
+    return (
+        table.select(pl.col(_RANK).rank("dense").over(record.USER) - 1)
+        .to_series()
+        .cast(pl.Float32)
+        .to_numpy()
+    )

@@ -1,0 +1,352 @@
+"""Recommendations for many people at once: one frame, or files that are written part by part.
+
+    OUT.parquet, .csv, .jsonl    one row a recommendation, in the order of the people
+    OUT (no suffix)              a folder with part-00000.parquet ..., and _SUCCESS
+    OUT.rejected.csv             people without an answer, and why; only if there are some
+    OUT.parts/                   the finished parts of a job that is under way
+
+A job is cut into parts of people. Each part appears whole, so the same command resumes after a
+kill: it computes the missing parts only. Memory does not grow with the number of people.
+
+Shapes: B people of a block, K recommendations of all of them, P places.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from castpoi.checkins import record
+from castpoi.core.errors import BadInput, CastPoiError
+from castpoi.core.files import (
+    check_writable,
+    is_folder_of,
+    new_file,
+    new_folder,
+    read_json,
+    write_json,
+)
+from castpoi.core.frames import texts
+from castpoi.core.progress import SILENCE, Progress
+from castpoi.geo.distance import haversine_km
+from castpoi.recommend.input_files import needed_column
+from castpoi.recommend.recommender import Recommender
+from castpoi.recommend.request import Request, Visits
+from castpoi.recommend.resolve import ResolvedRequest
+
+BLOCK: Final = 256
+"""People that are scored together."""
+PART: Final = 8_192
+"""People of one part: what a kill can cost."""
+SUFFIXES: Final = (".parquet", ".csv", ".jsonl")
+FILTER_COLUMNS: Final = ("near_lat", "near_lon", "within_km", "at", "category")
+"""Columns of a table of people that filter the places of one person."""
+
+_HOW: Final = "name them user, place and time, or in one of the usual ways"
+_JOB: Final = "manifest.json"
+_DONE: Final = "_SUCCESS"
+_SCHEMA: Final = pl.Schema(
+    {
+        record.USER: pl.String,
+        "rank": pl.UInt32,
+        record.PLACE: pl.String,
+        record.NAME: pl.String,
+        record.CATEGORY: pl.String,
+        record.LAT: pl.Float64,
+        record.LON: pl.Float64,
+        "score": pl.Float32,
+        "probability": pl.Float64,
+        "distance_km": pl.Float64,
+        "visited": pl.Boolean,
+    }
+)
+REJECTED_SCHEMA: Final = pl.Schema({record.USER: pl.String, "error": pl.String})
+
+
+@dataclass(frozen=True, kw_only=True)
+class People:
+    """The people of a job, in order, and what is asked for them."""
+
+    users: pl.Series
+    """Their ids, each once."""
+    histories: Mapping[str, Visits] | None = None
+    """Their visits; None: those of the run's city."""
+    filters: pl.DataFrame | None = None
+    """Their own filters (`FILTER_COLUMNS`), row by row."""
+    common: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of `Recommender.recommend` for all."""
+
+    def __post_init__(self) -> None:
+        if self.users.is_empty():
+            raise BadInput("there is nobody to recommend to; the table of people has no rows")
+        if self.users.is_duplicated().any():
+            twice = int(self.users.is_duplicated().sum())
+            raise BadInput(f"{twice:,} rows name a person twice; give each person one row")
+
+    @classmethod
+    def of_users(cls, table: pl.DataFrame, **common: Any) -> "People":
+        """The users of a column, with the filter columns of the table."""
+        user = needed_column(table.columns, "user", where="the table of people", how_to_fix=_HOW)
+        filters = table.select(name for name in FILTER_COLUMNS if name in table.columns)
+        users = texts(table[user])
+        return cls(users=users, filters=filters if filters.width else None, common=common)
+
+    @classmethod
+    def of_visits(cls, table: pl.DataFrame, **common: Any) -> "People":
+        """Everybody in a table of visits: user, place and time."""
+        user, place, at = (
+            needed_column(table.columns, word, where="the table of visits", how_to_fix=_HOW)
+            for word in ("user", "place", "time")
+        )
+        visits = Visits.of_columns(table[place], table[at])
+        table = table.select(texts(table[user]).alias(user), pl.int_range(pl.len()).alias("row"))
+        rows = dict(table.group_by(user, maintain_order=True).agg("row").iter_rows())
+        histories = {user: visits.take(np.array(own)) for user, own in rows.items()}
+        return cls(users=pl.Series(list(rows)), histories=histories, common=common)
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def requests(self, start: int, end: int) -> Iterator[tuple[str, Request | CastPoiError]]:
+        """Each person of a slice, with a request or the error in it."""
+        filters = None if self.filters is None else self.filters[start:end].to_dicts()
+        for row, user in enumerate(self.users[start:end].to_list()):
+            whose = {"user": user} if self.histories is None else {"history": self.histories[user]}
+            own = {} if filters is None else _own_filters(filters[row])
+            try:
+                yield user, Request.of(**whose, **{**self.common, **own})
+            except CastPoiError as problem:
+                yield user, problem
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the ids and of everything that is asked."""
+        content = hashlib.sha256(json.dumps(dict(self.common), default=str).encode())
+        tables = [self.users.to_frame(), *([] if self.filters is None else [self.filters])]
+        for table in tables:
+            content.update(table.write_json().encode())
+        for visits in (self.histories or {}).values():
+            content.update(visits.clock_us.tobytes())
+            content.update("\n".join(visits.places).encode())
+        return content.hexdigest()
+
+
+def _own_filters(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The filters of one person, from a row in which empty cells are null."""
+    own = {name: row.get(name) for name in ("within_km", "at") if row.get(name) is not None}
+    if row.get("near_lat") is not None:
+        own["near"] = (row["near_lat"], row.get("near_lon"))
+    if row.get("category") is not None:
+        own["categories"] = [row["category"]]
+    return own
+
+
+def recommend_people(
+    recommender: Recommender, people: People, *, progress: Progress = SILENCE
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The recommendations of all people, and the people without an answer with the reason."""
+    with progress.task("recommending", total=len(people)) as task:
+        blocks = []
+        for start in range(0, len(people), BLOCK):
+            end = min(start + BLOCK, len(people))
+            blocks.append(_answer(recommender, people, start, end))
+            task.advance(end - start)
+    answers, rejected = zip(*blocks, strict=True)
+    return pl.concat(answers, how="diagonal"), pl.concat(rejected)
+
+
+def write_batch(
+    recommender: Recommender,
+    people: People,
+    out: Path,
+    *,
+    overwrite: bool = False,
+    progress: Progress = SILENCE,
+) -> dict[str, Any]:
+    """Write the recommendations of all people to a file or folder; returns what was done.
+
+    An unfinished job of the same run and people is resumed.
+    """
+    _check_out(out, overwrite=overwrite)
+    parts = out.with_name(f"{out.name}.parts")
+    job = {"kind": "batch", "run": recommender.run.model_sha256, "people": people.digest}
+    resumed = _open_job(parts, job, overwrite=overwrite)
+    starts = range(0, len(people), PART)
+    with progress.task("recommending", total=len(people)) as task:
+        for number, start in enumerate(starts):
+            end = min(start + PART, len(people))
+            done = parts / f"part-{number:05d}.parquet"
+            if not done.exists():
+                _write_part(recommender, people, start, end, done, task.advance)
+            else:
+                task.advance(end - start)
+    written = _finish(parts, out, overwrite=overwrite)
+    return {"people": len(people), "parts_resumed": resumed, **written}
+
+
+def _write_part(
+    recommender: Recommender, people: People, start: int, end: int, done: Path, advance: Any
+) -> None:
+    blocks = []
+    for first in range(start, end, BLOCK):
+        last = min(first + BLOCK, end)
+        blocks.append(_answer(recommender, people, first, last))
+        advance(last - first)
+    answers, rejected = zip(*blocks, strict=True)
+    if sum(each.height for each in rejected):
+        with new_file(done.with_suffix(".rejected")) as path:
+            pl.concat(rejected).write_parquet(path)
+    with new_file(done) as path:
+        path.touch(mode=0o600)  # it has user ids
+        pl.concat(answers, how="diagonal").write_parquet(path)
+
+
+def _answer(
+    recommender: Recommender, people: People, start: int, end: int
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The recommendations of a block of people, and its people without an answer."""
+    users, requests, rejected = [], [], []
+    for user, request in people.requests(start, end):
+        if isinstance(request, CastPoiError):
+            rejected.append((user, str(request)))
+        else:
+            users.append(user)
+            requests.append(request)
+    kept, resolved = [], []
+    for user, found in zip(users, recommender.resolve(requests), strict=True):
+        if isinstance(found, CastPoiError):
+            rejected.append((user, str(found)))
+        else:
+            kept.append(user)
+            resolved.append(found)
+    table = pl.DataFrame(rejected, schema=REJECTED_SCHEMA, orient="row")
+    return _frame(recommender, kept, resolved), table
+
+
+def _frame(
+    recommender: Recommender, users: Sequence[str], requests: Sequence[ResolvedRequest]
+) -> pl.DataFrame:
+    """One row a recommendation, in the order of the requests."""
+    if any(request.explain for request in requests):
+        return _explained(recommender, users, requests)
+    groups: dict[int | None, list[int]] = {}
+    for number, request in enumerate(requests):
+        groups.setdefault(recommender.places_to_score(request), []).append(number)
+    frames = [
+        _ranked(recommender, size, np.array(numbers), [requests[each] for each in numbers])
+        for size, numbers in groups.items()
+    ]
+    if not frames:
+        return pl.DataFrame(schema=_SCHEMA)
+    table = pl.concat(frames).sort("request", "rank")
+    ids = pl.Series(record.USER, users, dtype=pl.String).gather(table["request"])
+    return table.with_columns(ids).select(_SCHEMA.names()).cast(_SCHEMA)
+
+
+def _ranked(
+    recommender: Recommender,
+    size: int | None,
+    numbers: NDArray[np.int64],
+    requests: Sequence[ResolvedRequest],
+) -> pl.DataFrame:
+    """Requests that are scored together, column by column."""
+    places = recommender.places
+    _, scores = recommender.score(requests, size)
+    chosen = [scores.best(row, request.k) for row, request in enumerate(requests)]
+    place = np.concatenate(chosen)  # [K]
+    lengths = [len(each) for each in chosen]
+    row = np.repeat(np.arange(len(requests)), lengths)  # [K]
+    origin = np.array([request.origin or (np.nan, np.nan) for request in requests])[row]  # [K, 2]
+    km = haversine_km(origin[:, 0], origin[:, 1], places.lat[place], places.lon[place])  # [K]
+    visited = [np.isin(own, each.history.place) for own, each in zip(chosen, requests, strict=True)]
+    return places.table[place].with_columns(
+        request=pl.Series(numbers[row]),
+        rank=pl.Series(np.concatenate([np.arange(1, length + 1) for length in lengths])),
+        score=pl.Series(scores.score[row, place]),
+        probability=pl.Series(scores.probability(row, place)),
+        distance_km=pl.Series(km).fill_nan(None),
+        visited=pl.Series(np.concatenate(visited)),
+    )
+
+
+def _explained(
+    recommender: Recommender, users: Sequence[str], requests: Sequence[ResolvedRequest]
+) -> pl.DataFrame:
+    """The same with a sentence and the terms of each score, at the cost of counterfactuals."""
+    rows = []
+    for user, answer in zip(users, recommender.answer(requests), strict=True):
+        for rank, each in enumerate(answer, start=1):
+            own = {name: getattr(each, name) for name in _SCHEMA.names() if hasattr(each, name)}
+            terms = {f"term_{name}": value for name, value in (each.terms or {}).items()}
+            rows.append({"user": user, "rank": rank, **own, "sentence": each.sentence, **terms})
+    return pl.DataFrame(rows, infer_schema_length=None).cast(
+        {name: _SCHEMA[name] for name in _SCHEMA}
+    )
+
+
+def _check_out(out: Path, *, overwrite: bool) -> None:
+    check_writable(out)
+    if out.suffix and out.suffix not in SUFFIXES:
+        raise BadInput(
+            f"{out} ends in {out.suffix}; end it in {', '.join(SUFFIXES)}, or in nothing for a "
+            "folder of parquet parts"
+        )
+    if out.exists() and not overwrite:
+        raise BadInput(f"{out} already exists; choose another --out or replace it with --overwrite")
+
+
+def _open_job(parts: Path, job: Mapping[str, Any], *, overwrite: bool) -> int:
+    """Create the folder of a job, or resume it; returns how many parts it has already."""
+    if parts.exists():
+        is_same = is_folder_of(parts, "batch") and read_json(parts / _JOB) == job
+        if is_same:
+            return len(list(parts.glob("part-*.parquet")))
+        if not overwrite:
+            raise BadInput(
+                f"{parts} has the parts of another job, of other people or of another run; "
+                "replace them with --overwrite, or choose another --out"
+            )
+    with new_folder(parts, kind="batch", overwrite=overwrite) as staging:
+        write_json(staging / _JOB, dict(job))
+    return 0
+
+
+def _finish(parts: Path, out: Path, *, overwrite: bool) -> dict[str, int]:
+    """Turn the parts into the output, which appears whole."""
+    answers = pl.scan_parquet(parts / "part-*.parquet", missing_columns="insert")
+    rows = int(answers.select(pl.len()).collect().item())
+    rejected = sorted(parts.glob("*.rejected"))
+    refused = pl.concat([pl.read_parquet(each) for each in rejected]) if rejected else None
+    if refused is not None:
+        with new_file(out.with_name(f"{out.name}.rejected.csv")) as path:
+            path.touch(mode=0o600)
+            refused.write_csv(path)
+            for each in rejected:
+                each.unlink()
+    if out.suffix:
+        with new_file(out) as path:
+            path.touch(mode=0o600)
+            _sink(answers, path)
+        shutil.rmtree(parts)
+    else:
+        (parts / _DONE).touch()
+        if out.exists():
+            shutil.rmtree(out)
+        parts.rename(out)
+    return {"recommendations": rows, "rejected": 0 if refused is None else refused.height}
+
+
+def _sink(answers: pl.LazyFrame, path: Path) -> None:
+    if path.suffix == ".parquet":
+        answers.sink_parquet(path)
+    elif path.suffix == ".csv":
+        answers.sink_csv(path)
+    else:
+        answers.sink_ndjson(path)
