@@ -13,12 +13,10 @@ import numpy as np
 from polars.exceptions import PolarsError
 
 from castpoi.checkins import record
-from castpoi.checkins.city import REVISIT_WINDOW, City, fault_of
-from castpoi.checkins.describe import top_share
-from castpoi.checkins.record import HOUR_US
+from castpoi.checkins.city import City, fault_of
+from castpoi.checkins.describe import checkins_per_place, moves_of, top_share
 from castpoi.checkins.rhythm import rhythm_of
 from castpoi.checkins.trajectory import Trajectories
-from castpoi.geo.distance import haversine_km
 from castpoi.geo.zones import numbered_zones, offsets_minutes
 
 Status = Literal["passed", "warned", "failed"]
@@ -140,13 +138,12 @@ def _parts_follow_in_time(visits: Trajectories) -> tuple[Status, str]:
 
 
 def _revisits(city: City) -> tuple[Status, str]:
-    rows = city.targets(record.TEST)
-    if not len(rows):
+    share, targets = city.revisit_share, len(city.targets(record.TEST))
+    if share is None:
         return "failed", "there is no test target"
-    share = float(city.trajectories.is_revisit(rows, window=REVISIT_WINDOW).mean())
     low, high = UNUSUAL_REVISIT_SHARE
     status: Status = "passed" if low <= share <= high else "warned"
-    return status, f"{share:.1%} of {len(rows):,} test targets are revisits"
+    return status, f"{share:.1%} of {targets:,} test targets are revisits"
 
 
 def _rhythm(city: City) -> tuple[Status, str]:
@@ -176,13 +173,9 @@ def _local_clock(city: City) -> tuple[Status, str]:
 
 def _teleports(city: City) -> tuple[Status, str]:
     visits = city.trajectories
-    same_user = np.flatnonzero(np.diff(visits.user) == 0)
-    if not len(same_user):
+    km, hours = moves_of(city, visits.user, visits.place, visits.at_us)
+    if not len(km):
         return "passed", "no user has two check-ins"
-    lat, lon = city.lat, city.lon
-    here, there = visits.place[same_user], visits.place[same_user + 1]
-    km = haversine_km(lat[here], lon[here], lat[there], lon[there])
-    hours = (visits.at_us[same_user + 1] - visits.at_us[same_user]) / HOUR_US
     too_fast = (km > TELEPORT_LEAST_KM) & (km > TELEPORT_KM_PER_HOUR * hours)
     share = float(too_fast.mean())
     status: Status = "warned" if share > MUCH_TELEPORTED else "passed"
@@ -193,7 +186,7 @@ def _teleports(city: City) -> tuple[Status, str]:
 
 
 def _popularity(city: City) -> tuple[Status, str]:
-    counts = np.bincount(city.checkins[record.PLACE].to_numpy())
+    counts = checkins_per_place(city)
     one = counts.max() / counts.sum()
     top = top_share(counts, 0.01)
     status: Status = "warned" if one > MUCH_AT_ONE_PLACE else "passed"

@@ -49,13 +49,6 @@ _TABLES: Final = {
     "split": record.SPLIT_SCHEMA,
 }
 _FILES: Final = tuple(f"{table}.parquet" for table in _TABLES)
-_ROW_NUMBERS: Final = {
-    "checkins": record.CHECKIN,
-    "users": record.USER,
-    "places": record.PLACE,
-    "split": record.CHECKIN,
-}
-"""Of every table, the column that counts its rows from 0."""
 _PREPARE_AGAIN: Final = "prepare the city again with 'castpoi data prepare'"
 
 
@@ -124,6 +117,19 @@ class City:
         """The train visits of every user; a model learns from nothing else."""
         return self.train_trajectories.as_histories()
 
+    @property
+    def checkins_by_part(self) -> dict[str, int]:
+        """Number of check-ins in each part of the split."""
+        counts = np.bincount(self.split[record.PART].to_physical(), minlength=len(record.PARTS))
+        return dict(zip(record.PARTS, counts.tolist(), strict=True))
+
+    @cached_property
+    def revisit_share(self) -> float | None:
+        """Share of the test targets that are revisits; None if there is no test target."""
+        targets = self.targets(record.TEST)
+        is_revisit = self.trajectories.is_revisit(targets, window=REVISIT_WINDOW)
+        return float(is_revisit.mean()) if len(targets) else None
+
     def targets(self, part: str) -> NDArray[np.int64]:
         """Rows of `trajectories` that are to be predicted in a part of the split."""
         return np.flatnonzero(self.trajectories.part == record.PARTS.index(part))
@@ -186,7 +192,8 @@ def fault_of(city: City) -> str | None:
     """How a city differs from the one that was prepared; None if it does not."""
     if city.file_faults:
         return ", ".join(city.file_faults)
-    for table, column in _ROW_NUMBERS.items():
+    for table, schema in _TABLES.items():
+        column = next(iter(schema))  # counts the rows from 0
         numbers = getattr(city, table)[column].to_numpy()
         if not np.array_equal(numbers, np.arange(len(numbers))):
             return f"column '{column}' of {table}.parquet does not count its rows 0, 1, 2, ..."

@@ -22,6 +22,7 @@ from castpoi.core.config import Config, Count, Positive
 from castpoi.core.errors import BadInput, TooFewCheckins
 
 CoreRounds = Literal["once", "twice", "iterate"]
+Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Step = Callable[[pl.DataFrame], Mask]
 
@@ -158,7 +159,7 @@ def _steps(recipe: Recipe) -> Iterator[tuple[str, Step]]:
         yield "unseen in the first 80 %", _keep_seen_in_first_part
 
 
-def _sessions(checkins: pl.DataFrame, recipe: Recipe) -> NDArray[np.int64]:
+def _sessions(checkins: pl.DataFrame, recipe: Recipe) -> Numbers:
     if recipe.published_sessions:
         return checkins[record.SESSION].to_numpy().astype(np.int64)
     return sessions_of(checkins, recipe.session_gap_hours)
@@ -219,7 +220,7 @@ def keep_not_isolated(checkins: pl.DataFrame, hours: float) -> Mask:
     return near
 
 
-def sessions_of(checkins: pl.DataFrame, gap_hours: float) -> NDArray[np.int64]:
+def sessions_of(checkins: pl.DataFrame, gap_hours: float) -> Numbers:
     """Number of each check-in's session; a longer gap to the next check-in ends a session."""
     user, _, at = _columns(checkins)
     starts = np.ones(len(user), dtype=np.int64)
@@ -227,7 +228,7 @@ def sessions_of(checkins: pl.DataFrame, gap_hours: float) -> NDArray[np.int64]:
     return np.cumsum(starts) - 1
 
 
-def keep_long_sessions(session: NDArray[np.int64], least: int) -> Mask:
+def keep_long_sessions(session: Numbers, least: int) -> Mask:
     """Check-ins of sessions with enough check-ins."""
     return _often_enough(session, least)
 
@@ -240,7 +241,7 @@ def keep_seen_in_train(checkins: pl.DataFrame, is_train: Mask) -> Mask:
 
 def _columns(
     checkins: pl.DataFrame,
-) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.int64]]:
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32], Numbers]:
     """(user, place, instant in microseconds) of every check-in."""
     user, place, at = (
         checkins[name].to_physical().to_numpy()

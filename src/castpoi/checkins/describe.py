@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins import record
-from castpoi.checkins.city import REVISIT_WINDOW, City
+from castpoi.checkins.city import City
 from castpoi.checkins.record import DAY_US, HOUR_US
 from castpoi.checkins.trajectory import weekday_of
 from castpoi.geo.distance import bucket_of, haversine_km
@@ -38,6 +38,7 @@ WEEKDAY_LABELS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 NOT_GIVEN: Final = "(not given)"
 TOP_CATEGORIES: Final = 10
 
+Numbers = NDArray[np.int64]
 _CURVE_POINTS: Final = 60
 
 
@@ -47,11 +48,10 @@ class Bucket:
 
     label: str
     count: int
-    share: float
-    """Share of the whole, 0 to 1; 0 if the whole is empty."""
+    share: float  # share of the whole, 0 to 1; 0 if the whole is empty
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Quartiles:
     """The distribution of the number of check-ins over users or over places."""
 
@@ -73,8 +73,7 @@ class CityDescription:
     categories: int
     first_day: date | None
     last_day: date | None
-    days: int
-    """Days from the first to the last, both included."""
+    days: int  # days from the first to the last, both included
     train: int
     validation: int
     test: int
@@ -86,10 +85,8 @@ class CityDescription:
     checkins_per_user: Quartiles | None
     checkins_per_place: Quartiles | None
     users_by_checkins: tuple[Bucket, ...]
-    median_distance_km: float | None
-    """Between consecutive visits of one user."""
-    same_place_share: float | None
-    """Share of consecutive visits at the same place."""
+    median_distance_km: float | None  # between consecutive visits of one user
+    same_place_share: float | None  # share of consecutive visits at the same place
     distances: tuple[Bucket, ...]
     median_gap_hours: float | None
     gaps: tuple[Bucket, ...]
@@ -107,25 +104,29 @@ class CityDescription:
     def as_json(self) -> dict[str, Any]:
         """The numbers as plain JSON values."""
         content = asdict(self)
-        for day in ("first_day", "last_day"):
-            content[day] = content[day] and content[day].isoformat()
-        return content
+        return content | {
+            day: value.isoformat() for day, value in content.items() if isinstance(value, date)
+        }
 
 
 def describe_city(city: City) -> CityDescription:
     """Compute the numbers of a city."""
-    per_user = np.bincount(_column(city, record.USER), minlength=city.users.height)
+    per_user = np.bincount(city.checkins[record.USER], minlength=city.users.height)
     per_place = checkins_per_place(city)
-    parts = np.bincount(city.split[record.PART].to_physical(), minlength=len(record.PARTS)).tolist()
+    parts = city.checkins_by_part
+    revisits = city.revisit_share
     return CityDescription(
         checkins=city.checkins.height,
         users=city.users.height,
         places=city.places.height,
         categories=city.places[record.CATEGORY].drop_nulls().n_unique(),
-        train=parts[record.PARTS.index(record.TRAIN)],
-        validation=parts[record.PARTS.index(record.VALIDATION)],
-        test=parts[record.PARTS.index(record.TEST)],
-        left_out=parts[record.PARTS.index(record.LEFT_OUT)],
+        train=parts[record.TRAIN],
+        validation=parts[record.VALIDATION],
+        test=parts[record.TEST],
+        left_out=parts[record.LEFT_OUT],
+        test_targets=parts[record.TEST],
+        revisit_share=revisits,
+        new_share=None if revisits is None else 1 - revisits,
         checkins_per_user=_quartiles(per_user),
         checkins_per_place=_quartiles(per_place),
         users_by_checkins=_histogram(per_user, USER_EDGES, USER_LABELS),
@@ -135,18 +136,17 @@ def describe_city(city: City) -> CityDescription:
         top_1_percent_share=top_share(per_place, 0.01),
         top_10_percent_share=top_share(per_place, 0.10),
         popularity=_popularity_curve(per_place),
-        **_revisits(city),
         **_moves(city),
         **_rhythm(city),
     )
 
 
-def checkins_per_place(city: City) -> NDArray[np.int64]:
+def checkins_per_place(city: City) -> Numbers:
     """Number of check-ins at each place, in the order of the places. [P]"""
-    return np.bincount(_column(city, record.PLACE), minlength=city.places.height)
+    return np.bincount(city.checkins[record.PLACE], minlength=city.places.height)
 
 
-def gini(counts: NDArray[np.int64]) -> float | None:
+def gini(counts: Numbers) -> float | None:
     """The Gini coefficient of the counts; None if they are all 0."""
     total = int(counts.sum())
     if not total:
@@ -156,7 +156,7 @@ def gini(counts: NDArray[np.int64]) -> float | None:
     return 2 * weighted / (size * total) - (size + 1) / size
 
 
-def top_share(counts: NDArray[np.int64], fraction: float) -> float | None:
+def top_share(counts: Numbers, fraction: float) -> float | None:
     """Share of all check-ins at the busiest fraction of places; at least one place."""
     total = int(counts.sum())
     if not total:
@@ -169,31 +169,24 @@ def busiest(places: int, fraction: float) -> int:
     return max(1, math.ceil(places * fraction))
 
 
-def _column(city: City, name: str) -> NDArray[np.int64]:
-    return city.checkins[name].to_physical().to_numpy().astype(np.int64)
-
-
-def _revisits(city: City) -> dict[str, Any]:
-    targets = city.targets(record.TEST)
-    if not len(targets):
-        return {"test_targets": 0, "revisit_share": None, "new_share": None}
-    is_revisit = city.trajectories.is_revisit(targets, window=REVISIT_WINDOW)
-    share = float(is_revisit.mean())
-    return {"test_targets": len(targets), "revisit_share": share, "new_share": 1 - share}
+def moves_of(
+    city: City, user: NDArray[Any], place: NDArray[Any], at_us: Numbers
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Kilometres and hours from each check-in to the next one of the same user."""
+    rows = np.flatnonzero(user[1:] == user[:-1])
+    here, there, lat, lon = place[rows], place[rows + 1], city.lat, city.lon
+    hours = (at_us[rows + 1] - at_us[rows]) / HOUR_US
+    return haversine_km(lat[here], lon[here], lat[there], lon[there]), hours
 
 
 def _moves(city: City) -> dict[str, Any]:
-    """Distance and gap from each visit to the next one of the same user."""
-    user, place = _column(city, record.USER), _column(city, record.PLACE)
-    is_same_user = user[1:] == user[:-1]
-    before, after = place[:-1][is_same_user], place[1:][is_same_user]
-    lat, lon = city.lat, city.lon
-    distance_km = haversine_km(lat[before], lon[before], lat[after], lon[after])
-    gap_hours = np.diff(city.at_us)[is_same_user] / HOUR_US
+    user, place = (city.checkins[name].to_numpy() for name in (record.USER, record.PLACE))
+    distance_km, gap_hours = moves_of(city, user, place, city.at_us)
+    is_same_place = (place[1:] == place[:-1])[user[1:] == user[:-1]]
     has_moves = len(distance_km) > 0
     return {
         "median_distance_km": float(np.median(distance_km)) if has_moves else None,
-        "same_place_share": float((before == after).mean()) if has_moves else None,
+        "same_place_share": float(is_same_place.mean()) if has_moves else None,
         "distances": _histogram(distance_km, DISTANCE_EDGES_KM, DISTANCE_LABELS),
         "median_gap_hours": float(np.median(gap_hours)) if has_moves else None,
         "gaps": _histogram(gap_hours, GAP_EDGES_HOURS, GAP_LABELS),
@@ -202,36 +195,24 @@ def _moves(city: City) -> dict[str, Any]:
 
 def _rhythm(city: City) -> dict[str, Any]:
     local_us = city.local_us
-    hours = np.bincount(local_us // HOUR_US % 24, minlength=24)
-    weekdays = np.bincount(weekday_of(local_us), minlength=7)
-    found = {
-        "hours": _buckets(HOUR_LABELS, hours),
-        "weekdays": _buckets(WEEKDAY_LABELS, weekdays),
-    }
-    if not len(local_us):
-        return {**found, "first_day": None, "last_day": None, "days": 0}
-    first, last = (int(at // DAY_US) for at in (local_us.min(), local_us.max()))
+    days = local_us // DAY_US
+    first, last = (int(days.min()), int(days.max())) if len(days) else (0, -1)
     epoch = date(1970, 1, 1)
     return {
-        **found,
-        "first_day": epoch + timedelta(days=first),
-        "last_day": epoch + timedelta(days=last),
+        "hours": _buckets(HOUR_LABELS, np.bincount(local_us // HOUR_US % 24, minlength=24)),
+        "weekdays": _buckets(WEEKDAY_LABELS, np.bincount(weekday_of(local_us), minlength=7)),
+        "first_day": epoch + timedelta(days=first) if len(days) else None,
+        "last_day": epoch + timedelta(days=last) if len(days) else None,
         "days": last - first + 1,
     }
 
 
-def _quartiles(counts: NDArray[np.int64]) -> Quartiles | None:
+def _quartiles(counts: Numbers) -> Quartiles | None:
     if not len(counts):
         return None
-    lower, median, upper = (float(cut) for cut in np.quantile(counts, (0.25, 0.5, 0.75)))
-    return Quartiles(
-        min=int(counts.min()),
-        lower_quartile=lower,
-        median=median,
-        upper_quartile=upper,
-        mean=float(counts.mean()),
-        max=int(counts.max()),
-    )
+    lower, median, upper = np.quantile(counts, (0.25, 0.5, 0.75)).tolist()
+    least, most, mean = int(counts.min()), int(counts.max()), float(counts.mean())
+    return Quartiles(least, lower, median, upper, mean, most)
 
 
 def _histogram(
@@ -240,7 +221,7 @@ def _histogram(
     return _buckets(labels, np.bincount(bucket_of(values, edges), minlength=len(labels)))
 
 
-def _buckets(labels: Sequence[str], counts: NDArray[np.int64]) -> tuple[Bucket, ...]:
+def _buckets(labels: Sequence[str], counts: Numbers) -> tuple[Bucket, ...]:
     whole = max(1, int(counts.sum()))
     return tuple(
         Bucket(label=label, count=count, share=count / whole)
@@ -248,7 +229,7 @@ def _buckets(labels: Sequence[str], counts: NDArray[np.int64]) -> tuple[Bucket, 
     )
 
 
-def _checkins_by(city: City, column: str, per_place: NDArray[np.int64]) -> tuple[Bucket, ...]:
+def _checkins_by(city: City, column: str, per_place: Numbers) -> tuple[Bucket, ...]:
     """Check-ins by a property of their place, by descending count and then by name."""
     counted = (
         city.places.select(pl.col(column).fill_null(NOT_GIVEN), pl.Series("count", per_place))
@@ -259,7 +240,7 @@ def _checkins_by(city: City, column: str, per_place: NDArray[np.int64]) -> tuple
     return _buckets(counted[column].to_list(), counted["count"].to_numpy())
 
 
-def _popularity_curve(per_place: NDArray[np.int64]) -> tuple[tuple[int, int], ...]:
+def _popularity_curve(per_place: Numbers) -> tuple[tuple[int, int], ...]:
     if not len(per_place):
         return ()
     falling = np.sort(per_place)[::-1]

@@ -21,8 +21,7 @@ from castpoi import __version__
 from castpoi.core.errors import BadInput, DownloadFailed
 from castpoi.core.progress import Progress
 
-LARGEST: Final = 2 << 30
-"""Limit for a download in bytes; no data set here is near it."""
+LARGEST: Final = 2 << 30  # limit for a download in bytes; no data set here is near it
 _CHUNK: Final = 1 << 17
 _MEGABYTE: Final = 1e6
 _LONGEST_PAUSE_SECONDS: Final = 60.0

@@ -29,8 +29,7 @@ from castpoi.core.files import read_or_nothing, write_json, writing
 from castpoi.core.progress import SILENCE, Progress
 from castpoi.core.provenance import now_utc
 
-_LONGEST_TEXT: Final = 8 << 30
-"""Limit for an unpacked file in bytes; a longer one is a zip bomb."""
+_LONGEST_TEXT: Final = 8 << 30  # limit for an unpacked file in bytes; a longer one is a zip bomb
 _CHUNK: Final = 1 << 20
 
 
@@ -110,12 +109,9 @@ class Fetched:
     bytes: int
     rows: int
     seconds: float
-    downloaded: bool
-    """False if the file was there already."""
-    resumed: bool
-    """Whether an unfinished download was continued."""
-    checksum: str
-    """The published checksum that the file was compared with, or that none is known."""
+    downloaded: bool  # False if the file was there already
+    resumed: bool  # whether an unfinished download was continued
+    checksum: str  # the published checksum that the file was compared with, or that none is known
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from castpoi import __version__
 from castpoi.checkins import record
 from castpoi.checkins.canonical import in_canonical_order
-from castpoi.checkins.city import REVISIT_WINDOW, City, fingerprint_of
+from castpoi.checkins.city import City, fingerprint_of
 from castpoi.checkins.cleaning import PUBLISHED, RECIPES, Recipe, StepCount, clean, count_step
 from castpoi.checkins.places import mark_rows, misplaced, one_point_each, points_of, usual_text
 from castpoi.checkins.reading.layouts import NaiveTimes, unused_columns
@@ -305,16 +305,13 @@ def _checked_rhythm(local_us: NDArray[np.int64], preparation: Preparation) -> Rh
 
 def _counts(city: City, rhythm: Rhythm) -> dict[str, Any]:
     """The part of the manifest about the content of the city."""
-    parts = dict(city.split[record.PART].value_counts().iter_rows())
-    targets = city.targets(record.TEST)
-    revisits = city.trajectories.is_revisit(targets, window=REVISIT_WINDOW)
     return {
         "fingerprint": fingerprint_of(city.checkins, city.users, city.places, city.split),
         "checkins": city.checkins.height,
         "users": city.users.height,
         "places": city.places.height,
-        **{part.replace(" ", "_"): parts.get(part, 0) for part in record.PARTS},
-        "revisit_share": round(float(revisits.mean()), 6),
+        **{part.replace(" ", "_"): count for part, count in city.checkins_by_part.items()},
+        "revisit_share": round(city.revisit_share or 0.0, 6),
         "rhythm": {**asdict(rhythm), "is_human": rhythm.is_human, "finding": rhythm.sentence},
     }
 

@@ -17,10 +17,8 @@ TROUGH_HOURS: Final = range(1, 7)
 """The quietest hour is one of these."""
 USUAL_TROUGH: Final = 3
 LEAST_DAY_NIGHT_RATIO: Final = 1.5
-SILENT_NIGHT_RATIO: Final = 999.0
-"""Represents a city without any check-in at night."""
-LEAST_CHECKINS: Final = 500
-"""With fewer check-ins the share of an hour is mostly chance."""
+SILENT_NIGHT_RATIO: Final = 999.0  # represents a city without any check-in at night
+LEAST_CHECKINS: Final = 500  # with fewer check-ins the share of an hour is mostly chance
 MOST_HOURS_OF_DATES: Final = 6
 """Dates at midnight UTC are at few local hours: one for each zone, and one for its summer time."""
 
@@ -29,10 +27,8 @@ MOST_HOURS_OF_DATES: Final = 6
 class Rhythm:
     """The share of check-ins in each local hour, and whether it is plausible."""
 
-    hour_share: tuple[float, ...]
-    """Share of check-ins in each local hour, 0 to 23."""
-    trough_hour: int
-    """Middle of the three quietest hours."""
+    hour_share: tuple[float, ...]  # share of check-ins in each local hour, 0 to 23
+    trough_hour: int  # middle of the three quietest hours
     day_night_ratio: float
     """Check-ins per hour from 08:00 to 22:00, divided by those from 01:00 to 06:00."""
     checkins: int

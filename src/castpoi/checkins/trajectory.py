@@ -24,14 +24,10 @@ Numbers = NDArray[np.int64]
 class Histories:
     """A batch of histories of any length, end to end; the oldest visit of each comes first."""
 
-    place: Numbers
-    """Place of each visit. [T]"""
-    at_us: Numbers
-    """Instant of each visit, UTC microseconds. [T]"""
-    offset_minutes: Numbers
-    """Local time minus UTC at each visit, in minutes. [T]"""
-    bounds: Numbers
-    """History b is the slice bounds[b]:bounds[b + 1]. [B + 1]"""
+    place: Numbers  # place of each visit. [T]
+    at_us: Numbers  # instant of each visit, UTC microseconds. [T]
+    offset_minutes: Numbers  # local time minus UTC at each visit, in minutes. [T]
+    bounds: Numbers  # history b is the slice bounds[b]:bounds[b + 1]. [B + 1]
     next_at_us: Numbers | None = None
     """Instant of the next visit of each history, UTC microseconds; None if not known. [B]"""
     user: Numbers | None = None
@@ -137,14 +133,12 @@ class Histories:
 class Trajectories:
     """Check-ins of a split in canonical order; none of them is left out."""
 
-    checkin: Numbers
-    """Id of each check-in; results are joined by it. [N]"""
+    checkin: Numbers  # id of each check-in; results are joined by it. [N]
     user: Numbers
     place: Numbers
     at_us: Numbers
     offset_minutes: Numbers
-    part: NDArray[np.uint8]
-    """Index into `record.PARTS`. [N]"""
+    part: NDArray[np.uint8]  # index into `record.PARTS`. [N]
 
     def __len__(self) -> int:
         return len(self.checkin)

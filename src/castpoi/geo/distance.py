@@ -30,18 +30,12 @@ def haversine_km(
     lat_a: ArrayLike, lon_a: ArrayLike, lat_b: ArrayLike, lon_b: ArrayLike
 ) -> NDArray[np.float64]:
     """Great-circle distance in km between points given in degrees; broadcasts like numpy."""
-    lat_a, lon_a, lat_b, lon_b = (
-        np.radians(np.asarray(degrees, dtype=np.float64))
-        for degrees in (lat_a, lon_a, lat_b, lon_b)
-    )
-    half_chord = (
-        np.sin((lat_b - lat_a) / 2) ** 2
-        + np.cos(lat_a) * np.cos(lat_b) * np.sin((lon_b - lon_a) / 2) ** 2
-    )
-    kilometres: NDArray[np.float64] = (
-        2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.clip(half_chord, 0.0, 1.0)))
-    )
-    return kilometres
+    degrees = (lat_a, lon_a, lat_b, lon_b)
+    lat_a, lon_a, lat_b, lon_b = (np.radians(np.asarray(each, np.float64)) for each in degrees)
+    of_latitude = np.sin((lat_b - lat_a) / 2) ** 2
+    of_longitude = np.cos(lat_a) * np.cos(lat_b) * np.sin((lon_b - lon_a) / 2) ** 2
+    half_chord = np.clip(of_latitude + of_longitude, 0.0, 1.0)
+    return 2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(half_chord))
 
 
 def bucket_of(value: ArrayLike, edges: tuple[float, ...]) -> NDArray[np.uint8]:

@@ -18,6 +18,7 @@ from castpoi.core.errors import BadInput
 _QUARTER_US: Final = 900_000_000
 _QUARTERS_SINCE_US: Final = 94_694_400_000_000  # 1973-01-01; Liberia changed its clock in 1972
 Minutes = NDArray[np.int16]
+Numbers = NDArray[np.int64]
 
 
 def zones_of(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> list[str]:
@@ -45,15 +46,13 @@ def check_zone(zone: str, *, where: str) -> None:
         ) from problem
 
 
-def numbered_zones(zones: pl.Series) -> tuple[NDArray[np.int64], list[str]]:
+def numbered_zones(zones: pl.Series) -> tuple[Numbers, list[str]]:
     """(number of each zone in the sorted list of different zones, that list)."""
     known = zones.unique().sort()
     return zones.cast(pl.Enum(known)).to_physical().to_numpy().astype(np.int64), known.to_list()
 
 
-def offsets_minutes(
-    at_us: NDArray[np.int64], zone_of_row: NDArray[np.int64], zones: list[str]
-) -> Minutes:
+def offsets_minutes(at_us: Numbers, zone_of_row: Numbers, zones: list[str]) -> Minutes:
     """Local time minus UTC in minutes at every instant, in the zone of its row.
 
     Clocks change at a quarter of an hour of UTC, so one look-up per zone and quarter is enough.
@@ -77,32 +76,27 @@ def offsets_minutes(
     return offsets
 
 
-def _changes_within(zone: str, offsets: Minutes, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _changes_within(zone: str, offsets: Minutes, starts: Numbers) -> NDArray[np.bool_]:
     """Whether the clock of a zone changed within each quarter, not at its end."""
-    within = np.zeros(len(starts), dtype=np.bool_)
-    changed = np.flatnonzero(offsets[1:] != offsets[:-1])
-    within[changed] = _offsets_in(zone, starts[changed] + _QUARTER_US - 1) != offsets[changed]
+    within = np.r_[offsets[1:] != offsets[:-1], False]
+    within[within] = _offsets_in(zone, starts[within] + _QUARTER_US - 1) != offsets[within]
     return within
 
 
-def _offsets_one_by_one(
-    at_us: NDArray[np.int64], zone_of_row: NDArray[np.int64], zones: list[str]
-) -> Minutes:
+def _offsets_one_by_one(at_us: Numbers, zone_of_row: Numbers, zones: list[str]) -> Minutes:
     offsets = np.empty(len(at_us), dtype=np.int16)
     for zone, rows in _rows_by_zone(zone_of_row, zones):
         offsets[rows] = _offsets_in(zone, at_us[rows])
     return offsets
 
 
-def _offsets_in(zone: str, at_us: NDArray[np.int64]) -> Minutes:
+def _offsets_in(zone: str, at_us: Numbers) -> Minutes:
     local = pl.Series(at_us).cast(pl.Datetime("us", "UTC")).dt.convert_time_zone(zone)
     whole = local.dt.base_utc_offset() + local.dt.dst_offset()
     return whole.dt.total_minutes().to_numpy().astype(np.int16)
 
 
-def to_utc_us(
-    wall_us: NDArray[np.int64], zone_of_row: NDArray[np.int64], zones: list[str]
-) -> NDArray[np.int64]:
+def to_utc_us(wall_us: Numbers, zone_of_row: Numbers, zones: list[str]) -> Numbers:
     """The instant at which a wall clock in a zone showed a time.
 
     A local time that occurred twice means its first occurrence. A local time that was skipped is
@@ -127,9 +121,7 @@ def _utc_of(wall: pl.Series, zone: str) -> pl.Series:
     return zoned.dt.convert_time_zone("UTC")
 
 
-def _rows_by_zone(
-    zone_of_row: NDArray[np.int64], zones: list[str]
-) -> Iterator[tuple[str, slice | NDArray[np.int64]]]:
+def _rows_by_zone(zone_of_row: Numbers, zones: list[str]) -> Iterator[tuple[str, slice | Numbers]]:
     """(zone, its rows) of every zone that has rows."""
     if len(zones) == 1:
         yield zones[0], slice(None)

@@ -31,8 +31,7 @@ class Rule:
 
 
 _NAME_POINT: Final = "name the columns with --columns lat=COLUMN,lon=COLUMN"
-BROKEN: Final = "broken_rule"
-"""Column of a raw row: code of the first rule that it breaks."""
+BROKEN: Final = "broken_rule"  # column of a raw row: code of the first rule that it breaks
 OK: Final = 0
 RULES: Final = (
     Rule("too many columns", "the row has more cells than the header", "quote cells with commas"),

@@ -33,8 +33,7 @@ from castpoi.core.files import DAMAGED
 _DELIMITERS: Final = {",": "a comma", "\t": "a tab", ";": "a semicolon", "|": "a bar"}
 _NOT_TEXT: Final = "\ufffd"  # replaces bytes that are not in the encoding
 _SAMPLE_LINES: Final = 1000
-_MAX_LINE: Final = 1_000_000
-"""Limit for one line in characters; a longer one could fill the memory."""
+_MAX_LINE: Final = 1_000_000  # limit for one line in characters; a longer one could fill the memory
 csv.field_size_limit(_MAX_LINE)
 
 

@@ -34,10 +34,8 @@ ALL_FORMATS: Final = (*AWARE_FORMATS, EPOCH, *NAIVE_FORMATS)
 
 # An epoch is in the unit in which it is between 1980 and 2100.
 _EPOCH_UNITS_US: Final = (1, 1_000, 1_000_000)
-EARLIEST_US: Final = 315_532_800_000_000
-"""1980-01-01; no check-in is earlier."""
-LATEST_US: Final = 4_102_444_800_000_000
-"""2100-01-01; a later time is a placeholder."""
+EARLIEST_US: Final = 315_532_800_000_000  # 1980-01-01; no check-in is earlier
+LATEST_US: Final = 4_102_444_800_000_000  # 2100-01-01; a later time is a placeholder
 
 
 def formats_in(sample: pl.Series) -> list[str]:

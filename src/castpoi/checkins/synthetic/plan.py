@@ -25,11 +25,9 @@ Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 Rng = np.random.Generator
 
-ZONE: Final = "America/New_York"
-"""Time zone of the city; it has daylight-saving time."""
+ZONE: Final = "America/New_York"  # time zone of the city; it has daylight-saving time
 
-FEWEST_PLACES: Final = 20
-"""Below this there are not enough homes, workplaces and other places."""
+FEWEST_PLACES: Final = 20  # below this there are not enough homes, workplaces and other places
 
 MOST_CHECKINS: Final = 1_000_000_000
 _RANGES: Final = {
@@ -48,23 +46,19 @@ _RANGES: Final = {
 """Smallest and largest value of each setting."""
 
 
-SLOTS: Final = 48
-"""Times of the week that differ: 24 hours of a workday, then 24 of a weekend day."""
+SLOTS: Final = 48  # times of the week that differ: 24 hours of a workday, then 24 of a weekend day
 RESIDENCE: Final = "Residence"
 OFFICE: Final = "Office"
 CENTRE_LAT: Final = 40.75
 CENTRE_LON: Final = -73.98
 CITY_RADIUS_KM: Final = 24.0
-COMPANIONS: Final = 3
-"""Number of places where people commonly go after a place."""
+COMPANIONS: Final = 3  # number of places where people commonly go after a place
 LONGEST_JUMP_KM: Final = 60.0
 BLOCK_KM: Final = 0.5
-FEWEST_CHECKINS: Final = 3
-"""So that everyone has a history, a validation target and a test target."""
+FEWEST_CHECKINS: Final = 3  # so that everyone has a history, a validation target and a test target
 _SPREAD: Final = 1.1
 """Standard deviation of the logarithm of rates; the median is half the mean, as in New York."""
-_BUSIEST: Final = 12.0
-"""Largest rate as a multiple of the mean."""
+_BUSIEST: Final = 12.0  # largest rate as a multiple of the mean
 _FIRST: Final = (
     "Alder", "Amber", "Ash", "Aspen", "Beacon", "Birch", "Bluebell", "Bramble", "Bridge",
     "Briar", "Canal", "Cedar", "Chapel", "Cherry", "Chestnut", "Clover", "Copper", "Cypress",

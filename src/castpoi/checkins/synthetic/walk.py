@@ -58,26 +58,20 @@ _WEEKEND_DAY: Final = (
 _DAY_OF_WEEK: Final = (1.06, 1.06, 1.02, 1.00, 1.12, 0.93, 0.82)
 """Monday to Sunday."""
 
-_FOLLOWING_SHARE: Final = 0.3
-"""Share of check-ins that follow soon after another one."""
+_FOLLOWING_SHARE: Final = 0.3  # share of check-ins that follow soon after another one
 _FOLLOWING_GAP_S: Final = 45 * 60.0
 _ROOM_PER_PAIR: Final = 16
 _STIR_PERSON: Final = np.array([0x9E3779B97F4A7C15], dtype=np.uint64)
 _STIR_PLACE: Final = np.array([0xC2B2AE3D27D4EB4F], dtype=np.uint64)
-ANCHORS: Final = 2
-"""Every diary begins with home and work, which are no check-ins."""
+ANCHORS: Final = 2  # every diary begins with home and work, which are no check-ins
 
 _HOME_SLOT: Final = 20
 _WORK_SLOT: Final = 10
-_HANDFUL: Final = 8
-"""Past visits that a habit chooses from."""
-_PROPOSALS: Final = 6
-"""New places that an explorer chooses from."""
+_HANDFUL: Final = 8  # past visits that a habit chooses from
+_PROPOSALS: Final = 6  # new places that an explorer chooses from
 _COMPANION_SHARE: Final = 0.5
-_COMPANION_PULL: Final = 6.0
-"""Weight of a companion of the present place; the end of a jump has 1."""
-_OUTSIDE_PULL: Final = 1e-3
-"""Weight of a jump over the edge of the city."""
+_COMPANION_PULL: Final = 6.0  # weight of a companion of the present place; the end of a jump has 1
+_OUTSIDE_PULL: Final = 1e-3  # weight of a jump over the edge of the city
 
 _HOME_WORKDAY: Final = (
     0.60, 0.60, 0.60, 0.60, 0.55, 0.50, 0.35, 0.25, 0.12, 0.07, 0.05, 0.05,
