@@ -1,8 +1,8 @@
 """One week of three people in three towns, written by hand in every published layout.
 
 The samples follow the published files cell by cell: their columns and the order of them, their
-delimiter, encoding, way of writing a time, and their oddities. A reader of a sample must get
-the visits of `visits_in` back.
+delimiter, encoding, way of writing a time, and their oddities. Reading a sample must give the
+visits of `visits_in` back.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,8 +18,8 @@ import polars as pl
 from castpoi.checkins import record
 from castpoi.checkins.city import City
 
-Triple = tuple[str, str, str]
-"""A check-in as texts: user, place, instant as ISO text in UTC."""
+Checkin = tuple[str, str, str]
+"""User, place, instant as ISO text in UTC."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,6 @@ class Visit:
     user: str
     place: Place
     at: datetime
-
-    @property
-    def triple(self) -> Triple:
-        """The visit as texts."""
-        return self.user, self.place.id, self.at.isoformat()
 
 
 NEW_YORK: Final = Town(
@@ -96,20 +91,21 @@ def visits_in(town: Town) -> list[Visit]:
     ]
 
 
-def triples_in(city: City) -> list[Triple]:
-    """The check-ins of a city as texts, in canonical order."""
+def checkins_in(city: City) -> list[Checkin]:
+    """The check-ins of a city, in canonical order."""
     users, places = city.users[record.USER_ID], city.places[record.PLACE_ID]
     rows = city.checkins.select(record.USER, record.PLACE, record.AT_UTC).iter_rows()
     return [(users[user], places[place], at.isoformat()) for user, place, at in rows]
 
 
-def triples_of(visits: Iterable[Visit]) -> list[Triple]:
-    """Visits as texts in canonical order."""
-    return sorted((visit.triple for visit in visits), key=itemgetter(0, 2, 1))
+def checkins_of(visits: Iterable[Visit]) -> list[Checkin]:
+    """The check-ins of visits, in canonical order."""
+    ordered = sorted(visits, key=lambda visit: (visit.user, visit.at, visit.place.id))
+    return [(visit.user, visit.place.id, visit.at.isoformat()) for visit in ordered]
 
 
 def local_hours_in(city: City) -> list[int]:
-    """The hour on the wall of every check-in."""
+    """The local hour of every check-in."""
     minutes = pl.duration(minutes=pl.col(record.OFFSET))
     return city.checkins.select((pl.col(record.AT_UTC) + minutes).dt.hour()).to_series().to_list()
 
@@ -225,7 +221,7 @@ def sthgcn(
 
 
 def write_sthgcn(folder: Path, town: Town, *, is_utc: bool, first_id: int) -> list[Visit]:
-    """A triple whose parts are first three, fourth and fifth visits; returns all visits."""
+    """A triple whose parts are first three, fourth and fifth visits; returns its visits."""
     visits = visits_in(town)
     parts = {
         "train_sample": visits[:0],
@@ -255,7 +251,7 @@ MASSIVE_STEPS_HEADER: Final = (
 
 
 def massive_steps(visits: Iterable[Visit], town: Town) -> str:
-    """Every time is the clock on the wall, to the minute in the published files."""
+    """Every time is local, to the minute in the published files."""
     text = MASSIVE_STEPS_HEADER
     for v in visits:
         wall = v.at.astimezone(ZoneInfo(town.zone))

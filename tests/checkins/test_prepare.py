@@ -13,7 +13,7 @@ from castpoi.checkins.cleaning import Recipe
 from castpoi.checkins.prepare import Preparation, make_city, prepare
 from castpoi.core.errors import BadInput, BadRows, TooFewCheckins
 from tests.messages import refused
-from tests.sources import NEW_YORK, parts_in, table, table_rows, triples_in, visits_in
+from tests.sources import NEW_YORK, checkins_in, parts_in, table, table_rows, visits_in
 
 ROWS = table_rows(visits_in(NEW_YORK))
 KEEP_ALL = Recipe(keep_duplicates=True)
@@ -34,7 +34,7 @@ def city_of(folder: Path, rows: list[list[str]], **options: object) -> City:
 def test_what_is_prepared_is_what_is_on_disk(tmp_path: Path) -> None:
     prepared = city_of(tmp_path, ROWS)
     loaded = City.load(tmp_path / "city")
-    assert triples_in(loaded) == triples_in(prepared)
+    assert checkins_in(loaded) == checkins_in(prepared)
     assert loaded.manifest == json.loads(json.dumps(prepared.manifest))
     assert prepared.manifest["dropped_rows"] == {}
     assert "too few" in prepared.manifest["rhythm"]["finding"]
@@ -70,7 +70,7 @@ def test_among_visits_of_one_instant_the_later_place_is_the_later_visit(tmp_path
     rows += [row("u", place, same) for place in "cab"]
     for order in (rows, rows[::-1]):
         city = city_of(tmp_path, order)
-        assert [place for _, place, _ in triples_in(city)] == [*"abc", *"abc"]
+        assert [place for _, place, _ in checkins_in(city)] == [*"abc", *"abc"]
         assert city.split[record.PART].to_list() == ["train"] * 4 + ["validation", "test"]
 
 
@@ -115,7 +115,7 @@ def test_local_offsets_follow_daylight_saving(tmp_path: Path) -> None:
 def test_local_clocks_of_an_hour_that_came_twice_mean_its_first_time(tmp_path: Path) -> None:
     rows = [[*r[:4], r[4].removesuffix("Z")] for r in (row("u", "a", "11-04 01:30:00"), *ROWS)]
     city = city_of(tmp_path, rows, naive_times="local")
-    assert ("u", "a", "2012-11-04T05:30:00+00:00") in triples_in(city)
+    assert ("u", "a", "2012-11-04T05:30:00+00:00") in checkins_in(city)
 
 
 def test_the_counts_of_the_manifest_are_those_of_the_city(tmp_path: Path) -> None:

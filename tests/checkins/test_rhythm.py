@@ -1,4 +1,4 @@
-"""The rhythm audit: human life by the local clock, and the shift that mends a wrong one."""
+"""The rhythm check: plausible local hours, and the shift that corrects a wrong clock."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from castpoi.checkins.prepare import Preparation, make_city
 from castpoi.checkins.rhythm import LEAST_CHECKINS, Rhythm, rhythm_of
 from castpoi.core.errors import WrongClock
-from tests.checkins.reading.conftest import fails
-from tests.conftest import CommandLine
 from tests.messages import refused
 from tests.sources import table
 
@@ -89,22 +87,19 @@ def clock_table(hours_late: int) -> str:
     )
 
 
-def test_a_wrong_clock_is_refused_with_the_shift_that_mends_it(
-    castpoi: CommandLine, tmp_path: Path
-) -> None:
+def test_a_wrong_clock_is_refused_with_the_shift_that_corrects_it(tmp_path: Path) -> None:
     source = tmp_path / "v.csv"
     source.write_text(clock_table(hours_late=9))
-    sentence = fails(castpoi, source)
-    assert sentence.startswith("the times look wrong: the quietest local hour is")
-    shift = sentence.split("--clock-shift ")[1].split(",")[0]
-    assert f"a shift of {shift} hours would fix it" in sentence
-    words = ("data", "prepare", source, "--out", tmp_path / "city", "--json")
-    mended = castpoi(*words, "--clock-shift", shift)
-    assert mended.code == 0, mended.err
-    assert mended.json["rhythm"]["is_human"] is True
-    accepted = castpoi(*words, "--accept-rhythm", "--overwrite")
-    assert accepted.code == 0
-    assert accepted.json["rhythm"]["is_human"] is False
+    with refused(WrongClock) as caught:
+        make_city([source], Preparation())
+    shift = float(str(caught.value).split("--clock-shift ")[1].split(",")[0])
+    corrected = make_city([source], Preparation(clock_shift_hours=shift))
+    assert corrected.manifest["rhythm"]["is_human"] is True
+    accepted = make_city([source], Preparation(accept_rhythm=True))
+    assert accepted.manifest["rhythm"]["is_human"] is False
+    # a shift that is not enough is corrected as a whole
+    with pytest.raises(WrongClock, match=rf"--clock-shift \+{shift:g},"):
+        make_city([source], Preparation(clock_shift_hours=-2))
 
 
 @pytest.mark.parametrize("hour", [0, 19])
@@ -123,26 +118,14 @@ def test_times_that_are_dates_are_refused_without_a_shift(hour: int) -> None:
         make_city([frame], Preparation())
 
 
-def test_a_second_shift_is_named_as_a_whole(castpoi: CommandLine, tmp_path: Path) -> None:
-    source = tmp_path / "v.csv"
-    source.write_text(clock_table(hours_late=9))
-    once = fails(castpoi, source).split("--clock-shift ")[1].split(",")[0]
-    twice = fails(castpoi, source, "--clock-shift", "-2").split("--clock-shift ")[1].split(",")[0]
-    assert once == twice
-
-
-def test_a_city_without_nights_is_not_sent_to_shift_its_clock(
-    castpoi: CommandLine, tmp_path: Path
-) -> None:
+def test_no_shift_is_proposed_for_a_city_without_nights(tmp_path: Path) -> None:
     source = tmp_path / "v.csv"
     # as busy by night as by day but for a short dip at 03:00
     hours = [hour for hour in range(24) for _ in range(20 if hour in (2, 3, 4) else 30)]
     rows = [
-        [str(n % 5), f"p{n % 3}", "51.5", "-0.1", f"2012-01-{1 + n % 28:02}T{hour:02}:00:00Z"]
+        [str(n % 5), f"p{n % 9}", "51.5", "-0.1", f"2012-01-{1 + n % 28:02}T{hour:02}:00:00Z"]
         for n, hour in enumerate(hours)
     ]
     source.write_text(table(rows))
-    sentence = fails(castpoi, source)
-    assert "shifting the clock would not fix that" in sentence
-    assert "--clock-shift" not in sentence
-    assert sentence.endswith("use --accept-rhythm if the times are right")
+    with refused(WrongClock):
+        make_city([source], Preparation())

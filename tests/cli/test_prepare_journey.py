@@ -8,14 +8,13 @@ import polars as pl
 import pytest
 
 from castpoi.checkins.city import City
-from tests.checkins.reading.conftest import fails
 from tests.conftest import CommandLine
 from tests.sources import (
     NEW_YORK,
+    checkins_in,
+    checkins_of,
     table,
     table_rows,
-    triples_in,
-    triples_of,
     tsmc2014,
     visits_in,
 )
@@ -32,6 +31,40 @@ def with_row(*cells: str) -> str:
 
 def swapped(rows: list[list[str]]) -> str:
     return table([[user, place, lon, lat, at] for user, place, lat, lon, at in rows])
+
+
+def fails(castpoi: CommandLine, source: Path, *options: object) -> str:
+    """The sentence with which a preparation fails, which leaves nothing behind."""
+    before = sorted(source.parent.iterdir())
+    words = ("data", "prepare", source, "--out", source.parent / "city", *options)
+    ended = castpoi(*words)
+    assert (ended.code, ended.out) == (1, "")
+    lines = ended.err.splitlines()
+    assert len(lines) == 1, ended.err
+    assert lines[0].startswith("castpoi: ")
+    sentence = lines[0].removeprefix("castpoi: ")
+    as_json = castpoi(*words, "--json")
+    assert as_json.code == 1
+    assert as_json.json == {"error": sentence}
+    assert sorted(source.parent.iterdir()) == before
+    return sentence
+
+
+@pytest.mark.parametrize(
+    ("given", "by"), [(";", ";"), ("tab", "\t"), ("\\t", "\t"), ("';'", ";"), ("|", "|")]
+)
+def test_a_delimiter_and_a_shift_of_the_clock_can_be_given(
+    castpoi: CommandLine, tmp_path: Path, given: str, by: str
+) -> None:
+    source = tmp_path / "visits.csv"
+    source.write_text(table([[f" {row[0]}", *row[1:]] for row in ROWS], by=by))
+    words = ("--delimiter", given, "--clock-shift", "-5.5h", "--out", tmp_path / "city", "--json")
+    ended = castpoi("data", "prepare", source, *words)
+    remark = "blanks around 3 user ids were trimmed, in 15 rows"
+    assert ended.json["remarks"] == [remark]
+    assert f"Note: {remark}." in ended.err
+    instants = {at[11:16] for _, _, at in checkins_in(City.load(tmp_path / "city"))}
+    assert instants == {"12:30", "12:31", "12:32"}
 
 
 BAD_OPTIONS: Final = {
@@ -161,7 +194,7 @@ def test_bad_rows_are_left_out_counted_and_written_beside_the_city(
         ("b.txt", "8", "no coordinates"),
     ]
     city = City.load(tmp_path / "city")
-    assert triples_in(city) == triples_of(VISITS)
+    assert checkins_in(city) == checkins_of(VISITS)
     assert city.manifest["dropped_rows"] == counts
     again = castpoi(*words, "--on-bad-rows", "drop", "--overwrite", "--json")
     assert again.json["dropped_rows"] == counts
@@ -299,7 +332,7 @@ def test_a_failed_replacement_leaves_the_former_city(castpoi: CommandLine, tmp_p
     assert castpoi(*words).code == 0
     source.write_text(with_row("7", "bar", "0", "0", TIME))
     assert castpoi(*words).code == 1
-    assert triples_in(City.load(out)) == triples_of(VISITS)
+    assert checkins_in(City.load(out)) == checkins_of(VISITS)
 
 
 def test_the_steps_and_the_city_are_shown(castpoi: CommandLine, tmp_path: Path) -> None:

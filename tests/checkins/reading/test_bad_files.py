@@ -15,11 +15,11 @@ from tests.sources import (
     NEW_YORK,
     TABLE_HEADER,
     TOKYO,
+    checkins_in,
+    checkins_of,
     getnext,
     table,
     table_rows,
-    triples_in,
-    triples_of,
     visits_in,
 )
 
@@ -203,4 +203,4 @@ def test_a_table_may_have_any_name_if_its_format_is_given(tmp_path: Path, delimi
     source = tmp_path / "visits.inter"
     source.write_text(table(ROWS, by=delimiter))
     city = make_city([source], Preparation(format="table"))
-    assert triples_in(city) == triples_of(VISITS)
+    assert checkins_in(city) == checkins_of(VISITS)
