@@ -8,7 +8,6 @@ visits of `visits_in` back.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from operator import itemgetter
 from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
