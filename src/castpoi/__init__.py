@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """`load`, imported when asked for: all modules import this one, which must stay quick."""
+        """`load`, imported on first use, so that importing castpoi stays fast."""
         if name == "load":
             return import_module("castpoi.recommend.recommender").load
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

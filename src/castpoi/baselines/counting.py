@@ -72,7 +72,7 @@ class CountedRanker:
 
 @dataclass(frozen=True, kw_only=True)
 class PopularityRanker(CountedRanker):
-    """A counted ranker that knows the check-ins of every place."""
+    """A counting baseline that stores the check-ins of every place."""
 
     popularity: NDArray[np.int64]
     """Known check-ins of each place. [P]"""

@@ -104,7 +104,7 @@ def _strips(visits: Tensor, taps: Tensor) -> Iterator[tuple[int, slice, slice, s
 
 
 def _last_tap_here(tap: int, filters: slice, taps: Tensor) -> tuple[slice, slice]:
-    """Of the filters with this tap, those for which it is the last, and those with more."""
+    """The filters for which this tap is the last one, and the filters with more taps."""
     end = (tap + 1) * taps.shape[2] // len(taps)
     return slice(filters.start, end), slice(end, filters.stop)
 

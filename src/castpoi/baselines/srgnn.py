@@ -90,7 +90,7 @@ class Neighbours:
 
     @classmethod
     def of(cls, receiver: Tensor, neighbour: Tensor, *, nodes: int) -> "Neighbours":
-        """From pairs of nodes, in any order and with repetitions."""
+        """Create the graph of pairs of nodes, in any order and with repetitions."""
         pairs = torch.unique(receiver * nodes + neighbour)  # sorted by receiver first
         every = torch.arange(nodes, device=pairs.device)
         return cls(node=pairs % nodes, starts=torch.searchsorted(pairs, every * nodes))

@@ -1,1 +1,1 @@
-"""What every package may use: errors, files, settings, progress, provenance."""
+"""Used by all packages: errors, files, settings, progress, provenance."""

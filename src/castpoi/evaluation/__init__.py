@@ -1,1 +1,1 @@
-"""Evaluation: ranks, metrics, results; sees any ranker through one small protocol."""
+"""Evaluation: ranks, metrics, results and tests, for every ranker that follows the protocol."""

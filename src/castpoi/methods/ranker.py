@@ -20,7 +20,7 @@ StateRead = TypeVar("StateRead", contravariant=True)
 
 
 class Abilities(NamedTuple):
-    """What a ranker needs or offers beyond `Ranker`; the attribute `abilities` of a ranker."""
+    """Needs and offers of a ranker beyond `Ranker`; its attribute `abilities`."""
 
     needs_next_time: bool = False
     """Histories must contain the time of the next visit (`Histories.next_at_us`)."""
@@ -80,7 +80,7 @@ class Explains(Protocol[StateRead]):
 
     @property
     def terms(self) -> Mapping[str, str]:
-        """What each term measures, by name, in the order of the sum."""
+        """The meaning of each term, by name, in the order of the sum."""
 
     def term_values(
         self, state: StateRead, candidates: NDArray[np.int64]

@@ -1,1 +1,1 @@
-"""From a request to recommendations with reasons, without HTTP and SQL."""
+"""Recommendations with reasons for a request, without HTTP and SQL."""

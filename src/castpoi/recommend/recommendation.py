@@ -59,7 +59,7 @@ class ContributingVisit(Answer):
     """Share of the attention to all visits or, for methods without attention, share of what the
     score would lose without each of the last visits. The weights of all visits sum to 1."""
     distance_km: float
-    """From the visited place to the recommended one."""
+    """Distance from the visited place to the recommended one."""
     score_without: float
     """Score of the recommended place if the visit had not happened."""
 
@@ -82,7 +82,7 @@ class Recommendation(Answer):
     probability: float
     """Softmax of the scores of all places, independent of the filters."""
     distance_km: float | None
-    """From `near`, or else from the last visit; null if there is neither."""
+    """Distance from `near`, otherwise from the last visit; null if there is neither."""
     visited: bool
     """Whether the history visits the place."""
     sentence: str
@@ -109,7 +109,7 @@ class Recommendations(Answer):
     seconds: float = field(compare=False)
     """Time of the batch in which the request was answered."""
     remarks: tuple[str, ...]
-    """What was left out or assumed, in sentences."""
+    """Sentences about input that was left out or assumed."""
     visits_by: WeighedBy | None
     """Meaning of the weights of visits; null unless `explain`."""
 

@@ -225,7 +225,7 @@ class Recommender:
         return state, scores
 
     def _remarks(self, request: ResolvedRequest) -> Iterator[str]:
-        """What the method cannot give for this request."""
+        """Sentences about limits of the method for this request."""
         method = METHODS.named(self.run.method)
         if request.has_visits and request.explain and not isinstance(self.ranker, Explains):
             yield f"the scores of {method.name} have no terms, so only visits are shown"

@@ -201,7 +201,7 @@ class VisitsReceipt(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class UserVisit(Answer):
-    """A visit of a user; details of the place only if the model knows it."""
+    """A visit of a user; details of the place only if the model has it."""
 
     place: str
     at: str

@@ -50,7 +50,7 @@ USUAL_NAMES: Final[Mapping[Word, tuple[str, ...]]] = {
 
 
 class Conventions(NamedTuple):
-    """What the cells of a file mean where its columns do not decide it."""
+    """Meaning of cells of a file that its columns leave open."""
 
     naive_times: NaiveTimes | None = None  # times without offset; None: not defined
     padding_place: str | None = None  # place id of padding rows, which are no check-ins

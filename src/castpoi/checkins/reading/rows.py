@@ -27,7 +27,7 @@ from castpoi.core.progress import SILENCE, Progress
 CLOCK: Final = "clock"
 IS_NAIVE: Final = "is_naive"
 NO_IDS: Final = ("", "NULL", "null", "NaN", "nan", "None", "<NA>", r"\N")
-"""What databases and tables write where there is no id."""
+"""Texts by which databases and tables mark a missing id."""
 
 _SAMPLE_ROWS: Final = 1000
 _CODED: Final[tuple[Word, ...]] = ("user", "place", "category", "name", "zone", "session")
