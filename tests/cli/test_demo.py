@@ -1,5 +1,8 @@
 """`castpoi demo`: the first thing a new user runs."""
 
+import asyncio
+import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -7,6 +10,8 @@ import pytest
 from castpoi.cli.demo import _brief_training
 from castpoi.core.files import read_json, write_json
 from castpoi.methods.registry import METHODS
+from castpoi.methods.run import load_run
+from castpoi.serving.service import Service
 from castpoi.training.train import configs_for
 from tests.conftest import CommandLine
 
@@ -19,25 +24,51 @@ def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def few_methods(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """One method of each kind instead of all methods."""
-    names = [METHODS.best.name, "sasrec", "srgnn", "popularity", "recent"]
+    names = [METHODS.best.name, "sasrec", "popularity"]
     monkeypatch.setattr(METHODS, "_by_name", {name: METHODS.named(name) for name in names})
     return names
 
 
-def test_the_demo_leaves_a_city_a_run_of_the_best_and_a_result_of_every_method(
-    castpoi: CommandLine, demo_folder: Path, few_methods: list[str]
+def test_the_demo_writes_a_city_a_run_and_results_and_serves_a_map(
+    castpoi: CommandLine,
+    demo_folder: Path,
+    few_methods: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ended = castpoi("demo", "--out", demo_folder, "--users", 25, "--epochs", 1, "--json")
+    served: list[tuple[int, int]] = []
+
+    def start_and_stop(
+        service: Service, listening: socket.socket, *, on_ready: Callable[[], None]
+    ) -> None:
+        asyncio.run(service.start())
+        served.append(service.store.counts())
+        on_ready()
+
+    monkeypatch.setattr("castpoi.serving.server.serve_until_stopped", start_and_stop)
+    words = ("--out", demo_folder, "--users", 25, "--epochs", 1, "--serve", "--port", 0)
+    ended = castpoi("demo", *words)
     assert ended.code == 0, ended.err
-    methods = {row["method"] for row in ended.json["comparison"]["rows"]}
-    assert methods == set(few_methods)
-    assert ended.json["run"] == {"method": METHODS.best.name, "folder": str(demo_folder / "run")}
-    for made in ("checkins.csv.gz", "city/manifest.json", "run/model.safetensors"):
+    for made in ("checkins.csv.gz", "city/manifest.json", "run.visits.sqlite"):
         assert (demo_folder / made).is_file()
-    again = castpoi("compare", demo_folder / "results", "--json")
-    assert [(row["method"], row["metrics"]) for row in again.json["rows"]] == [
-        (row["method"], row["metrics"]) for row in ended.json["comparison"]["rows"]
-    ]
+    assert load_run(demo_folder / "run").method == METHODS.best.name
+    rows = castpoi("compare", demo_folder / "results", "--json").json["rows"]
+    assert {row["method"] for row in rows} == set(few_methods)
+    for row in rows:
+        assert f"{100 * row['metrics']['MRR']['mean']:.2f}" in ended.out
+    assert "for the map of the city" in ended.out
+    assert "is served at http://127.0.0.1:" in ended.out
+    ((users, visits),) = served
+    assert 0 < users <= 25
+    assert visits > users
+
+
+def test_the_demo_serves_or_prints_one_object_but_not_both(
+    castpoi: CommandLine, tmp_path: Path
+) -> None:
+    ended = castpoi("demo", "--out", tmp_path / "demo", "--serve", "--json")
+    assert ended.code == 2
+    assert "--serve runs until stopped" in ended.err
+    assert not (tmp_path / "demo").exists()
 
 
 @pytest.mark.parametrize(
@@ -98,6 +129,8 @@ def test_a_second_demo_leaves_files_of_somebody_else(
     words = ("demo", "--out", out, "--users", 12, "--epochs", 1, "--json", "--overwrite")
     ended = castpoi(*words)
     assert ended.code == 0, ended.err
+    assert ended.json["run"] == {"method": best, "folder": str(out / "run")}
+    assert [row["method"] for row in ended.json["comparison"]["rows"]] == [best]
     assert [path.read_text() for path in others] == ["mine"] * 3
     manifests = list(out.rglob("manifest.json"))
     assert len(manifests) == 4

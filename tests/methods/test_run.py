@@ -107,9 +107,10 @@ def test_a_changed_manifest_is_refused(run_folder: Path) -> None:
 
 
 def test_a_run_of_a_method_that_is_gone_is_refused(run_folder: Path) -> None:
-    accept_changes(run_folder, method="oracle")
-    with refused(UnknownMethod):
-        load_run(run_folder)
+    for method in ("oracle", 7):
+        accept_changes(run_folder, method=method)
+        with refused(UnknownMethod):
+            load_run(run_folder)
 
 
 def test_a_run_contains_its_places_and_their_check_ins(run_folder: Path) -> None:

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Set
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from io import BytesIO
 from pathlib import Path
@@ -265,6 +266,28 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     sealed = {**entries, SHA256: {**checksums, _MANIFEST: own}}
     write_json(folder / _MANIFEST, sealed)
     return sealed
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfMethod:
+    """A run or a result, which has a manifest."""
+
+    manifest: dict[str, Any]
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return str(self.manifest["method"])
+
+    @property
+    def seed(self) -> int:
+        """Seed of its training."""
+        return int(self.manifest["seed"])
+
+    @property
+    def fingerprint(self) -> str:
+        """Fingerprint of its city."""
+        return str(self.manifest["fingerprint"])
 
 
 def check_files(folder: Path, manifest: dict[str, Any], names: Iterable[str]) -> None:

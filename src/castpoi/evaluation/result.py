@@ -23,6 +23,7 @@ from castpoi.checkins.record import HOUR_US
 from castpoi.core.errors import BrokenFolder
 from castpoi.core.files import (
     SHA256,
+    OfMethod,
     check_files,
     new_folder,
     read_json,
@@ -68,34 +69,18 @@ _EVALUATE_AGAIN: Final = "evaluate again with 'castpoi evaluate'"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class Result(OfMethod):
     """The ranks that one method gave the targets of one split of a city."""
 
     ranks: pl.DataFrame  # one row a target, in canonical order
     beyond: BeyondAccuracy  # properties of the ten best places of all targets
     seconds: float  # time to encode, score and rank all targets, and to list their best places
-    manifest: dict[str, Any]
     name: str = "this result"  # its folder, for errors
-
-    @property
-    def method(self) -> str:
-        """Name of the method."""
-        return str(self.manifest["method"])
-
-    @property
-    def seed(self) -> int:
-        """Seed of its training."""
-        return int(self.manifest["seed"])
 
     @property
     def part(self) -> str:
         """The split whose targets were predicted: test or validation."""
         return str(self.manifest["part"])
-
-    @property
-    def fingerprint(self) -> str:
-        """Fingerprint of the city."""
-        return str(self.manifest["fingerprint"])
 
     @property
     def known_time(self) -> bool:

@@ -26,6 +26,7 @@ from castpoi.checkins.city import City
 from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.core.files import (
     SHA256,
+    OfMethod,
     check_files,
     read_json,
     read_manifest,
@@ -51,22 +52,11 @@ _TRAIN_AGAIN: Final = "train again with 'castpoi train'"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class Run(OfMethod):
     """A ranker and its origin."""
 
     ranker: SavableRanker[Any]
-    manifest: dict[str, Any]
     folder: Path
-
-    @property
-    def method(self) -> str:
-        """Name of the method."""
-        return str(self.manifest["method"])
-
-    @property
-    def seed(self) -> int:
-        """Seed of its training."""
-        return int(self.manifest["seed"])
 
     @property
     def model_sha256(self) -> str:
@@ -77,11 +67,6 @@ class Run:
     def city(self) -> Path:
         """The city's folder when the run was made."""
         return Path(self.manifest["city"])
-
-    @property
-    def fingerprint(self) -> str:
-        """Fingerprint of the city it was made on."""
-        return str(self.manifest["fingerprint"])
 
     @property
     def row(self) -> dict[str, Any]:
@@ -164,9 +149,12 @@ def load_run(folder: Path) -> Run:
     """Read a run and check that its files have not changed since it was written."""
     manifest = read_manifest(folder, kind="run", needs={SHA256})
     check_files(folder, manifest, (MODEL, CONFIG, PLACES))
-    method = METHODS.named(manifest["method"])
-    arrays = _read_model(folder / MODEL)
+    method = METHODS.named(str(manifest["method"]))
     config = read_json(folder / CONFIG)
+    try:
+        arrays = load((folder / MODEL).read_bytes())
+    except SafetensorError as problem:
+        raise BrokenFolder(f"{folder / MODEL} is damaged ({problem}); {_TRAIN_AGAIN}") from problem
     try:
         ranker = method.ranker_class().restore(config, arrays)
     except (BadInput, KeyError, TypeError, ValueError) as problem:  # perhaps of an earlier castpoi
@@ -205,10 +193,3 @@ def city_of(run: Run, city: Path | None = None) -> City:
             f"{_TRAIN_AGAIN}"
         )
     return found
-
-
-def _read_model(path: Path) -> dict[str, Any]:
-    try:
-        return dict(load(path.read_bytes()))
-    except SafetensorError as problem:
-        raise BrokenFolder(f"{path} is damaged ({problem}); {_TRAIN_AGAIN}") from problem
