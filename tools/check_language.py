@@ -23,7 +23,7 @@ QUOTED: Final = "language: quoted"
 
 INSTEAD: Final[Mapping[str, str]] = {
     r"foret(?:ell\w*|old)": "predict, predicted, forecast",
-    r"(?:un)?told|tells?|telling": "return, report, give; or the value's name",
+    r"(?:un)?told|tells?(?!\(\))|telling": "return, report, give; or the value's name",
     r"mend(?:s|ed|ing)?": "fix",
     r"likest(?:[_ ]places)?": "most similar places",
     r"dear(?:er|est)? (?:terms?|parts?|work)": "expensive",

@@ -18,7 +18,7 @@ TROUGH_HOURS: Final = range(1, 7)
 USUAL_TROUGH: Final = 3
 LEAST_DAY_NIGHT_RATIO: Final = 1.5
 SILENT_NIGHT_RATIO: Final = 999.0  # represents a city without any check-in at night
-LEAST_CHECKINS: Final = 500  # with fewer check-ins the share of an hour is mostly chance
+LEAST_CHECKINS: Final = 500  # with fewer check-ins the share of an hour is mostly random
 MOST_HOURS_OF_DATES: Final = 6
 """Dates at midnight UTC are at few local hours: one for each zone, and one for its summer time."""
 

@@ -3,7 +3,7 @@
     RUN/model.safetensors   its weights or counts
     RUN/config.json         its settings
     RUN/places.parquet      the places it ranks, as in its city, with their known check-ins
-    RUN/log.jsonl           the events of its training, one a line
+    RUN/log.jsonl           the events of its training, one per line
     RUN/manifest.json       method, seed, city and fingerprint, SHA-256 of all files, versions,
                             commit, wall time
 
@@ -83,7 +83,7 @@ class Run(OfMethod):
 
 
 class RunLog:
-    """The events of a run, one JSON object a line, without user ids and coordinates.
+    """The events of a run, one JSON object per line, without user ids and coordinates.
 
     They are in memory until the run is written; with a path they are also appended to that file at
     once, so that a long training can be watched.

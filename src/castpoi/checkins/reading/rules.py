@@ -166,7 +166,7 @@ def _with_cells(source: Source, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _cells(source: Source, row: int, meaning: Mapping[Word, str]) -> dict[str, Any]:
-    """The cells of one row by the word they mean, as they stand in the file."""
+    """The cells of one row by the word they mean, as they are in the file."""
     found = source.scan(ragged=True).filter(pl.col(record.ROW) == row).collect()
     texts = found.row(0, named=True) if found.height else {}
     return {word: texts.get(column, "") for word, column in meaning.items()}
