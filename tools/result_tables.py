@@ -16,7 +16,7 @@ from typing import Final
 from castpoi.evaluation.compare import Contender
 from castpoi.evaluation.result import Result
 from castpoi.evaluation.significance import PairedTest, Verdict, judge, paired_test
-from castpoi.experiments.suite_file import read_suite
+from castpoi.experiments.suite import read_suite
 from castpoi.methods.outline import ABLATION, Row, TableOutline
 from castpoi.methods.registry import METHODS
 from castpoi.reports.evidence import CityEvidence, Evidence, read_evidence

@@ -1,4 +1,4 @@
-"""`castpoi reproduce`, as a person, a failing row and a power cut would use it."""
+"""`castpoi reproduce`, with a failing row and after a kill."""
 
 import json
 import os
@@ -84,7 +84,7 @@ def test_a_plan_is_shown_and_nothing_is_written(
     assert not out.exists()
 
 
-def test_what_nobody_has_measured_is_told_as_not_known(
+def test_an_unmeasured_time_is_shown_as_not_known(
     castpoi: CommandLine, city: Path, tmp_path: Path
 ) -> None:
     words = ["reproduce", city, "--suite", "tuned", "--out", tmp_path / "out", "--dry-run"]
@@ -106,7 +106,7 @@ def test_what_nobody_has_measured_is_told_as_not_known(
         (["CITY", "--only=castpoi"], [42, 43, 44]),
     ],
 )
-def test_seeds_and_rows_are_named_as_one_likes(
+def test_seeds_and_rows_may_be_given_in_several_ways(
     castpoi: CommandLine, city: Path, tmp_path: Path, words: list[str], seeds: list[int]
 ) -> None:
     only = () if "--only" in " ".join(words) else ("--only", "castpoi")
@@ -133,7 +133,7 @@ def test_seeds_and_rows_are_named_as_one_likes(
         (["nowhere", "--suite", "main"], 1, "nowhere is not a folder; expected a city"),
     ],
 )
-def test_wrong_words_are_told_before_any_work(
+def test_wrong_options_are_refused_before_any_work(
     castpoi: CommandLine, city: Path, tmp_path: Path, words: list[str], code: int, sentence: str
 ) -> None:
     given = [str(city) if word == "CITY" else word for word in words]
@@ -143,7 +143,7 @@ def test_wrong_words_are_told_before_any_work(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_row_may_not_be_another_in_another_suite_of_the_folder(
+def test_a_row_of_the_same_name_with_another_method_is_refused(
     castpoi: CommandLine, city: Path, tmp_path: Path
 ) -> None:
     out, own = tmp_path / "out", suite(tmp_path, COUNTED)
@@ -153,12 +153,12 @@ def test_a_row_may_not_be_another_in_another_suite_of_the_folder(
     for words in (["--dry-run"], []):
         ended = castpoi("reproduce", city, "--suite", other, "--out", out, *words)
         assert ended.code == 1
-        assert "the row recent of the suite other stands in the table own of" in ended.err
-        assert "rename the row, since a name is that of a folder" in ended.err
+        assert "the row recent of the suite other is also in the table own of" in ended.err
+        assert "rename the row, since its name is that of a folder" in ended.err
     other.rename(own)  # the same suite, edited
     edited = castpoi("reproduce", city, "--suite", own, "--out", out)
     assert edited.code == 0
-    assert "own: 1 done now, 1 there before, 0 failed." in edited.out
+    assert "own: 1 done now, 1 before, 0 failed." in edited.out
 
 
 def test_results_of_known_time_are_shown_apart_at_the_end(
@@ -172,10 +172,10 @@ def test_results_of_known_time_are_shown_apart_at_the_end(
     again = castpoi(*words)
     assert again.code == 0, again.err
     assert "village (time known):" in again.out
-    assert "own: 0 done now, 2 there before, 0 failed." in again.out
+    assert "own: 0 done now, 2 before, 0 failed." in again.out
 
 
-def test_what_is_damaged_is_made_again(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:
+def test_a_damaged_result_is_made_again(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:
     out, own = tmp_path / "out", suite(tmp_path, COUNTED)
     words = ["reproduce", city, "--suite", own, "--out", out]
     assert castpoi(*words).code == 0
@@ -185,14 +185,10 @@ def test_what_is_damaged_is_made_again(castpoi: CommandLine, city: Path, tmp_pat
     assert [each["why"] for each in planned] == ["damaged", "damaged"]
     ended = castpoi(*words)
     assert ended.code == 0, ended.err
-    assert "own: 2 done now, 0 there before, 0 failed." in ended.out
-    (out / "village" / "recent" / "0" / "experiment.json").write_text('{"kind": "experiment"}')
-    shown = castpoi(*words, "--dry-run")
-    assert shown.code == 0, shown.err
-    assert "1 of 2 experiments are to be run" in shown.out
+    assert "own: 2 done now, 0 before, 0 failed." in ended.out
 
 
-def test_settings_that_cannot_be_trained_are_told_before_any_work(
+def test_settings_that_cannot_be_trained_are_refused_before_any_work(
     castpoi: CommandLine, city: Path, tmp_path: Path
 ) -> None:
     own = suite(tmp_path, COUNTED, LEARNED.replace("epochs = 60", "epochs = 'many'"))
@@ -204,7 +200,7 @@ def test_settings_that_cannot_be_trained_are_told_before_any_work(
     assert not (tmp_path / "out").exists()
 
 
-def test_the_words_of_reproduce_are_a_contract() -> None:
+def test_the_options_of_reproduce_are_a_contract() -> None:
     options = {option for one in reproduce.params for option in one.opts}
     assert options >= {
         "--suite", "--seeds", "--out", "--only", "--jobs", "--threads", "--dry-run", "--keep-runs",
@@ -212,7 +208,7 @@ def test_the_words_of_reproduce_are_a_contract() -> None:
     }  # fmt: skip
 
 
-def test_a_failing_row_is_told_at_the_end_and_the_others_are_there(
+def test_a_failing_row_is_shown_at_the_end_and_the_others_are_done(
     castpoi: CommandLine, city: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -223,7 +219,7 @@ def test_a_failing_row_is_told_at_the_end_and_the_others_are_there(
         assert words in ended.out
     assert "FAILED village/broken/1: castpoi in training gave" in ended.out
     assert f"its log: {out}/logs/village/broken/1.log" in ended.out
-    assert "own: 2 done now, 0 there before, 1 failed." in ended.out
+    assert "own: 2 done now, 0 before, 1 failed." in ended.out
     assert f"on one page: castpoi report {out}" in ended.out
     assert "village/revisit/0 is done" in ended.err
     again = castpoi(
@@ -239,9 +235,7 @@ def test_a_failing_row_is_told_at_the_end_and_the_others_are_there(
     assert states["village/broken/1"]["state"] == "failed"
 
 
-def test_a_suite_that_was_killed_goes_on_where_it_was(
-    castpoi: CommandLine, city: Path, tmp_path: Path
-) -> None:
+def test_a_suite_that_was_killed_resumes(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:
     out, own = tmp_path / "out", suite(tmp_path, COUNTED, LEARNED)
     words = ["reproduce", city, "--suite", own, "--only", "recent", "learned", "--seeds", 5,
              "--threads", 1, "--out", out]  # fmt: skip
@@ -258,17 +252,17 @@ def test_a_suite_that_was_killed_goes_on_where_it_was(
     assert 0 < resumed[0]["epochs"] < 60
     learned = sum(event["seconds"] for event in events if event["event"] == "epoch finished")
     wall = read_json(result / "run" / "manifest.json")["wall_seconds"]
-    assert learned < wall < read_json(result / "experiment.json")["seconds"]
+    assert learned < wall < Result.load(result).manifest["experiment"]["seconds"]
     assert Result.load(result).seed == 5
     assert {each.name for each in out.iterdir()} == {"suite.json", "village", "runs", "logs"}
     assert not any(path.is_file() for path in (out / "runs" / "village").rglob("*"))
 
 
-def test_a_command_on_a_tether_ends_with_its_starter(tmp_path: Path) -> None:
+def test_a_worker_ends_with_its_starter(tmp_path: Path) -> None:
     waits = tmp_path / "waits.py"
     waits.write_text(
         "import threading, time\n"
-        "from castpoi.cli.tethered import end_with_starter\n"
+        "from castpoi.experiments.worker import end_with_starter\n"
         "threading.Thread(target=end_with_starter, daemon=True).start()\n"
         "print('ready', flush=True)\n"
         "time.sleep(60)\n"

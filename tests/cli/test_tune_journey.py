@@ -1,4 +1,4 @@
-"""`castpoi tune`, as a person, a failing trial and a power cut would use it."""
+"""`castpoi tune`, with a failing trial and after a kill."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ import pytest
 
 from castpoi.cli.tune import tune
 from castpoi.core.files import read_json
-from castpoi.experiments import job
+from castpoi.experiments import runner
 from tests.cities import CAFE
 from tests.cli.killed import killed_in_training
 from tests.conftest import CommandLine
@@ -32,7 +32,7 @@ def city(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "_TETHERED", (sys.executable, "-S", stand_in))
+    monkeypatch.setattr(runner, "WORKER", (sys.executable, "-S", stand_in))
 
 
 def words(city: Path, out: Path, *more: object) -> list[object]:
@@ -62,11 +62,11 @@ def test_the_best_comes_first_and_can_be_copied(
     asked = words(city, out, "--try", "dropout=0.5,0.25", "--set", "epochs=9", "--seed", 7)
     ended = castpoi(*asked)
     assert ended.code == 0
-    assert "sasrec (tuned) on village: validation part, in percent, best MRR first" in ended.out
+    assert "sasrec (tuned) on village: validation split, in percent, best MRR first" in ended.out
     best, worse = (line.split("│")[1:4] for line in ended.out.splitlines() if line[:1] == "│")
     assert [cell.strip() for cell in best] == ["0.25", "75.00", "75.00"]
     assert [cell.strip() for cell in worse] == ["0.5", "50.00", "50.00"]
-    assert f"2 trials done now, 0 there before, 0 failed. All is in {out}." in ended.out
+    assert f"Trials: 2 done now, 0 before, 0 failed. Everything is in {out}." in ended.out
     assert (
         f"Best: castpoi train {city} --model sasrec --seed 7 --out RUN --preset tuned "
         "--set epochs=9 --set dropout=0.25" in ended.out
@@ -76,14 +76,14 @@ def test_the_best_comes_first_and_can_be_copied(
     assert (again.code, again.err) == (0, "")
     assert again.json["there_before"] == 2
     assert again.json["command"].endswith("--set epochs=9 --set dropout=0.25")
-    told = {"command", "out", "there_before", "failed"}
-    assert {name: each for name, each in again.json.items() if name not in told} == read_json(
+    added = {"command", "out", "there_before", "failed"}
+    assert {name: each for name, each in again.json.items() if name not in added} == read_json(
         out / "tune.json"
     )
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_failing_trial_is_told_at_the_end_and_the_others_are_there(
+def test_a_failing_trial_is_shown_at_the_end_and_the_others_are_done(
     castpoi: CommandLine, city: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -93,19 +93,19 @@ def test_a_failing_trial_is_told_at_the_end_and_the_others_are_there(
     failed = "village/learning_rate=13/42"
     assert f"FAILED {failed}: the loss of epoch 1 is no number" in ended.out
     assert f"its log: {out}/logs/{failed}.log" in ended.out
-    assert "1 trials done now, 0 there before, 1 failed." in ended.out
+    assert "Trials: 1 done now, 0 before, 1 failed." in ended.out
     assert "Best: castpoi train" in ended.out
-    told = castpoi(*asked, "--json", "--quiet")
-    assert told.code == 1
-    assert told.json["error"] == f"1 trials failed: {failed}"
-    assert told.json["failed"][0]["problem"] == "the loss of epoch 1 is no number"
+    again = castpoi(*asked, "--json", "--quiet")
+    assert again.code == 1
+    assert again.json["error"] == f"1 trials failed: {failed}"
+    assert again.json["failed"][0]["problem"] == "the loss of epoch 1 is no number"
     nothing = castpoi(*words(city, tmp_path / "none", "--try", "learning_rate=13"))
     assert nothing.code == 1
     assert "Best:" not in nothing.out
 
 
 @pytest.mark.usefixtures("quick")
-def test_trials_of_other_code_are_left_out_and_said_so(
+def test_trials_of_other_code_are_left_out_with_a_remark(
     castpoi: CommandLine, city: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -114,7 +114,7 @@ def test_trials_of_other_code_are_left_out_and_said_so(
     record["trials"][0]["code"] = "earlier"
     (out / "tune.json").write_text(json.dumps(record))
     ended = castpoi(*words(city, out, "--try", "dropout=0.5"))
-    assert "1 earlier trials were made by another version of the code and are left" in ended.out
+    assert "1 earlier trials were made by another version of the method and are left" in ended.out
     assert "--set dropout=0.5" in ended.out
 
 
@@ -122,7 +122,7 @@ def test_trials_of_other_code_are_left_out_and_said_so(
     ("given", "code", "sentence"),
     [
         (["--try", "dropout=0.2,x"], 1, "dropout='x' is not valid; it must be a number"),
-        (["--try", "dropout="], 1, "'dropout=' leaves out a value to try"),
+        (["--try", "dropout="], 1, "'dropout=' lacks a value"),
         (["--try", "drop=1"], 1, "there is no setting 'drop'; did you mean 'dropout'?"),
         (["--try", "dropout=1", "--model", "revisit"], 1, "revisit is counted, not learned"),
         (["--try", "dropout=0", "--set", "dropout=1"], 1, "dropout is both set and tried"),
@@ -130,11 +130,11 @@ def test_trials_of_other_code_are_left_out_and_said_so(
         ([], 2, "Missing option '--try'"),
     ],
 )
-def test_wrong_words_are_told_before_any_work(
+def test_wrong_options_are_refused_before_any_work(
     castpoi: CommandLine, city: Path, tmp_path: Path, given: list[str], code: int, sentence: str
 ) -> None:
-    preset = ["--preset", "tuned"] if "--model" not in given else []
-    asked = ["tune", city, "--model", "sasrec", *preset, "--out", tmp_path / "out"]
+    model = [] if "--model" in given else ["--model", "sasrec", "--preset", "tuned"]
+    asked = ["tune", city, *model, "--out", tmp_path / "out"]
     ended = castpoi(*asked, *given)
     assert ended.code == code
     assert sentence in ended.err
@@ -174,7 +174,7 @@ def test_the_commands_of_the_docs_can_be_given(
     assert ended.json["to_run"] == len(ended.json["trials"]) > 1
 
 
-def test_the_words_of_tune_are_a_contract() -> None:
+def test_the_options_of_tune_are_a_contract() -> None:
     options = {option for one in tune.params for option in one.opts}
     assert options >= {
         "--model", "--preset", "--try", "--set", "--at-most", "--seed", "--out", "--jobs",
@@ -182,13 +182,11 @@ def test_the_words_of_tune_are_a_contract() -> None:
     }  # fmt: skip
 
 
-def test_the_help_says_that_the_test_part_is_never_ranked(castpoi: CommandLine) -> None:
-    assert "The test part is never ranked." in " ".join(castpoi("tune", "--help").out.split())
+def test_the_help_says_that_the_test_split_is_never_ranked(castpoi: CommandLine) -> None:
+    assert "The test split is never ranked." in " ".join(castpoi("tune", "--help").out.split())
 
 
-def test_a_tune_that_was_killed_goes_on_where_it_was(
-    castpoi: CommandLine, city: Path, tmp_path: Path
-) -> None:
+def test_a_tune_that_was_killed_resumes(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     asked = words(city, out, "--try", "dropout=0.2", "--set", "epochs=300", "--set", "patience=300",
                   *TINY)  # fmt: skip

@@ -1,4 +1,4 @@
-"""A suite in a folder that tests run as often as they like, with a stand-in for the commands."""
+"""A suite in a folder that tests run as often as they like, with a stand-in for the worker."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -7,11 +7,11 @@ from typing import Any
 
 from castpoi.core.files import read_json
 from castpoi.core.progress import SILENCE, Progress
+from castpoi.experiments.estimate import PastRun
 from castpoi.experiments.experiment import CityFolder, experiments_of
 from castpoi.experiments.folder import SuiteFolder
-from castpoi.experiments.plan import plan_of
-from castpoi.experiments.record import SuiteRecord
 from castpoi.experiments.runner import Failure, Pace, run_plan
+from castpoi.experiments.status import SuiteStatus
 from castpoi.experiments.suite import Suite
 from castpoi.methods.outline import Row, TableOutline
 
@@ -36,22 +36,23 @@ class Bench:
         )
         self.village = village
         self.folder = SuiteFolder(root)
-        self.told: list[str] = []
-        self.say: Callable[[str], None] = self.told.append
+        self.said: list[str] = []
+        self.say: Callable[[str], None] = self.said.append
         self.progress: Progress = SILENCE
 
     def why(self, *, any_code: bool = False, only: Sequence[str] = ()) -> dict[str, str]:
         experiments = experiments_of(self.suite, [self.village], self.suite.seeds, only)
-        plan = plan_of(experiments, self.folder, any_code=any_code)
+        plan = self.folder.plan(experiments, any_code=any_code)
         return {each.experiment.name: each.why for each in plan}
 
     def run(self, **pace: Any) -> list[Failure]:
         experiments = experiments_of(self.suite, [self.village], self.suite.seeds)
-        plan = plan_of(experiments, self.folder, any_code=pace.get("any_code", False))
+        plan = self.folder.plan(experiments, any_code=pace.get("any_code", False))
         return run_plan(
             plan,
             self.folder,
-            record=lambda: SuiteRecord(self.folder, self.suite, plan),
+            status=lambda: SuiteStatus(self.folder, self.suite, plan),
+            past_runs=[PastRun.of(record) for record in self.folder.records()],
             pace=Pace(threads=pace.pop("threads", 2), **pace),
             progress=self.progress,
             say=self.say,

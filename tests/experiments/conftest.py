@@ -1,4 +1,4 @@
-"""What the tests of suites share: a village on disk, a row, and commands that take no time."""
+"""Shared by the tests of suites: a village on disk, and a worker that takes no time."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from castpoi.evaluation.result import RANK_SCHEMA
-from castpoi.experiments import job
+from castpoi.experiments import runner
 from castpoi.experiments.experiment import CityFolder
 from tests.contract import odd_city
 from tests.evaluation.results import BEYOND
@@ -30,5 +30,6 @@ def village(tmp_path: Path) -> CityFolder:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stand-in takes the place of castpoi in the processes of a suite."""
-    monkeypatch.setattr(job, "_TETHERED", (sys.executable, "-S", stand_in))
+    """A stand-in replaces the worker of a suite."""
+    monkeypatch.setattr(runner, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(runner, "WORKER", (sys.executable, "-S", stand_in))

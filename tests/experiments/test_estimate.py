@@ -6,22 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from castpoi.experiments.estimate import (
-    NOT_KNOWN,
-    Estimate,
-    Estimator,
-    Former,
-    remaining,
-)
+from castpoi.experiments.estimate import Estimate, Estimator, PastRun, remaining
 from castpoi.experiments.experiment import CityFolder, Experiment
 from castpoi.methods.outline import Row
 
 RESULTS = Path(__file__).parents[2] / "results" / "nyc"
+NOT_KNOWN = Estimate(None, "not known")
 ROW = Row(name="mine", label="Mine", method="castpoi", role="ours", preset="fast")
 
 
-def former(city: CityFolder, seconds: float, *, threads: int = 2, row: Row = ROW) -> Former:
-    return Former(
+def past_run(city: CityFolder, seconds: float, *, threads: int = 2, row: Row = ROW) -> PastRun:
+    return PastRun(
         recipe=row.recipe,
         fingerprint=city.fingerprint,
         train_checkins=city.train_checkins,
@@ -30,28 +25,28 @@ def former(city: CityFolder, seconds: float, *, threads: int = 2, row: Row = ROW
     )
 
 
-def test_other_seeds_of_the_row_tell_best(village: CityFolder) -> None:
+def test_other_seeds_of_the_row_come_first(village: CityFolder) -> None:
     town = replace(village, fingerprint="town", train_checkins=800)
     wanted = Experiment(city=village, row=ROW, seed=3)
-    estimator = Estimator([former(town, 9.0), former(village, 100.0)], threads=2)
+    estimator = Estimator([past_run(town, 9.0), past_run(village, 100.0)], threads=2)
     assert estimator.estimate(wanted) == Estimate(100.0, "measured")
-    estimator.learn(former(village, 300.0))
+    estimator.learn(past_run(village, 300.0))
     assert estimator.estimate(wanted).seconds == 200.0  # the median of two
 
 
 def test_half_the_cores_take_twice_the_time(village: CityFolder) -> None:
-    estimator = Estimator([former(village, 100.0, threads=2)], threads=1)
+    estimator = Estimator([past_run(village, 100.0, threads=2)], threads=1)
     assert estimator.estimate(Experiment(city=village, row=ROW, seed=3)).seconds == 200.0
 
 
-def test_another_city_tells_by_its_checkins(village: CityFolder) -> None:
+def test_another_city_counts_in_proportion_to_its_checkins(village: CityFolder) -> None:
     town = replace(village, fingerprint="town", train_checkins=10 * village.train_checkins)
-    estimator = Estimator([former(town, 100.0)], threads=2)
+    estimator = Estimator([past_run(town, 100.0)], threads=2)
     guess = estimator.estimate(Experiment(city=village, row=ROW, seed=3))
     assert guess == Estimate(10.0, "other cities")
 
 
-def test_without_measurements_the_rates_of_castpoi_tell(village: CityFolder) -> None:
+def test_without_measurements_the_rates_of_castpoi_are_used(village: CityFolder) -> None:
     city = replace(village, train_checkins=100_000)
     estimator = Estimator([], threads=2)
     plain = estimator.estimate(Experiment(city=city, row=ROW, seed=3))
@@ -68,18 +63,19 @@ def test_the_rates_of_the_baselines_are_those_of_the_committed_results(village: 
         city = replace(village, train_checkins=99_907)
         guess = estimator.estimate(Experiment(city=city, row=row, seed=42))
         measured = [
-            json.loads(path.read_text(encoding="utf-8"))["seconds"]
-            for path in RESULTS.glob(f"{name}-*/experiment.json")
+            json.loads(path.read_text(encoding="utf-8"))["experiment"]["seconds"]
+            for path in RESULTS.glob(f"{name}-4?/manifest.json")
+            if '"experiment"' in path.read_text(encoding="utf-8")
         ]
         assert guess.source == "rates"
         assert guess.seconds is not None
         assert min(measured) / 3 < guess.seconds < 3 * max(measured)  # machines are busy or not
 
 
-def test_other_settings_on_the_same_city_tell_more_than_rough_rates(village: CityFolder) -> None:
+def test_other_settings_on_the_same_city_are_better_than_rough_rates(village: CityFolder) -> None:
     wide = replace(ROW, settings={"width": "256"})
     narrow = Experiment(city=village, row=replace(ROW, settings={"width": "64"}), seed=3)
-    estimator = Estimator([former(village, 100.0, row=wide)], threads=2)
+    estimator = Estimator([past_run(village, 100.0, row=wide)], threads=2)
     assert estimator.estimate(narrow) == Estimate(100.0, "other settings")
     plain = Experiment(city=village, row=ROW, seed=3)
     assert estimator.estimate(plain).source == "rates"
@@ -89,7 +85,7 @@ def test_other_settings_on_the_same_city_tell_more_than_rough_rates(village: Cit
     assert estimator.estimate(paper).source == "rough rates"
 
 
-def test_counting_takes_seconds_and_what_nobody_knows_is_not_known(village: CityFolder) -> None:
+def test_counting_takes_seconds_and_an_unmeasured_method_is_not_known(village: CityFolder) -> None:
     estimator = Estimator([], threads=2)
     counted = replace(ROW, method="revisit", preset=None)
     assert estimator.estimate(Experiment(city=village, row=counted, seed=0)).seconds == 3.0
@@ -105,7 +101,7 @@ def test_the_time_left_is_shared_among_jobs_but_never_below_the_longest() -> Non
     assert remaining([], [(hundred, 500.0)], jobs=1).seconds == 5.0  # overdue, not done
 
 
-def test_what_is_not_known_makes_it_at_least() -> None:
+def test_an_unknown_time_makes_it_at_least() -> None:
     assert remaining([Estimate(90.0, "")], [], jobs=1).words == "about 2 min"
     assert remaining([Estimate(90.0, ""), NOT_KNOWN], [], jobs=1).words == "at least 2 min"
     assert remaining([NOT_KNOWN], [], jobs=1).words == "an unknown time"

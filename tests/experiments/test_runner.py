@@ -1,7 +1,8 @@
-"""Running a suite, with a stand-in for the commands: what is run, skipped, tried again and told."""
+"""Running a suite, with a stand-in for the worker: what is run, skipped and tried again."""
 
 import json
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from castpoi.core.errors import BadInput
-from castpoi.core.files import read_json
 from castpoi.core.progress import Task
 from castpoi.core.staging import alone_in
-from castpoi.experiments import job, key
+from castpoi.evaluation.result import Result
+from castpoi.experiments import runner
 from castpoi.experiments.experiment import CityFolder, experiments_of
 from castpoi.experiments.folder import SuiteFolder
 from castpoi.experiments.runner import Pace
+from castpoi.methods.registry import METHODS
 from castpoi.training.train import checkpoint_dir_of
 from tests.experiments.bench import COUNTED, GOOD, Bench, row
 from tests.messages import refused
@@ -25,47 +27,45 @@ from tests.messages import refused
 pytestmark = pytest.mark.usefixtures("quick")
 
 
-def test_what_is_there_is_never_run_again(village: CityFolder, tmp_path: Path) -> None:
+def test_an_existing_result_is_never_made_again(village: CityFolder, tmp_path: Path) -> None:
     bench = Bench(village, [COUNTED, GOOD], tmp_path / "out")
     assert set(bench.why().values()) == {"missing"}
     assert bench.run() == []
     assert list(bench.why().values()) == ["", "", ""]
-    bench.told.clear()
+    bench.said.clear()
     assert bench.run() == []
-    assert bench.told == []
+    assert bench.said == []
     assert set(bench.states().values()) == {"done"}
 
 
-def test_a_result_proves_its_key_and_keeps_the_papers_of_its_run(
+def test_a_result_holds_its_key_and_the_records_of_its_run(
     village: CityFolder, tmp_path: Path
 ) -> None:
     bench = Bench(village, [GOOD], tmp_path / "out")
     bench.run()
     result = tmp_path / "out" / "village" / "good" / "1"
-    proof = read_json(result / "experiment.json")
-    assert proof["key"]["fingerprint"] == village.fingerprint
-    assert [each.split()[1] for each in proof["commands"]] == ["train", "evaluate"]
-    assert 1000 < proof["seconds"] < 2000  # with the epoch before its training was resumed
+    record = Result.load(result).manifest["experiment"]
+    assert record["key"]["fingerprint"] == village.fingerprint
+    assert [each.split()[1] for each in record["commands"]] == ["train", "evaluate"]
     assert {path.name for path in (result / "run").iterdir()} == {
         "manifest.json", "config.json", "log.jsonl",
     }  # fmt: skip
-    assert not (tmp_path / "out" / "runs" / "village" / "good" / "1").exists()
+    assert not any(path.is_file() for path in (tmp_path / "out" / "runs" / "village").rglob("*"))
 
 
-def test_runs_stay_if_asked_and_are_used_again(village: CityFolder, tmp_path: Path) -> None:
+def test_runs_are_kept_on_request_and_used_again(village: CityFolder, tmp_path: Path) -> None:
     bench = Bench(village, [GOOD], tmp_path / "out")
     bench.run(keep_runs=True)
-    proof = tmp_path / "out" / "village" / "good" / "1" / "experiment.json"
-    proof.write_text("{ torn")
+    result = tmp_path / "out" / "village" / "good" / "1"
+    shutil.rmtree(result)
     assert bench.why()["village/good/1"] == "missing"
     bench.run(keep_runs=True)
-    log = bench.log("village/good/1")
-    assert (log.count("castpoi train"), log.count("castpoi evaluate")) == (1, 2)
-    assert 5000 < read_json(proof)["seconds"] < 6000  # with all that the run took before
+    assert bench.log("village/good/1").count("trained") == 1
+    assert Result.load(result).manifest["experiment"]["seconds"] == 5000
 
 
 @pytest.mark.parametrize("keep_runs", [False, True])
-def test_a_run_that_a_kill_left_beside_its_finished_result_is_removed_unless_kept(
+def test_a_run_that_a_kill_left_next_to_its_result_is_removed_unless_kept(
     village: CityFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep_runs: bool
 ) -> None:
     bench = Bench(village, [GOOD], tmp_path / "out")
@@ -80,25 +80,24 @@ def test_a_run_that_a_kill_left_beside_its_finished_result_is_removed_unless_kep
 
 
 def test_a_failing_row_does_not_stop_the_others(village: CityFolder, tmp_path: Path) -> None:
-    words = {"bad": "fail", "fallen": "fall", "dumb": "silent", "dead": "crash"}
-    rows = [row(name, **{word: "no luck"}) for name, word in words.items()]
+    settings = {"bad": "fail", "dumb": "silent", "dead": "crash"}
+    rows = [row(name, **{setting: "no luck"}) for name, setting in settings.items()]
     bench = Bench(village, [*rows, GOOD], tmp_path / "out")
     failures = {each.experiment.name: each.problem for each in bench.run()}
     assert failures["village/bad/1"] == "no luck"
-    assert failures["village/dumb/1"] == "it ended with exit code 3 and no word"
-    assert failures["village/dead/1"] == "it was killed, perhaps for want of memory"
-    assert failures["village/fallen/1"] == "it ended with exit code 1; its last words: no luck"
-    assert len(failures) == 8
+    assert failures["village/dumb/1"] == "it ended with exit code 3; see its log"
+    assert failures["village/dead/1"] == "it was killed, perhaps because memory ran out"
+    assert len(failures) == 6
     states = bench.states()
     assert [states[f"village/{name}/2"] for name in ("bad", "good")] == ["failed", "done"]
-    assert "village/bad/1 FAILED: no luck; 1 of 10, 1 failed" in " ".join(bench.told)
+    assert "village/bad/1 FAILED: no luck; 1 of 8, 1 failed" in " ".join(bench.said)
     assert bench.why()["village/bad/1"] == "missing"  # so that it is tried again
 
 
-def test_a_command_that_cannot_be_started_is_a_failure_too(
+def test_a_worker_that_cannot_be_started_is_a_failure_too(
     village: CityFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job, "_TETHERED", (str(tmp_path / "no such python"),))
+    monkeypatch.setattr(runner, "WORKER", (str(tmp_path / "no such python"),))
     bench = Bench(village, [COUNTED, GOOD], tmp_path / "out")
     failures = bench.run()
     assert len(failures) == 3
@@ -126,7 +125,7 @@ class Bar:
         self.shown.append(text)
 
 
-def test_one_bar_counts_all_experiments_and_tells_the_time_that_is_left(
+def test_one_bar_counts_all_experiments_and_shows_the_time_left(
     village: CityFolder, tmp_path: Path
 ) -> None:
     bench = Bench(village, [COUNTED, GOOD], tmp_path / "out")
@@ -144,9 +143,9 @@ def test_jobs_share_the_threads(village: CityFolder, tmp_path: Path) -> None:
     bench = Bench(village, [GOOD], tmp_path / "out")
     bench.run(jobs=2, threads=6)
     assert "threads 3" in bench.log("village/good/1")
-    begun = [told for told in bench.told[:2] if told.endswith("has begun")]
+    begun = [said for said in bench.said[:2] if said.endswith("has started")]
     assert len(begun) == 2  # side by side
-    assert Pace(jobs=4, threads=2).threads_a_job == 1
+    assert Pace(jobs=4, threads=2).threads_per_job == 1
 
 
 def test_a_changed_row_is_run_again(village: CityFolder, tmp_path: Path) -> None:
@@ -157,38 +156,39 @@ def test_a_changed_row_is_run_again(village: CityFolder, tmp_path: Path) -> None
     assert changed.why()["village/good/1"] == ""
 
 
-def test_results_of_other_code_count_only_if_asked(
+def new_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbers of castpoi move."""
+    changed = replace(METHODS.named("castpoi"), version=99)
+    monkeypatch.setitem(METHODS._by_name, "castpoi", changed)
+
+
+def test_results_of_other_code_count_only_on_request(
     village: CityFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench(village, [GOOD], tmp_path / "out")
     bench.run()
-    monkeypatch.setattr(key, "code_version", lambda method: "later")
+    new_version(monkeypatch)
     assert set(bench.why().values()) == {"code changed"}
     assert set(bench.why(any_code=True).values()) == {""}
 
 
-@pytest.mark.parametrize(("any_code", "stays"), [(False, False), (True, True)])
-def test_a_training_begun_with_other_code_goes_on_only_if_asked(
-    village: CityFolder,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    any_code: bool,
-    stays: bool,
+def test_a_training_begun_with_other_code_starts_again(
+    village: CityFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench(village, [GOOD], tmp_path / "out")
-    (experiment, _) = experiments_of(bench.suite, [village], bench.suite.seeds)
-    first = key.key_of(experiment)
-    bench.folder.begin(experiment, first, any_code=False)
+    with monkeypatch.context() as killed:
+        killed.setattr(SuiteFolder, "remove_run", lambda *_: None)
+        bench.run()
+    experiment = experiments_of(bench.suite, [village], bench.suite.seeds)[0]
     begun = checkpoint_dir_of(bench.folder.run(experiment))
-    begun.mkdir(parents=True)
+    shutil.rmtree(bench.folder.result(experiment))
+    shutil.rmtree(bench.folder.run(experiment))
+    begun.mkdir()
     (begun / "manifest.json").write_text(json.dumps({"kind": "training"}))
-    assert bench.folder.begin(experiment, first, any_code=False) == first.to_dict()
-    assert begun.exists()
-    later = replace(first, code="later")
-    kept = bench.folder.begin(experiment, later, any_code=any_code)
-    assert begun.exists() is stays
-    assert kept["code"] == (first.code if stays else "later")  # what it is really made with
-    bench.folder.begin(experiment, replace(first, seed=9), any_code=True)
+    bench.run(keep_runs=True)
+    assert begun.exists()  # the stand-in leaves it, and so does the suite
+    new_version(monkeypatch)
+    bench.run(keep_runs=True)
     assert not begun.exists()
 
 
@@ -210,10 +210,12 @@ def test_a_city_that_has_another_name_here_is_refused(village: CityFolder, tmp_p
         Bench(renamed, [COUNTED], tmp_path / "out").why()
 
 
-def test_a_city_prepared_anew_on_the_way_is_told(village: CityFolder, tmp_path: Path) -> None:
+def test_a_city_that_changes_during_the_work_is_an_error(
+    village: CityFolder, tmp_path: Path
+) -> None:
     old = replace(village, fingerprint="0123456789abcdef")
     (failure,) = Bench(old, [COUNTED], tmp_path / "out").run()
-    assert "was prepared anew while village/counted/0 was under way" in failure.problem
+    assert "was prepared again while village/counted/0 was running" in failure.problem
 
 
 def test_only_one_suite_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
@@ -234,7 +236,7 @@ def test_a_place_that_is_taken_by_a_file_is_refused(village: CityFolder, tmp_pat
 
 
 @pytest.mark.parametrize("file", ["suite.json", "runs/.lock"])
-def test_a_disk_that_refuses_is_told_with_the_way_out(
+def test_a_full_disk_is_an_error_that_names_the_fix(
     village: CityFolder, tmp_path: Path, file: str
 ) -> None:
     bench = Bench(village, [COUNTED], tmp_path / "out")
@@ -243,14 +245,14 @@ def test_a_disk_that_refuses_is_told_with_the_way_out(
         bench.run()
 
 
-def test_an_interruption_ends_what_is_under_way(
+def test_an_interruption_ends_what_is_running(
     village: CityFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sleeper = "import time; time.sleep(60)"
-    monkeypatch.setattr(job, "_TETHERED", (sys.executable, "-S", "-c", sleeper))
+    monkeypatch.setattr(runner, "WORKER", (sys.executable, "-S", "-c", sleeper))
     bench = Bench(village, [COUNTED], tmp_path / "out")
 
-    def interrupt(told: str) -> None:
+    def interrupt(sentence: str) -> None:
         raise KeyboardInterrupt
 
     bench.say = interrupt

@@ -1,33 +1,34 @@
-"""Trials of settings, with a stand-in for the trainings: what is run, skipped, ranked and told."""
+"""Trials of settings, with a stand-in for the worker: what is run, skipped and ranked."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.core.errors import BadInput, TooFewCheckins, UnknownMethod
 from castpoi.core.files import read_json
 from castpoi.core.progress import SILENCE
-from castpoi.experiments import key, tune_record
 from castpoi.experiments.experiment import CityFolder
 from castpoi.experiments.folder import SuiteFolder
-from castpoi.experiments.job import commands_of
-from castpoi.experiments.plan import plan_of
-from castpoi.experiments.runner import Failure, Pace, run_plan
-from castpoi.experiments.tune import Tune, tune_of
-from castpoi.experiments.tune_record import Setup, TuneRecord, check_setup, read_tune
-from castpoi.training.train import checkpoint_dir_of
+from castpoi.experiments.runner import Failure, Pace, run_plan, spec_of
+from castpoi.experiments.tune import TuneStatus, Tuning, name_of, trials_of, tuning_of
+from castpoi.experiments.worker import make
+from castpoi.methods.registry import METHODS
 from tests.cities import CAFE, OFFICE, small_city
-from tests.conftest import CommandLine
 from tests.contract import odd_city
 from tests.messages import refused
 
 pytestmark = pytest.mark.usefixtures("quick")
+
+VALUES = {"dropout": ["0.2", "0.5"], "width": ["64", "128", "256"]}
 
 
 def dropouts(*values: str) -> list[Mapping[str, str]]:
@@ -38,36 +39,43 @@ class Bench:
     """Trials in a folder, run as often as a test likes."""
 
     def __init__(self, village: CityFolder, root: Path) -> None:
-        self.setup = Setup(
+        self.tuning = Tuning(
             city=village,
             method="sasrec",
             preset="tuned",
             settings={"epochs": "3"},
             seed=1,
             metric="MRR",
+            trials=(),
         )
         self.folder = SuiteFolder(root)
-        self.told: list[str] = []
+        self.said: list[str] = []
 
-    def tune(self, trials: Sequence[Mapping[str, str]]) -> Tune:
-        return Tune(setup=self.setup, trials=trials)
+    def status(
+        self, trials: Sequence[Mapping[str, str]] = (), *, any_code: bool = False
+    ) -> TuneStatus:
+        return TuneStatus(self.folder, replace(self.tuning, trials=trials), any_code=any_code)
 
     def run(self, trials: Sequence[Mapping[str, str]], *, any_code: bool = False) -> list[Failure]:
-        plan = plan_of(self.tune(trials).experiments, self.folder, any_code=any_code)
-        self.told.clear()
+        status = self.status(trials, any_code=any_code)
+        self.said.clear()
         return run_plan(
-            plan,
+            status.plan,
             self.folder,
-            record=lambda: TuneRecord(self.folder, self.setup, plan, any_code=any_code),
+            status=status.save,
+            past_runs=status.past_runs(),
             pace=Pace(threads=1, any_code=any_code),
             progress=SILENCE,
-            say=self.told.append,
+            say=self.said.append,
             name="trials",
         )
 
+    @property
+    def content(self) -> dict[str, Any]:
+        return read_json(self.folder.root / "tune.json")
+
     def trials(self, *parts: str) -> list[Any]:
-        trials = read_tune(self.folder)["trials"]
-        return [tuple(trial[part] for part in parts) for trial in trials]
+        return [tuple(trial[part] for part in parts) for trial in self.content["trials"]]
 
     def log(self, trial: str) -> str:
         return (self.folder.root / "logs" / "village" / trial / "1.log").read_text()
@@ -78,15 +86,12 @@ def bench(village: CityFolder, tmp_path: Path) -> Bench:
     return Bench(village, tmp_path / "out")
 
 
-def test_trials_stand_from_best_to_worst_with_all_that_is_known_of_them(bench: Bench) -> None:
+def test_trials_are_ranked_from_best_to_worst_with_their_outcome(bench: Bench) -> None:
     assert bench.run(dropouts("0.5", "0.25", "0.75")) == []
-    content = read_tune(bench.folder)
+    content = bench.content
     assert content["best"] == "dropout=0.25"
-    assert [trial["name"] for trial in content["trials"]] == [
-        "dropout=0.25", "dropout=0.5", "dropout=0.75",
-    ]  # fmt: skip
-    best = content.pop("trials")[0]
-    seconds, code = best.pop("seconds"), best.pop("code")
+    best, *others = content.pop("trials")
+    assert [trial["name"] for trial in others] == ["dropout=0.5", "dropout=0.75"]
     assert best == {
         "name": "dropout=0.25",
         "settings": {"dropout": "0.25"},
@@ -95,15 +100,16 @@ def test_trials_stand_from_best_to_worst_with_all_that_is_known_of_them(bench: B
         "validation": {"MRR": 0.75, "HR@10": 0.75},
         "best_epoch": 2,
         "epochs": 3,
+        "seconds": 1000,
+        "threads": 1,
         "commit": "c0",
+        "code": METHODS.named("sasrec").version,
     }
-    assert 1000 < seconds < 2000  # with the epoch before the training was resumed
-    assert code == key.key_of(bench.tune(dropouts("0.25")).experiments[0]).code
     assert "the test part was never ranked" in content.pop("rule")
     assert content == {
         "kind": "tune",
-        "city": str(bench.setup.city.folder),
-        "fingerprint": bench.setup.city.fingerprint,
+        "city": str(bench.tuning.city.folder),
+        "fingerprint": bench.tuning.city.fingerprint,
         "method": "sasrec",
         "preset": "tuned",
         "settings": {"epochs": "3"},
@@ -113,18 +119,18 @@ def test_trials_stand_from_best_to_worst_with_all_that_is_known_of_them(bench: B
     }
 
 
-def test_a_tie_goes_to_what_was_asked_for_first(bench: Bench) -> None:
+def test_a_tie_goes_to_the_trial_that_was_named_first(bench: Bench) -> None:
     bench.run([{"dropout": "0.5", "width": "64"}, {"dropout": "0.5", "width": "32"}])
-    assert read_tune(bench.folder)["best"] == "dropout=0.5,width=64"
+    assert bench.content["best"] == "dropout=0.5,width=64"
 
 
-def test_what_is_there_is_never_trained_again_and_no_weights_stay(bench: Bench) -> None:
+def test_a_trial_that_is_done_is_never_trained_again_and_leaves_no_weights(bench: Bench) -> None:
     bench.run(dropouts("0.5"))
     bench.run(dropouts("0.5", "0.25"))
-    assert bench.told[0] == "village/dropout=0.25/1 has begun"
-    assert bench.log("dropout=0.5").count("castpoi train") == 1
+    assert bench.said[0] == "village/dropout=0.25/1 has started"
+    assert bench.log("dropout=0.5").count("trained") == 1
     bench.run(dropouts("0.25", "0.5"))
-    assert bench.told == []
+    assert bench.said == []
     assert not any(path.is_file() for path in (bench.folder.root / "runs" / "village").rglob("*"))
     assert bench.trials("name", "state") == [("dropout=0.25", "done"), ("dropout=0.5", "done")]
 
@@ -145,36 +151,30 @@ def test_a_failing_trial_does_not_stop_the_others_and_is_tried_again(bench: Benc
         ("learning_rate=13", "failed", "the loss of epoch 1 is no number", None),
     ]
     bench.run(trials)
-    assert bench.told[0] == "village/learning_rate=13/1 has begun"
+    assert bench.said[0] == "village/learning_rate=13/1 has started"
     bench.run(dropouts("0.5"))
     assert bench.trials("state") == [("done",), ("waiting",)]
 
 
-def test_a_city_prepared_anew_on_the_way_is_told(bench: Bench) -> None:
-    bench.setup = replace(bench.setup, city=replace(bench.setup.city, fingerprint="earlier"))
-    (failure,) = bench.run(dropouts("0.5"))
-    assert "was prepared anew while village/dropout=0.5/1 was under way" in failure.problem
-
-
-def test_a_disk_that_refuses_is_told_with_the_way_out(bench: Bench) -> None:
+def test_a_full_disk_is_an_error_that_names_the_fix(bench: Bench) -> None:
     (bench.folder.root / "tune.json").mkdir(parents=True)
     with refused(BadInput):
         bench.run(dropouts("0.5"))
 
 
-def test_where_all_fail_nothing_is_best(bench: Bench) -> None:
+def test_without_a_trial_that_is_done_none_is_best(bench: Bench) -> None:
     bench.run([{"crash": "true"}])
-    assert read_tune(bench.folder)["best"] is None
+    assert bench.content["best"] is None
 
 
-def test_trials_of_other_code_count_only_if_asked(
+def test_trials_of_other_code_count_only_on_request(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.run(dropouts("0.25", "0.5"))
-    monkeypatch.setattr(key, "code_version", lambda method: "later")
-    monkeypatch.setattr(tune_record, "code_version", lambda method: "later")
+    changed = replace(METHODS.named("sasrec"), version=99)
+    monkeypatch.setitem(METHODS._by_name, "sasrec", changed)
     bench.run(dropouts("0.5"))
-    assert bench.log("dropout=0.5").count("castpoi train") == 2
+    assert bench.log("dropout=0.5").count("trained") == 2
     assert bench.trials("name", "state") == [
         ("dropout=0.5", "done"), ("dropout=0.25", "other code"),
     ]  # fmt: skip
@@ -182,54 +182,12 @@ def test_trials_of_other_code_count_only_if_asked(
     assert bench.trials("name", "state") == [("dropout=0.25", "done"), ("dropout=0.5", "done")]
 
 
-def test_a_training_that_was_killed_goes_on(bench: Bench) -> None:
-    (experiment,) = bench.tune(dropouts("0.5")).experiments
-    begun = checkpoint_dir_of(bench.folder.run(experiment))
-    bench.folder.begin(experiment, key.key_of(experiment), any_code=False)
-    begun.mkdir(parents=True)
-    (begun / "manifest.json").write_text(json.dumps({"kind": "training"}))
-    (begun / "checkpoint.json").write_text("{}")
-    other = replace(experiment, row=replace(experiment.row, settings={"dropout": "0.6"}))
-    kept = bench.folder.begin(experiment, key.key_of(experiment), any_code=False)
-    assert (begun / "checkpoint.json").exists()
-    assert kept["settings"] == {"epochs": "3", "dropout": "0.5"}
-    bench.folder.begin(experiment, key.key_of(other), any_code=False)
-    assert not begun.exists()  # it is of another training
-
-
-def test_a_command_killed_after_a_training_only_notes_it(bench: Bench) -> None:
-    bench.run(dropouts("0.5"))
-    (experiment,) = bench.tune(dropouts("0.5")).experiments
-    bench.folder.begin(experiment, key.key_of(experiment), any_code=False)
-    papers = bench.folder.papers(experiment)
-    run = bench.folder.run(experiment)
-    papers.rename(run)  # whole, and its proof is not written
-    (run / "model.safetensors").write_bytes(b"weights")
-    (bench.folder.result(experiment) / "experiment.json").unlink()
-    assert bench.run(dropouts("0.5")) == []
-    assert bench.log("dropout=0.5").count("castpoi train") == 1
-    assert bench.trials("name", "state") == [("dropout=0.5", "done")]
-    assert 5000 < bench.trials("seconds")[0][0] < 6000  # with all that the run took
-
-
-@pytest.mark.parametrize("file", ["manifest.json", "config.json"])
-def test_a_trial_whose_papers_are_torn_is_trained_again(bench: Bench, file: str) -> None:
-    bench.run(dropouts("0.5", "0.25"))
-    (experiment,) = bench.tune(dropouts("0.5")).experiments
-    (bench.folder.papers(experiment) / file).write_text("{ torn")
-    (planned,) = plan_of([experiment], bench.folder)
-    assert planned.why == "damaged"
-    assert bench.run(dropouts("0.25", "0.5")) == []
-    assert bench.told[0] == "village/dropout=0.5/1 has begun"
-    assert bench.trials("state") == [("done",), ("done",)]
-
-
 @pytest.mark.parametrize(
     "damaged", [{"name": "dropout=0.9"}, {"name": "dropout=0.9", "state": "done"}, "dropout=0.9"]
 )
-def test_what_is_damaged_in_a_record_is_left_out_of_the_next(bench: Bench, damaged: object) -> None:
+def test_damaged_entries_are_left_out_of_the_next_file(bench: Bench, damaged: object) -> None:
     bench.run(dropouts("0.5"))
-    content = read_tune(bench.folder)
+    content = bench.content
     content["trials"].append(damaged)
     (bench.folder.root / "tune.json").write_text(json.dumps(content))
     assert bench.run(dropouts("0.5")) == []
@@ -240,92 +198,105 @@ def test_what_is_damaged_in_a_record_is_left_out_of_the_next(bench: Bench, damag
     ("change", "sentence"),
     [
         ({"method": "narm"}, "out holds trials with method sasrec, not narm; choose another --out"),
-        ({"preset": "paper"}, "with preset tuned, not paper"),
         ({"settings": {}}, "with settings epochs=3, not unchanged"),
         ({"settings": {"width": "8", "epochs": "3"}}, "settings epochs=3, not epochs=3 width=8"),
         ({"seed": 2}, "with seed 1, not 2"),
         ({"metric": "HR@10"}, "with metric MRR, not HR@10"),
     ],
 )
-def test_a_folder_holds_trials_that_differ_in_nothing_else(
+def test_the_trials_of_a_folder_differ_in_nothing_else(
     bench: Bench, change: dict[str, Any], sentence: str
 ) -> None:
-    check_setup(bench.folder, bench.setup)  # nothing is there yet
     bench.run(dropouts("0.5"))
-    check_setup(bench.folder, bench.setup)
+    bench.tuning = replace(bench.tuning, **change)
     with pytest.raises(BadInput, match=sentence):
-        check_setup(bench.folder, replace(bench.setup, **change))
+        bench.status()
 
 
 def test_a_city_of_another_fingerprint_is_refused(bench: Bench) -> None:
     bench.run(dropouts("0.5"))
-    town = replace(bench.setup.city, folder=Path("town"), fingerprint="0123456789abcdef0123456")
+    town = replace(bench.tuning.city, folder=Path("town"), fingerprint="0123456789abcdef0123456")
+    bench.tuning = replace(bench.tuning, city=town)
     with refused(BadInput):
-        check_setup(bench.folder, replace(bench.setup, city=town))
+        bench.status()
 
 
-def asked(village: CityFolder, **changes: Any) -> Tune:
+def test_a_committed_tune_json_can_be_read(bench: Bench) -> None:
+    path = Path(__file__).parents[2] / "results" / "tune" / "nyc" / "sasrec" / "tune.json"
+    content = read_json(path)
+    bench.folder.root.mkdir()
+    (bench.folder.root / "tune.json").write_text(json.dumps(content))
+    about = {name: content[name] for name in ("method", "preset", "settings", "seed", "metric")}
+    city = replace(bench.tuning.city, fingerprint=content["fingerprint"])
+    bench.tuning = replace(bench.tuning, city=city, **about)
+    found = bench.status(any_code=True).content
+    assert found["best"] == content["best"]
+    assert [each["name"] for each in found["trials"]] == [
+        each["name"] for each in content["trials"]
+    ]
+
+
+def asked(village: CityFolder, **changes: Any) -> Tuning:
     wanted: dict[str, Any] = {
         "method": "sasrec",
         "preset": "tuned",
         "settings": {"epochs": "3"},
-        "tried": {"dropout": ["0.2", "0.5"]},
+        "tries": ["dropout=0.2, 0.5"],
         "seed": 1,
     }
-    return tune_of(village, **(wanted | changes))
+    return tuning_of(village, **(wanted | changes))
 
 
-def test_a_tune_knows_its_metric_preset_and_trials(village: CityFolder) -> None:
-    tune = asked(village)
-    assert (tune.setup.metric, tune.setup.preset) == ("MRR", "tuned")
-    assert [each.row.recipe for each in tune.experiments] == [
+def test_a_tuning_has_a_metric_a_preset_and_trials(village: CityFolder) -> None:
+    tuning = asked(village)
+    assert (tuning.metric, tuning.preset) == ("MRR", "tuned")
+    assert [tuning.experiment(trial).row.recipe for trial in tuning.trials] == [
         ("sasrec", "tuned", {"epochs": "3", "dropout": "0.2"}),
         ("sasrec", "tuned", {"epochs": "3", "dropout": "0.5"}),
     ]
-    assert asked(village, preset=None).setup.preset == "paper"
-    by_hits = asked(village, settings={"select_by": "HR@10"})
-    assert by_hits.setup.metric == "HR@10"
+    assert asked(village, preset=None).preset == "paper"
+    assert asked(village, settings={"select_by": "HR@10"}).metric == "HR@10"
     assert len(asked(village, at_most=1).trials) == 1
 
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"tried": {"drpout": ["1"]}}, "there is no setting 'drpout'; did you mean 'dropout'?"),
-        ({"tried": {"dropout": ["0.2", "x"]}}, "dropout='x' is not valid; it must be a number"),
-        ({"tried": {"dropout": ["2"]}}, "dropout='2' is not valid; it must be"),
+        ({"tries": ["drpout=1"]}, "there is no setting 'drpout'; did you mean 'dropout'?"),
+        ({"tries": ["dropout=0.2,x"]}, "dropout='x' is not valid; it must be a number"),
         ({"settings": {"width": "x"}}, "width='x' is not valid; it must be a whole number"),
-        ({"tried": {"heads": ["4", "3"]}}, "heads=3 must divide width=128"),
+        ({"tries": ["heads=4,3"]}, "heads=3 must divide width=128"),
         ({"preset": "fast"}, "sasrec has no preset 'fast'; choose paper or tuned"),
         ({"settings": {"dropout": "0.1"}}, "dropout is both set and tried; leave out one"),
-        ({"tried": {"select_by": ["MRR"]}}, "select_by is what trials are judged by, so it cannot"),
+        ({"tries": ["select_by=MRR"]}, "select_by is the metric that trials are compared by, so"),
         (
             {"method": "revisit", "preset": None},
             "revisit is counted, not learned, so it has no settings to try; choose one of castpoi-",
         ),
         (
-            {
-                "method": "target-attention",
-                "preset": "fast",
-                "tried": {"revisit_gate": ["true", "false"]},
-            },
+            {"method": "target-attention", "preset": "fast", "tries": ["revisit_gate=true,false"]},
             "target-attention is defined by revisit_gate=false, which cannot be changed; leave out",
         ),
+        ({"tries": ["dropout"]}, "setting 'dropout' is not of the form name=value"),
+        ({"tries": ["dropout="]}, "'dropout=' lacks a value; give values .* as dropout=A,B"),
+        ({"tries": ["dropout=0.2,,0.5"]}, "'dropout=0.2,,0.5' lacks a value"),
+        ({"tries": ["dropout=0.2,0.3,0.2"]}, "'dropout=0.2,0.3,0.2' has 0.2 twice; leave one out"),
+        ({"tries": []}, "there is nothing to try; name a setting and values, as dropout=0.2,0.5"),
     ],
 )
-def test_what_cannot_be_tried_is_told_before_anything_is_trained(
+def test_wrong_trials_are_refused_before_any_training(
     village: CityFolder, changes: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(BadInput, match=sentence.replace("?", r"\?")):
         asked(village, **changes)
 
 
-def test_an_unknown_method_is_told(village: CityFolder) -> None:
+def test_an_unknown_method_is_refused(village: CityFolder) -> None:
     with refused(UnknownMethod):
         asked(village, method="sasrek")
 
 
-def test_a_city_without_validation_judges_nothing(tmp_path: Path) -> None:
+def test_a_city_without_validation_targets_is_refused(tmp_path: Path) -> None:
     visits = [(0, CAFE, "2012-04-02 12:00"), (0, OFFICE, "2012-04-02 13:00")]
     city = small_city(visits, [record.TRAIN, record.TRAIN])
     replace(city, manifest={**city.manifest, "train": 2}).save(tmp_path / "hamlet")
@@ -333,42 +304,68 @@ def test_a_city_without_validation_judges_nothing(tmp_path: Path) -> None:
         asked(CityFolder.at(tmp_path / "hamlet"))
 
 
-def trained(castpoi: CommandLine, city: City, folder: Path) -> dict[str, Any]:
-    """What the only command of a trial tells, trained for real in this process."""
+def test_every_combination_is_tried_and_the_last_setting_changes_fastest() -> None:
+    found = [tuple(trial.values()) for trial in trials_of(VALUES)]
+    assert found == list(product(VALUES["dropout"], VALUES["width"]))
+    assert {tuple(trial) for trial in trials_of(VALUES)} == {("dropout", "width")}
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+def test_the_combinations_are_those_of_nested_loops(counts: list[int]) -> None:
+    values = {f"s{place}": [str(value) for value in range(n)] for place, n in enumerate(counts)}
+    loops = [dict(zip(values, each, strict=True)) for each in product(*values.values())]
+    assert trials_of(values) == loops
+
+
+def test_a_larger_number_of_drawn_trials_only_adds_some() -> None:
+    four = trials_of(VALUES, at_most=4, seed=3)
+    assert len({name_of(trial) for trial in four}) == 4
+    assert all(trial in trials_of(VALUES) for trial in four)
+    assert trials_of(VALUES, at_most=4, seed=3) == four
+    assert trials_of(VALUES, at_most=5, seed=3)[:4] == four
+    assert any(trials_of(VALUES, at_most=4, seed=seed) != four for seed in range(5))
+    assert trials_of(VALUES, at_most=6, seed=3) == trials_of(VALUES)
+    many = {f"s{place}": [str(value) for value in range(10)] for place in range(30)}
+    assert len(trials_of(many, at_most=3)) == 3  # of more than can be listed
+
+
+def test_a_trial_is_named_by_its_settings_in_any_order() -> None:
+    assert name_of({"width": "64", "dropout": "0.2"}) == "dropout=0.2,width=64"
+    assert name_of({"dropout": "0.2", "width": "64"}) == "dropout=0.2,width=64"
+    many = {f"a_setting_with_a_long_name_{number}": "0.5" for number in range(12)}
+    name, other = name_of(many), name_of({**many, "a_setting_with_a_long_name_9": "0.6"})
+    assert len(name) == len(other) == 120
+    assert name != other
+
+
+def trained(city: City, folder: Path) -> dict[str, Any]:
+    """The record of a trial that the worker trains in this process."""
     replace(city, manifest={**city.manifest, "train": 8}).save(folder / "village")
     tiny = {"epochs": "2", "width": "8", "heads": "2", "feed_forward_width": "8", "threads": "1"}
-    tune = asked(CityFolder.at(folder / "village"), settings=tiny, tried={"dropout": ["0.2"]})
-    (experiment,) = tune.experiments
-    (command,) = commands_of(experiment, SuiteFolder(folder / "out"))
-    assert castpoi(*command).code == 0
-    training: dict[str, Any] = read_json(
-        SuiteFolder(folder / "out").run(experiment) / "config.json"
-    )["training"]
-    return {name: training[name] for name in ("validation", "best_epoch", "epochs")}
+    tuning = asked(CityFolder.at(folder / "village"), settings=tiny, tries=["dropout=0.2"])
+    experiment = tuning.experiment(tuning.trials[0])
+    spec = spec_of(experiment, SuiteFolder(folder / "out"), Pace(threads=1)) | {"started": 0}
+    (command,) = spec["record"]["commands"]
+    assert command.startswith("castpoi train")
+    assert command.endswith("--part validation")
+    record = make(spec)
+    assert (Path(spec["result"]) / "run" / "log.jsonl").is_file()
+    return {name: record[name] for name in ("validation", "best_epoch", "epochs")}
 
 
-def test_a_trial_never_looks_at_the_test_part(
-    castpoi: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_trial_never_reads_the_test_targets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked_at = []
+    read = []
     targets = City.targets
 
     def watched(city: City, part: str) -> Any:
-        looked_at.append(part)
+        read.append(part)
         return targets(city, part)
 
     monkeypatch.setattr(City, "targets", watched)
-    once = trained(castpoi, odd_city(), tmp_path / "once")
-    moved = trained(castpoi, odd_city(test_place=CAFE), tmp_path / "moved")
-    assert set(looked_at) == {record.VALIDATION}
-    assert once == moved  # wherever people went in the test part
+    once = trained(odd_city(), tmp_path / "once")
+    moved = trained(odd_city(test_place=CAFE), tmp_path / "moved")
+    assert set(read) == {record.VALIDATION}
+    assert once == moved  # wherever people went in the test split
     assert once["validation"]["MRR"] > 0
-
-
-def test_the_commands_of_a_trial_end_with_its_training(bench: Bench) -> None:
-    (experiment,) = bench.tune(dropouts("0.5")).experiments
-    ((verb, *words),) = commands_of(experiment, bench.folder)
-    assert verb == "train"
-    assert words[-2:] == ["--part", "validation"]
-    bench.run(dropouts("0.5"))
-    assert "castpoi evaluate" not in bench.log("dropout=0.5")

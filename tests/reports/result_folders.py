@@ -144,10 +144,12 @@ def write_suite(
                 ranks = shaken(targets, worse=_WORSE[row["name"]], seed=seed)
                 fingerprint = str(number) * 64
                 result = result_of(
-                    ranks, method=row["method"], seed=seed, fingerprint=fingerprint, **_trained(row)
-                )
+                    ranks, method=row["method"], seed=seed, fingerprint=fingerprint,
+                    experiment=_experiment(city, row, seed), **_trained(row),
+                )  # fmt: skip
                 result.save(root / name)
-                _write_run(root / name, city, row, seed)
+                if row["role"] != "heuristic":
+                    _write_run(root / name)
                 experiments[name] = {"city": city, "row": row["name"], "seed": seed}
                 experiments[name] |= {"state": "done", "why": ""}
     for name, why in (unfinished or {}).items():
@@ -172,12 +174,12 @@ def _trained(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _write_run(result: Path, city: str, row: Mapping[str, Any], seed: int) -> None:
+def _experiment(city: str, row: Mapping[str, Any], seed: int) -> dict[str, Any]:
     commands = [f"castpoi train {city} --model {row['method']} --seed {seed}"]
-    made_by = {"kind": "experiment", "city": city, "seed": seed, "commands": commands}
-    (result / "experiment.json").write_text(json.dumps({**made_by, "row": row}))
-    if row["role"] == "heuristic":
-        return
+    return {"city": city, "row": row, "seed": seed, "commands": commands}
+
+
+def _write_run(result: Path) -> None:
     (result / "run").mkdir()
     (result / "run" / "manifest.json").write_text(json.dumps({"kind": "run"}))
     (result / "run" / "config.json").write_text("{}")

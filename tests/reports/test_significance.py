@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from castpoi.evaluation.significance import ALPHA
-from castpoi.experiments.suite_file import read_suite
+from castpoi.experiments.suite import read_suite
 from castpoi.reports.evidence import Evidence, read_evidence
 from castpoi.reports.outlines import PAPERS_VARIANTS
 from castpoi.reports.significance import (

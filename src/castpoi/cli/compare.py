@@ -15,7 +15,7 @@ from castpoi.evaluation.compare import Comparison, find_results
 from castpoi.evaluation.compare import compare as compare_results
 from castpoi.evaluation.metrics import METRICS, Spread
 from castpoi.evaluation.result import Result
-from castpoi.experiments.record import SUITE_FILE
+from castpoi.experiments.status import SUITE_FILE
 
 _BEST: Final = "*"
 _NARROW: Final = ("HR@1", "HR@10", "NDCG@10", "MRR")

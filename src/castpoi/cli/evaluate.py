@@ -5,19 +5,13 @@ from pathlib import Path
 
 import click
 
-from castpoi.checkins.city import City
 from castpoi.cli.console import Console, speaks
 from castpoi.cli.options import FOLDER, method_list, out_option, split_option
-from castpoi.core.errors import BadInput
 from castpoi.core.files import check_vacant
-from castpoi.core.progress import Progress
-from castpoi.evaluation.evaluate import evaluate as evaluate_ranker
 from castpoi.evaluation.metrics import METRICS, STRATA
 from castpoi.evaluation.result import Result
+from castpoi.experiments.evaluate import evaluate_counted, evaluate_run
 from castpoi.methods.registry import METHODS
-from castpoi.methods.run import city_of, load_run
-from castpoi.reports.biases import read_biases
-from castpoi.training.train import fit
 
 
 @click.command(
@@ -53,9 +47,9 @@ def evaluate(
     command = shlex.join(["castpoi", "evaluate", *([] if run is None else [str(run)]), *words])
     with console.progress() as progress:
         if run is not None:
-            result = _of_run(run, city, part, command, progress)
+            result = evaluate_run(run, city, part=part, progress=progress, command=command)
         elif city is not None and model is not None:
-            result = _of_method(city, model, part, command, progress)
+            result = evaluate_counted(model, city, part=part, progress=progress, command=command)
         else:
             raise click.UsageError("Give a RUN, or both --city and --model.")
     result.save(out, overwrite=overwrite)
@@ -65,46 +59,6 @@ def evaluate(
     names = ("method", "seed", "fingerprint", "part", "known_time")
     about = {name: result.manifest[name] for name in names}
     console.result({**result.summary(), **about, "out": str(out)})
-
-
-def _of_run(
-    folder: Path, city_folder: Path | None, part: str, command: str, progress: Progress
-) -> Result:
-    """Evaluate a run; its origin and cost go into the result, which may be kept without the run."""
-    run = load_run(folder)
-    run.check_may_predict(part)
-    kept = ("commit", "started_utc", "wall_seconds", "peak_memory_mb")
-    origin = {
-        "run": str(folder.resolve()),
-        "city": str((city_folder or run.city).resolve()),
-        "row": run.row,
-        "trained": {
-            "config": run.ranker.config,
-            **{name: run.manifest[name] for name in kept if name in run.manifest},
-        },
-        "command": command,
-    }
-    if learned := read_biases(folder):  # a few numbers, so that reports can do without the weights
-        origin["learned"] = learned
-    return evaluate_ranker(
-        run.ranker, city_of(run, city_folder), method=run.method, seed=run.seed, part=part,
-        origin=origin, progress=progress,
-    )  # fmt: skip
-
-
-def _of_method(city_folder: Path, name: str, part: str, command: str, progress: Progress) -> Result:
-    """Evaluate a counting baseline."""
-    method = METHODS.named(name)
-    if method.needs_training:
-        raise BadInput(
-            f"{name} needs training; first 'castpoi train {city_folder} --model {name} --out RUN', "
-            "then 'castpoi evaluate RUN'"
-        )
-    city = City.load(city_folder)
-    return evaluate_ranker(
-        fit(city, method, part=part, progress=progress).ranker, city, method=name, part=part,
-        origin={"city": str(city_folder.resolve()), "command": command}, progress=progress,
-    )  # fmt: skip
 
 
 def _show(console: Console, result: Result) -> None:

@@ -1,26 +1,24 @@
-"""Commands that run many experiments: how many at once, on how many cores, and how it is shown."""
+"""What `castpoi reproduce` and `castpoi tune` share: options, the plan, progress and failures."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
 import click
 
 from castpoi.cli.console import Console
-from castpoi.experiments.folder import SuiteFolder
-from castpoi.experiments.plan import Planned
-from castpoi.experiments.record import Record
-from castpoi.experiments.runner import Failure, Pace, cores, run_plan
+from castpoi.core.quantities import duration_words
+from castpoi.experiments.estimate import Estimate, Estimator, PastRun, remaining
+from castpoi.experiments.experiment import Experiment
+from castpoi.experiments.folder import Planned, SuiteFolder
+from castpoi.experiments.runner import Failure, Pace, Status, cores, run_plan
 from castpoi.training.job import ignore
 
 Command = Callable[..., None]
 
 
 def paced(noun: str) -> Callable[[Command], Command]:
-    """Give a command `--jobs`, `--threads` and `--any-code`, as a `pace`, and `--dry-run`.
-
-    Their help speaks of a noun, such as experiments.
-    """
+    """Give a command `--jobs`, `--threads` and `--any-code`, as a `pace`, and `--dry-run`."""
 
     def paced_command(command: Command) -> Command:
         @click.option(
@@ -28,12 +26,12 @@ def paced(noun: str) -> Callable[[Command], Command]:
             type=click.IntRange(min=1),
             default=1,
             show_default=True,
-            help=f"{noun.capitalize()} side by side.",
+            help=f"{noun.capitalize()} that run at the same time.",
         )
         @click.option(
             "--threads",
             type=click.IntRange(min=1),
-            help="Cores to share among the jobs; all by default.",
+            help="CPU cores to share among the jobs.  [default: all]",
         )
         @click.option(
             "--dry-run", is_flag=True, help=f"List the {noun} and their time; run none of them."
@@ -41,7 +39,7 @@ def paced(noun: str) -> Callable[[Command], Command]:
         @click.option(
             "--any-code",
             is_flag=True,
-            help=f"Count {noun} that another version of the code has made.",
+            help=f"Keep {noun} that another version of the method has made.",
         )
         @wraps(command)
         def wrapped(
@@ -61,15 +59,17 @@ def run_shown(
     folder: SuiteFolder,
     pace: Pace,
     *,
-    record: Callable[[], Record],
+    status: Callable[[], Status],
+    past_runs: Sequence[PastRun],
     name: str,
 ) -> list[Failure]:
-    """Run what a plan lacks, with a bar and a remark for each experiment; what failed."""
+    """Make everything that a plan lacks, with a bar and a remark for each experiment."""
     with console.progress(shows_remaining=False) as progress:
         return run_plan(
             plan,
             folder,
-            record=record,
+            status=status,
+            past_runs=past_runs,
             pace=pace,
             progress=progress,
             say=ignore if console.quiet else console.note,
@@ -77,7 +77,87 @@ def run_shown(
         )
 
 
-def end_with(failures: Sequence[Failure]) -> None:
-    """End the command as failed, if something has."""
-    if failures:
-        click.get_current_context().exit(1)
+def show_plan(
+    console: Console,
+    plan: Sequence[Planned],
+    folder: SuiteFolder,
+    pace: Pace,
+    *,
+    past_runs: Sequence[PastRun],
+    about: Mapping[str, Any],
+    noun: str,
+) -> None:
+    """List the experiments, which of them are done, and how long the others may take."""
+    estimator = Estimator(past_runs, threads=pace.threads_per_job)
+    nothing = Estimate(None, "")
+    guessed = [
+        (each, nothing if each.is_done else estimator.estimate(each.experiment)) for each in plan
+    ]
+    to_run = [guess for each, guess in guessed if not each.is_done]
+    left = remaining(to_run, [], jobs=pace.jobs)
+    rows = [
+        [each.experiment.name, each.why or "done", guess.source, _time_of(guess)]
+        for each, guess in guessed
+    ]
+    console.table([noun.removesuffix("s"), "state", "time from", "time"], rows, left=3)
+    time_left = f": {left.words} on {pace.threads} cores" if to_run else ""
+    console.say(f"{len(to_run)} of {len(plan)} {noun} are to be run{time_left}.")
+    listed = [
+        {**entry_of(each.experiment), "why": each.why}
+        | {"seconds": guess.seconds, "source": guess.source}
+        for each, guess in guessed
+    ]
+    console.result(
+        {
+            **about,
+            "out": str(folder.root),
+            noun: listed,
+            "to_run": len(to_run),
+            "seconds": round(left.seconds, 1),
+            "all_known": left.is_complete,
+        }
+    )
+
+
+def _time_of(guess: Estimate) -> str:
+    return "" if guess.seconds is None else duration_words(guess.seconds)
+
+
+def show_failures(
+    console: Console, failures: Sequence[Failure], folder: SuiteFolder, noun: str
+) -> dict[str, Any]:
+    """List what failed, why, and its log; returns the same for JSON."""
+    for failure in failures:
+        console.say(f"FAILED {failure.experiment.name}: {failure.problem}")
+        console.say(f"       its log: {folder.log(failure.experiment)}")
+    failed = [
+        {**entry_of(each.experiment), "problem": each.problem}
+        | {"log": str(folder.log(each.experiment))}
+        for each in failures
+    ]
+    names = ", ".join(sorted(each.experiment.name for each in failures))
+    error = {"error": f"{len(failures)} {noun} failed: {names}"} if failures else {}
+    return {"failed": failed, **error}
+
+
+def show_counts(
+    console: Console, name: str, plan: Sequence[Planned], failed: int, folder: SuiteFolder
+) -> int:
+    """How many are done now, and before; returns the latter."""
+    before = sum(each.is_done for each in plan)
+    console.say(
+        f"{name} {len(plan) - before - failed} done now, {before} before, {failed} failed. "
+        f"Everything is in {folder.root}"
+        + ("; the same command tries the failed ones again." if failed else ".")
+    )
+    return before
+
+
+def entry_of(experiment: Experiment) -> dict[str, object]:
+    """An experiment for JSON."""
+    return {
+        "name": experiment.name,
+        "city": experiment.city.name,
+        "row": experiment.row.name,
+        "seed": experiment.seed,
+    }

@@ -1,21 +1,25 @@
 """`castpoi reproduce`: all experiments of a suite, from a city to results."""
 
+import shlex
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
+from castpoi.cli.compare import as_json, show_comparison
 from castpoi.cli.console import Console, speaks
-from castpoi.cli.options import SEED, SeveralValues
-from castpoi.cli.paced import end_with, paced, run_shown
-from castpoi.cli.suite_tables import show_outcome, show_plan
-from castpoi.experiments.experiment import CityFolder, experiments_of
+from castpoi.cli.options import FOLDER, SEED, SeveralValues
+from castpoi.cli.paced import entry_of, paced, run_shown, show_counts, show_failures, show_plan
+from castpoi.evaluation.compare import compare
+from castpoi.evaluation.result import Result
+from castpoi.experiments.estimate import PastRun
+from castpoi.experiments.experiment import CityFolder, Experiment, experiments_of
 from castpoi.experiments.folder import SuiteFolder
-from castpoi.experiments.plan import plan_of
-from castpoi.experiments.record import SuiteRecord, check_rows
 from castpoi.experiments.runner import Pace
-from castpoi.experiments.suite_file import read_suite, suite_names
+from castpoi.experiments.status import SuiteStatus, check_rows
+from castpoi.experiments.suite import read_suite, suite_names
 
 
 def _is_numbers(word: str) -> bool:
@@ -27,7 +31,7 @@ def _is_value(word: str) -> bool:
 
 
 @click.command(cls=SeveralValues, several={"--seeds": _is_numbers, "--only": _is_value})
-@click.argument("cities", metavar="CITY...", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("cities", metavar="CITY...", nargs=-1, type=FOLDER)
 @click.option(
     "--suite",
     "wanted",
@@ -40,9 +44,9 @@ def _is_value(word: str) -> bool:
     multiple=True,
     type=SEED,
     metavar="N...",
-    help="Seeds, as in '--seeds 42 43 44'; those of the suite unless told otherwise.",
+    help="Seeds, as in '--seeds 42 43 44'; by default those of the suite.",
 )
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for all of it.")
+@click.option("--out", required=True, type=FOLDER, help="Folder for everything.")
 @click.option("--only", multiple=True, metavar="ROW...", help="Only these rows; CITY comes first.")
 @paced("experiments")
 @click.option("--keep-runs", is_flag=True, help="Keep the trained weights.")
@@ -62,27 +66,60 @@ def reproduce(
     """Run all experiments of a suite on a CITY that are not in --out yet.
 
     Every row, city and seed is trained and evaluated. The command may be stopped or killed at any
-    time; given again, it goes on where it was. An experiment that fails does not stop the others.
+    time; given again, it resumes. An experiment that fails does not stop the others.
     """
     suite = read_suite(wanted)
     folders = cities or tuple(map(Path, suite.cities))
     if not folders:
         place = ", before --only" if only else ""  # which takes all words that follow it
         raise click.UsageError(f"Name a CITY{place}; this suite names none.")
-    experiments = experiments_of(
-        suite,
-        [CityFolder.at(each) for each in folders],
-        tuple(dict.fromkeys(seeds)) or suite.seeds,
-        only,
-    )
+    found = [CityFolder.at(each) for each in folders]
+    experiments = experiments_of(suite, found, tuple(dict.fromkeys(seeds)) or suite.seeds, only)
     folder = SuiteFolder(out)
     check_rows(folder, suite)
-    plan = plan_of(experiments, folder, any_code=pace.any_code)
+    plan = folder.plan(experiments, any_code=pace.any_code)
+    past_runs = [PastRun.of(record) for record in folder.records()]
     if dry_run:
-        show_plan(console, plan, folder, pace, about={"suite": suite.name})
+        about = {"suite": suite.name}
+        show_plan(console, plan, folder, pace, past_runs=past_runs, about=about, noun="experiments")
         return
-    record = partial(SuiteRecord, folder, suite, plan)
-    pace = replace(pace, keep_runs=keep_runs)
-    failures = run_shown(console, plan, folder, pace, record=record, name="suite")
-    show_outcome(console, suite, plan, folder, failures)
-    end_with(failures)
+    failures = run_shown(
+        console,
+        plan,
+        folder,
+        replace(pace, keep_runs=keep_runs),
+        status=lambda: SuiteStatus(folder, suite, plan),
+        past_runs=past_runs,
+        name="suite",
+    )
+    failed = {failure.experiment.name for failure in failures}
+    done = [each.experiment for each in plan if each.experiment.name not in failed]
+    content: dict[str, Any] = {"suite": suite.name, "out": str(out)}
+    content["done"] = [entry_of(each) for each in done]
+    content["cities"] = _show_results(console, done, folder)
+    content |= show_failures(console, failures, folder, "experiments")
+    name = f"{suite.name}:"
+    content["there_before"] = show_counts(console, name, plan, len(failures), folder)
+    content["report"] = shlex.join(["castpoi", "report", str(out)])
+    if done:
+        console.say(f"Tables, figures and tests on one page: {content['report']}")
+    console.result(content)
+    if failures:
+        click.get_current_context().exit(1)
+
+
+def _show_results(
+    console: Console, done: Sequence[Experiment], folder: SuiteFolder
+) -> dict[str, object]:
+    """Compare the results of each city, one line a row of the suite; known time apart."""
+    by_city: dict[str, list[Result]] = {}
+    for experiment in done:
+        result = Result.load(folder.result(experiment))
+        labelled = {**result.manifest, "method": experiment.row.label}
+        city = experiment.city.name + (" (time known)" if result.known_time else "")
+        by_city.setdefault(city, []).append(replace(result, manifest=labelled))
+    comparisons = {city: compare(results) for city, results in by_city.items()}
+    for city, comparison in comparisons.items():
+        console.say(f"{city}:")
+        show_comparison(console, comparison)
+    return {city: as_json(comparison) for city, comparison in comparisons.items()}

@@ -1,30 +1,32 @@
-"""`castpoi tune`: which settings of a method do best on the validation part of a city."""
+"""`castpoi tune`: which settings of a method do best on the validation split of a city."""
 
-from functools import partial
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from castpoi.cli.console import Console, speaks
-from castpoi.cli.options import SEED, method_list
-from castpoi.cli.paced import end_with, paced, run_shown
-from castpoi.cli.suite_tables import show_plan
-from castpoi.cli.tune_tables import show_trials
+from castpoi.cli.options import FOLDER, SEED, method_list
+from castpoi.cli.paced import paced, run_shown, show_counts, show_failures, show_plan
 from castpoi.core.config import pairs_of
+from castpoi.core.quantities import duration_words
 from castpoi.experiments.experiment import CityFolder
 from castpoi.experiments.folder import SuiteFolder
-from castpoi.experiments.plan import plan_of
 from castpoi.experiments.runner import Pace
 from castpoi.experiments.suite import DEFAULT_SEEDS
-from castpoi.experiments.trials import tried_of
-from castpoi.experiments.tune_record import TuneRecord, check_setup
 from castpoi.methods.registry import METHODS
 
+if TYPE_CHECKING:
+    from castpoi.experiments.tune import Tuning
+
+_METRICS: Final = ("MRR", "HR@10")
 _LEARNED = [method for method in METHODS if method.needs_training]
 
 
 @click.command(epilog=method_list("Methods that are learned, and their [presets]:", _LEARNED))
-@click.argument("city", type=click.Path(path_type=Path))
+@click.argument("city", type=FOLDER)
 @click.option("--model", required=True, metavar="NAME", help="A learned method, see below.")
 @click.option(
     "--preset",
@@ -59,7 +61,7 @@ _LEARNED = [method for method in METHODS if method.needs_training]
     show_default=True,
     help="Seed of every training.",
 )
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for all of it.")
+@click.option("--out", required=True, type=FOLDER, help="Folder for everything.")
 @paced("trials")
 @speaks
 def tune(
@@ -78,29 +80,76 @@ def tune(
 ) -> None:
     """Try settings of a method on a CITY and rank them by validation alone.
 
-    Every combination of the values is trained; it is judged by the validation part, at the epoch
-    that training keeps. The test part is never ranked. OUT/tune.json holds all trials, best first;
-    weights are not kept. The command may be stopped or killed at any time; given again, it goes on
-    where it was. A trial that fails does not stop the others.
+    Every combination of the values is trained and compared by the validation split, at the epoch
+    that training keeps. The test split is never ranked. OUT/tune.json holds all trials, best first;
+    weights are not kept. The command may be stopped or killed at any time; given again, it resumes.
+    A trial that fails does not stop the others.
     """
-    from castpoi.experiments.tune import tune_of  # it needs torch, and --help stays quick
+    from castpoi.experiments.tune import TuneStatus, tuning_of  # torch, which --help can do without
 
-    asked = tune_of(
+    tuning = tuning_of(
         CityFolder.at(city),
         method=model,
         preset=preset,
         settings=pairs_of(changes),
-        tried=tried_of(tries),
+        tries=tries,
         seed=seed,
         at_most=at_most,
     )
     folder = SuiteFolder(out)
-    check_setup(folder, asked.setup)
-    plan = plan_of(asked.experiments, folder, any_code=pace.any_code)
+    before = TuneStatus(folder, tuning, any_code=pace.any_code)
+    plan, past_runs = before.plan, before.past_runs()
     if dry_run:
-        show_plan(console, plan, folder, pace, about=asked.setup.to_dict(), noun="trials")
+        about = tuning.setup
+        show_plan(console, plan, folder, pace, past_runs=past_runs, about=about, noun="trials")
         return
-    record = partial(TuneRecord, folder, asked.setup, plan, any_code=pace.any_code)
-    failures = run_shown(console, plan, folder, pace, record=record, name="trials")
-    show_trials(console, asked, plan, folder, failures)
-    end_with(failures)
+    failures = run_shown(
+        console,
+        plan,
+        folder,
+        pace,
+        status=lambda: TuneStatus(folder, tuning, any_code=pace.any_code).save(),
+        past_runs=past_runs,
+        name="trials",
+    )
+    content = TuneStatus(folder, tuning, any_code=pace.any_code).content
+    done = [trial for trial in content["trials"] if trial["state"] == "done"]
+    command = None
+    if done:
+        _show_table(console, tuning, done)
+        words = tuning.experiment(done[0]["settings"]).training_words("RUN")
+        command = shlex.join(words)
+    content |= {"command": command, "out": str(out)}
+    content |= show_failures(console, failures, folder, "trials")
+    if outdated := sum(trial["state"] == "other code" for trial in content["trials"]):
+        console.say(
+            f"{outdated} earlier trials were made by another version of the method and are left "
+            "out; try them again, or keep them with --any-code."
+        )
+    content["there_before"] = show_counts(console, "Trials:", plan, len(failures), folder)
+    if command is not None:
+        console.say(f"Best: {command}")
+    console.result(content)
+    if failures:
+        click.get_current_context().exit(1)
+
+
+def _show_table(console: Console, tuning: "Tuning", done: Sequence[Mapping[str, Any]]) -> None:
+    tried = list(dict.fromkeys(name for trial in done for name in trial["settings"]))
+    metrics = [tuning.metric, *(metric for metric in _METRICS if metric != tuning.metric)]
+    header = [*tried, *metrics, "best epoch", "epochs", "time"]
+    rows = [
+        [
+            *(trial["settings"].get(name, "") for name in tried),
+            *(f"{100 * trial['validation'][metric]:.2f}" for metric in metrics),
+            f"{trial['best_epoch']}",
+            f"{trial['epochs']}",
+            duration_words(trial["seconds"]),
+        ]
+        for trial in done
+    ]
+    console.say(
+        f"{tuning.method} ({tuning.preset}) on {tuning.city.name}: validation split, in percent, "
+        f"best {tuning.metric} first"
+    )
+    console.with_room_for([header, *rows]).table(header, rows, left=len(tried))

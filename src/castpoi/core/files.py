@@ -39,17 +39,12 @@ class FolderKind(NamedTuple):
     manifest: str = _MANIFEST  # the file whose `kind` identifies the folder
 
 
-_RUN: Final = ("manifest.json", "config.json", "log.jsonl", "model.safetensors", "places.parquet")
-_RESULT: Final = ("manifest.json", "metrics.json", "ranks.parquet")
-_OF_SUITE: Final = (
-    "experiment.json",
-    ".experiment.json.tmp",
-    "run",
-    "run/manifest.json",
-    "run/config.json",
-    "run/log.jsonl",
+_OF_RUN: Final = ("manifest.json", "config.json", "log.jsonl")  # kept with a suite's result
+_RESULT: Final = (
+    *("manifest.json", "metrics.json", "ranks.parquet"),
+    *("run", *(f"run/{name}" for name in _OF_RUN)),
 )
-"""Added to a result by `castpoi reproduce`."""
+_RUN: Final = (*_OF_RUN, "model.safetensors", "places.parquet")
 _CITY: Final = (
     "manifest.json",
     "checkins.parquet",
@@ -76,7 +71,7 @@ _TRAINING: Final = (
 KINDS: Final = {
     "city": FolderKind("city", _CITY, made_by="castpoi data prepare"),
     "run": FolderKind("run", _RUN, made_by="castpoi train"),
-    "result": FolderKind("result", (*_RESULT, *_OF_SUITE), made_by="castpoi evaluate"),
+    "result": FolderKind("result", _RESULT, made_by="castpoi evaluate"),
     "report": FolderKind("report", _REPORT),
     "training": FolderKind("training", _TRAINING),
     "synthesis": FolderKind(

@@ -4,10 +4,12 @@ RESULT/ranks.parquet   one row a target, joined across methods by `checkin`
 RESULT/metrics.json    metrics, strata, n, seconds, and properties of the ten best places (beyond)
 RESULT/manifest.json   method, row (method, preset, settings), seed, fingerprint and size of the
                        city, part, command, versions, commit, wall time, SHA-256 of the files
+RESULT/run/            manifest, config and log of its run, only in a suite
 
 Only the owner of the files may read the table: its rows are visits of people.
 """
 
+import shutil
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -60,6 +62,9 @@ RANK_SCHEMA: Final = pl.Schema(
 
 RANKS: Final = "ranks.parquet"
 _METRICS: Final = "metrics.json"
+_OF_RUN: Final = ("manifest.json", "config.json", "log.jsonl")
+EXPERIMENT: Final = "experiment"
+"""Entry of the manifest: how `castpoi reproduce` made the result."""
 
 _NEEDS: Final = frozenset(
     {"method", "row", "seed", "part", "known_time", "fingerprint", "seconds"}
@@ -111,11 +116,13 @@ class Result(OfMethod):
             "seconds": round(self.seconds, 3),
         }
 
-    def save(self, folder: Path, *, overwrite: bool = False) -> None:
-        """Write the result; it appears whole or not at all."""
+    def save(self, folder: Path, *, overwrite: bool = False, run: Path | None = None) -> None:
+        """Write the result, with the records of its run; it appears whole or not at all."""
         with new_folder(folder, kind="result", overwrite=overwrite) as staging:
             write_private_table(self.ranks, staging / RANKS)
             write_json(staging / _METRICS, {**self.summary(), "beyond": asdict(self.beyond)})
+            if run is not None:
+                copy_records(run, staging)
             write_manifest(staging, self.manifest)
 
     @classmethod
@@ -141,6 +148,13 @@ class Result(OfMethod):
         if fault is not None:
             raise BrokenFolder(f"{ranks} is damaged ({fault}); {_EVALUATE_AGAIN}")
         return result
+
+
+def copy_records(run: Path, folder: Path) -> None:
+    """Copy the manifest, config and log of a run into a folder, as `run`."""
+    (folder / "run").mkdir(parents=True, exist_ok=True)
+    for name in _OF_RUN:
+        shutil.copyfile(run / name, folder / "run" / name)
 
 
 def rank_table(city: City, rows: NDArray[np.int64], ranks: NDArray[np.float64]) -> pl.DataFrame:

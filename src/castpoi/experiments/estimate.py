@@ -1,4 +1,4 @@
-"""How long experiments may take, and who says so."""
+"""How long experiments may take, and the source of each estimate."""
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,33 +13,28 @@ from castpoi.experiments.experiment import Experiment
 from castpoi.methods.outline import row_from_dict
 
 _RATES: Final = Path(__file__).with_name("rates.toml")
-_COUNTING_SECONDS: Final = 3.0
-"""The start of a process and a count; results/nyc shows that ranking takes less than a second."""
-_LEAST_LEFT: Final = 0.05
-"""An experiment that has used up its estimate still needs this share of it."""
+_COUNTING_SECONDS: Final = 3.0  # to start a process and count; ranking takes less than a second
+_LEAST_LEFT: Final = 0.05  # share of its estimate that an experiment still needs after that time
 _ROUGH: Final = "rough rates"
-_NOBODY: Final = "not known"
+_NOT_KNOWN: Final = "not known"
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds, or None where nobody knows, and where they are from."""
+    """Seconds, or None if nothing is known, and the source."""
 
     seconds: float | None
     source: str
 
     @property
     def is_rough(self) -> bool:
-        """Whether nobody has measured these very settings, or anything at all."""
-        return self.source in (_ROUGH, _NOBODY)
-
-
-NOT_KNOWN: Final = Estimate(None, _NOBODY)
+        """Whether these very settings were never measured."""
+        return self.source in (_ROUGH, _NOT_KNOWN)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Former:
-    """What an experiment took that is done."""
+class PastRun:
+    """The cost of an experiment that is done."""
 
     recipe: tuple[str, str | None, dict[str, str]]
     fingerprint: str
@@ -47,57 +42,58 @@ class Former:
     threads: int
     seconds: float
 
-    def is_kin_of(self, experiment: Experiment) -> bool:
+    def is_related_to(self, experiment: Experiment) -> bool:
         """Whether it was on the same city, with the same method and preset."""
-        row = experiment.row
-        same_start = self.recipe[:2] == (row.method, row.preset)
+        same_start = self.recipe[:2] == experiment.row.recipe[:2]
         return same_start and self.fingerprint == experiment.city.fingerprint
 
     @classmethod
-    def of(cls, proof: Mapping[str, Any]) -> "Former":
-        """From the proof of a finished experiment."""
+    def of(cls, record: Mapping[str, Any]) -> "PastRun":
+        """From the record of an experiment."""
         return cls(
-            recipe=row_from_dict(proof["row"]).recipe,
-            fingerprint=str(proof["key"]["fingerprint"]),
-            train_checkins=int(proof["train_checkins"]),
-            threads=int(proof["threads"]),
-            seconds=float(proof["seconds"]),
+            recipe=row_from_dict(record["row"]).recipe,
+            fingerprint=str(record["key"]["fingerprint"]),
+            train_checkins=int(record["train_checkins"]),
+            threads=int(record["threads"]),
+            seconds=float(record["seconds"]),
         )
 
 
 class Estimator:
-    """Guesses from what was measured, best evidence first."""
+    """Estimates from past runs, or from rates where there are none."""
 
-    def __init__(self, formers: Iterable[Former], *, threads: int) -> None:
-        self._formers = list(formers)
+    def __init__(self, past_runs: Iterable[PastRun], *, threads: int) -> None:
+        self._past_runs = list(past_runs)
         self._threads = threads
 
-    def learn(self, former: Former) -> None:
-        """Take one more measurement into account."""
-        self._formers.append(former)
+    def learn(self, run: PastRun) -> None:
+        """Add one more measurement."""
+        self._past_runs.append(run)
 
     def estimate(self, experiment: Experiment) -> Estimate:
         """How long an experiment may take on this suite's threads."""
-        same_row = [each for each in self._formers if each.recipe == experiment.row.recipe]
+        same_row = [each for each in self._past_runs if each.recipe == experiment.row.recipe]
         here = [each for each in same_row if each.fingerprint == experiment.city.fingerprint]
         if here:
             return self._from(here, experiment, "measured")
         if same_row:
             return self._from(same_row, experiment, "other cities")
-        if not experiment.needs_training:
+        if not experiment.row.is_learned:
             return Estimate(_COUNTING_SECONDS, "counting")
         guess = self._from_rates(experiment)
-        kin = [each for each in self._formers if each.is_kin_of(experiment)]
-        return self._from(kin, experiment, "other settings") if kin and guess.is_rough else guess
+        related = [each for each in self._past_runs if each.is_related_to(experiment)]
+        if related and guess.is_rough:
+            return self._from(related, experiment, "other settings")
+        return guess
 
-    def _from(self, formers: Sequence[Former], experiment: Experiment, source: str) -> Estimate:
-        """By check-ins and cores, which is exact for the same city on the same cores."""
+    def _from(self, runs: Sequence[PastRun], experiment: Experiment, source: str) -> Estimate:
+        """The median in proportion to check-ins and cores."""
         return Estimate(
             median(
                 each.seconds
                 * (experiment.city.train_checkins / max(1, each.train_checkins))
                 * (each.threads / self._threads)
-                for each in formers
+                for each in runs
             ),
             source,
         )
@@ -109,7 +105,7 @@ class Estimator:
                 thousands = experiment.city.train_checkins / 1000
                 seconds = rate["seconds"] * thousands * rate["cores"] / self._threads
                 return Estimate(seconds, _ROUGH if row.settings else "rates")
-        return NOT_KNOWN
+        return Estimate(None, _NOT_KNOWN)
 
 
 @cache
@@ -120,30 +116,29 @@ def _rates() -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Remaining:
-    """How long is left of several experiments."""
+    """The time that several experiments still need."""
 
     seconds: float
-    is_whole: bool
-    """Whether every one of them could be estimated."""
+    is_complete: bool  # every one of them could be estimated
 
     @property
     def words(self) -> str:
-        """As `about 2 h 5 min`, or `at least ...` where something is not known."""
-        if not self.seconds and not self.is_whole:
+        """As `about 2 h 5 min`, or `at least ...` where an estimate is missing."""
+        if not self.seconds and not self.is_complete:
             return "an unknown time"
-        return f"{'about' if self.is_whole else 'at least'} {duration_words(self.seconds)}"
+        return f"{'about' if self.is_complete else 'at least'} {duration_words(self.seconds)}"
 
 
 def remaining(
-    waiting: Sequence[Estimate], under_way: Sequence[tuple[Estimate, float]], *, jobs: int
+    waiting: Sequence[Estimate], running: Sequence[tuple[Estimate, float]], *, jobs: int
 ) -> Remaining:
-    """What is left of experiments that wait and of those that have run for some seconds."""
+    """The time left for experiments that wait and for those that have run for some seconds."""
     known = [each.seconds for each in waiting if each.seconds is not None]
     known += [
         max(each.seconds - elapsed, _LEAST_LEFT * each.seconds)
-        for each, elapsed in under_way
+        for each, elapsed in running
         if each.seconds is not None
     ]
     longest = max(known, default=0.0)  # no number of jobs makes one experiment shorter
-    is_whole = len(known) == len(waiting) + len(under_way)
-    return Remaining(max(longest, sum(known) / jobs), is_whole)
+    is_complete = len(known) == len(waiting) + len(running)
+    return Remaining(max(longest, sum(known) / jobs), is_complete)

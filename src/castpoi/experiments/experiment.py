@@ -1,31 +1,29 @@
-"""An experiment: one row of a suite on one city with one seed; it becomes one result.
+"""An experiment: one row of a suite on one city with one seed; it becomes one result."""
 
-A trial is an experiment that ends with its training, which tells how it does on validation.
-"""
-
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from castpoi.checkins import record
 from castpoi.core.errors import BadInput
 from castpoi.core.files import read_manifest
 from castpoi.experiments.suite import Suite
 from castpoi.methods.outline import Row
-from castpoi.methods.registry import METHODS
+from castpoi.methods.registry import METHODS, Method
 
 COUNTED_SEED: Final = 0
-"""The one seed of a method that only counts; another would give the same ranks."""
-
+"""The only seed of a method that counts: another one gives the same ranks."""
 RUNS: Final = "runs"
 LOGS: Final = "logs"
-"""Folders of every suite beside those of its cities, so no city may have their names."""
+"""Folders next to those of the cities, so a city cannot have their names."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CityFolder:
-    """Where a city is, and what must be known of it without reading its check-ins."""
+    """The folder of a city, and the entries of its manifest that a suite needs."""
 
     folder: Path
     fingerprint: str
@@ -33,24 +31,24 @@ class CityFolder:
 
     @property
     def name(self) -> str:
-        """Name of its folder, never `..`, which as a part of a path leads out of --out."""
+        """Name of the folder; never `..`, which as part of a path leads out of --out."""
         whole = self.folder.resolve() if self.folder.name == ".." else self.folder.absolute()
         return whole.name
 
     @classmethod
     def at(cls, folder: Path) -> "CityFolder":
-        """The city in a folder; its content is checked by those who read it."""
+        """The city in a folder, by its manifest alone."""
         manifest = read_manifest(folder, kind="city", needs={"fingerprint", "train"})
-        found = cls(
+        city = cls(
             folder=folder,
             fingerprint=str(manifest["fingerprint"]),
             train_checkins=int(manifest["train"]),
         )
-        if found.name in (RUNS, LOGS):
+        if city.name in (RUNS, LOGS):
             raise BadInput(
-                f"{folder} is named {found.name}, as a folder of every suite; rename the city"
+                f"{folder} has the name of a folder of every suite, {city.name}; rename the city"
             )
-        return found
+        return city
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,23 +58,66 @@ class Experiment:
     city: CityFolder
     row: Row
     seed: int
-    part: str = record.TEST
-    """The part it is judged by."""
-
-    @property
-    def is_trial(self) -> bool:
-        """Whether it is judged by validation, as training does it, and is never evaluated."""
-        return self.part == record.VALIDATION
+    part: str = record.TEST  # trials of `castpoi tune` predict validation and have no result
 
     @property
     def name(self) -> str:
-        """City, row and seed, as `nyc/castpoi/42`; also the way to its folder."""
+        """City, row and seed, as `nyc/castpoi/42`; also the path of its folder."""
         return f"{self.city.name}/{self.row.name}/{self.seed}"
 
     @property
-    def needs_training(self) -> bool:
-        """Whether its method is learned."""
-        return METHODS.named(self.row.method).needs_training
+    def method(self) -> Method:
+        """The method of its row."""
+        return METHODS.named(self.row.method)
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """Everything that its numbers depend on: the same key, the same result."""
+        return {
+            "fingerprint": self.city.fingerprint,
+            "method": self.row.method,
+            "preset": self.row.preset,
+            "settings": {**self.row.settings, **self.method.settings},
+            "seed": self.seed,
+            "code": code_of(self.method),
+        }
+
+    def training_words(self, run: str) -> list[str]:
+        """The command that trains its row into a run folder."""
+        words = ["castpoi", "train", str(self.city.folder), "--model", self.row.method]
+        words += ["--seed", str(self.seed), "--out", str(run)]
+        words += [] if self.row.preset is None else ["--preset", self.row.preset]
+        for name, value in self.row.settings.items():
+            words += ["--set", f"{name}={value}"]
+        return words
+
+
+def changes(key: Mapping[str, Any], former: Mapping[str, Any], *, any_code: bool) -> list[str]:
+    """The entries of a key that differ from those of an earlier one."""
+    changed = [name for name, value in key.items() if former.get(name) != value]
+    return [name for name in changed if name != "code" or not any_code]
+
+
+def code_of(method: Method) -> int | str:
+    """The version of a method; for one of another package a digest of that package's files."""
+    references = [method.ranker, *([method.trainer] if method.trainer else [])]
+    packages = {each.partition(":")[0].partition(".")[0] for each in references} - {"castpoi"}
+    if not packages:
+        return method.version
+    digest = hashlib.sha256(str(method.version).encode())
+    for path in (path for package in sorted(packages) for path in _sources_of(package)):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _sources_of(package: str) -> list[Path]:
+    """The Python files of an installed package, or its only one."""
+    spec = find_spec(package)
+    if spec is None:
+        return []
+    if spec.submodule_search_locations:
+        return sorted(Path(next(iter(spec.submodule_search_locations))).rglob("*.py"))
+    return [Path(spec.origin)] if spec.has_location and spec.origin else []
 
 
 def experiments_of(
@@ -92,12 +133,11 @@ def experiments_of(
         )
     rows = [row for row in suite.rows if row.name in only or not only]
     return [
-        Experiment(city=city, row=row, seed=seed if learned else COUNTED_SEED)
+        Experiment(city=city, row=row, seed=seed if row.is_learned else COUNTED_SEED)
         for number, seed in enumerate(seeds)
         for city in cities
         for row in rows
-        for learned in [METHODS.named(row.method).needs_training]
-        if learned or number == 0
+        if row.is_learned or number == 0
     ]
 
 
@@ -108,12 +148,12 @@ def _check_each_once(cities: Sequence[CityFolder]) -> None:
     for city in cities:
         if city.name in names:
             raise BadInput(
-                f"two cities are named {city.name}; name each once, or rename one's folder"
+                f"two cities are named {city.name}; name each once, or rename one of the folders"
             )
         names.add(city.name)
-        twin = folders.setdefault(city.fingerprint, city.folder)
-        if twin != city.folder:
+        other = folders.setdefault(city.fingerprint, city.folder)
+        if other != city.folder:
             raise BadInput(
-                f"{twin} and {city.folder} are one city (fingerprint {city.fingerprint[:12]}); "
+                f"{other} and {city.folder} are one city (fingerprint {city.fingerprint[:12]}); "
                 "name only one of them"
             )

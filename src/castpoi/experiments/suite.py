@@ -1,15 +1,26 @@
-"""A suite: tables that are made together, and the seeds and cities to make them with."""
+"""Suites: TOML files that name rows, tests, seeds and cities; errors name the file and the key.
 
-from dataclasses import dataclass
-from typing import Final
+docs/reproduce.md shows one; the suites that come with castpoi are in `suites/`.
+"""
 
-from castpoi.core.errors import BadInput
-from castpoi.methods.outline import Row, TableOutline
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from castpoi.core.config import Seed, read_table
+from castpoi.core.errors import BadInput, UnknownMethod, did_you_mean
+from castpoi.evaluation.metrics import METRICS
+from castpoi.methods.outline import RIVALS, STRONGEST, Against, Family, Row, TableOutline, Together
+from castpoi.methods.registry import METHODS, Method
 
 DEFAULT_SEEDS: Final = (42, 43, 44)
 """The seeds of the paper."""
-LARGEST_SEED: Final = 2**32 - 1
-"""Every generator takes it, and every reader of JSON reads it exactly."""
+
+_BUILT_IN: Final = Path(__file__).with_name("suites")
+_FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,37 +30,232 @@ class Suite:
     name: str
     tables: tuple[TableOutline, ...]
     seeds: tuple[int, ...] = DEFAULT_SEEDS
-    cities: tuple[str, ...] = ()
-    """Folders of cities, for a command that names none."""
+    cities: tuple[str, ...] = ()  # folders, for a command that names none
 
     def __post_init__(self) -> None:
-        every = [row for table in self.tables for row in table.rows]
-        if not every:
-            raise BadInput(f"the suite {self.name} has no row; give it at least one, or an include")
-        for row in every:
-            _check_twin(self.name, row, self._first(row.name))
-        labels = [row.label for row in self.rows]
-        twice = next((label for label in labels if labels.count(label) > 1), None)
-        if twice is not None:
-            names = [row.name for row in self.rows if row.label == twice]
-            raise BadInput(
-                f"the rows {' and '.join(names)} of the suite {self.name} are both labelled "
-                f"{twice!r}; give each its own label"
-            )
+        rows: dict[str, Row] = {}
+        for row in (row for table in self.tables for row in table.rows):
+            if rows.setdefault(row.name, row).recipe != row.recipe:
+                raise BadInput(
+                    f"the suite {self.name} has two rows named {row.name} with different methods "
+                    "or settings; rename one, since a row's name is the name of its folder"
+                )
+        if not rows:
+            raise BadInput(f"the suite {self.name} has no row; add at least one, or an include")
+        by_label: dict[str, str] = {}
+        for row in rows.values():
+            if (other := by_label.setdefault(row.label, row.name)) != row.name:
+                raise BadInput(
+                    f"the rows {other} and {row.name} of the suite {self.name} are both labelled "
+                    f"{row.label!r}; give each its own label"
+                )
 
     @property
     def rows(self) -> list[Row]:
         """The rows of all tables, each once."""
-        names = dict.fromkeys(row.name for table in self.tables for row in table.rows)
-        return [self._first(name) for name in names]
+        rows: dict[str, Row] = {}
+        for row in (row for table in self.tables for row in table.rows):
+            rows.setdefault(row.name, row)
+        return list(rows.values())
 
-    def _first(self, name: str) -> Row:
-        return next(row for table in self.tables for row in table.rows if row.name == name)
+
+@dataclass(frozen=True, kw_only=True)
+class _RowTable:
+    label: str
+    method: str
+    role: Literal["ours", "baseline", "heuristic", "ablation"]
+    preset: str | None = None
+    set: dict[str, bool | int | float | str | tuple[int | float | str, ...]] = field(
+        default_factory=dict
+    )
 
 
-def _check_twin(suite: str, row: Row, first: Row) -> None:
-    if row.recipe != first.recipe:
+@dataclass(frozen=True, kw_only=True)
+class _FamilyTable:
+    row: str
+    together: Together
+    against: Literal["strongest baseline"] | tuple[str, ...]
+    metrics: tuple[str, ...] = tuple(METRICS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SuiteFile:
+    title: str = ""
+    seeds: tuple[Seed, ...] = DEFAULT_SEEDS
+    cities: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    rows: dict[str, _RowTable] = field(default_factory=dict)
+    families: dict[str, _FamilyTable] = field(default_factory=dict)
+
+
+def suite_names() -> list[str]:
+    """The suites that come with castpoi."""
+    return sorted(path.stem for path in _BUILT_IN.glob("*.toml"))
+
+
+def read_suite(name: str) -> Suite:
+    """A suite by its name, or from a file."""
+    return _read(_file_of(name, beside=Path()), including=())
+
+
+def _file_of(name: str, *, beside: Path) -> Path:
+    if name in suite_names():
+        return _BUILT_IN / f"{name}.toml"
+    path = beside / name
+    if path.is_file():
+        return path
+    raise BadInput(
+        f"no suite is named '{name}' and there is no such file; {did_you_mean(name, suite_names())}"
+        f"the suites are {', '.join(suite_names())}, or name a TOML file"
+    )
+
+
+def _read(file: Path, *, including: tuple[Path, ...]) -> Suite:
+    if file.resolve() in including:
+        raise BadInput(f"{file} includes itself; remove it from 'include'")
+    content = read_table(_SuiteFile, _toml(file), at=f"{file}: ")
+    included = [
+        _read(_file_of(other, beside=file.parent), including=(*including, file.resolve()))
+        for other in content.include
+    ]
+    tables = [table for suite in included for table in suite.tables]
+    if content.rows or content.families:
+        tables.append(_table(file, content))
+    by_name: dict[str, TableOutline] = {}
+    for table in tables:
+        if by_name.setdefault(table.name, table) != table:
+            raise BadInput(f"{file} has two tables named {table.name}; rename one of the files")
+    return Suite(
+        name=file.stem,
+        tables=tuple(by_name.values()),
+        seeds=content.seeds or DEFAULT_SEEDS,
+        cities=tuple(str(file.parent / city) for city in content.cities),
+    )
+
+
+def _toml(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except OSError as problem:
         raise BadInput(
-            f"the suite {suite} has two rows named {row.name} with different methods or settings; "
-            "rename one, since a name is that of a folder"
+            f"{file} cannot be read: {problem.strerror}; choose another file"
+        ) from problem
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise BadInput(
+            f"{file} is not valid TOML: {problem}; docs/reproduce.md shows a suite"
+        ) from problem
+
+
+def _table(file: Path, content: _SuiteFile) -> TableOutline:
+    if not content.rows:
+        raise BadInput(
+            f"{file}: families are about rows of the same file, and it has none; add the rows that "
+            "they test, as the suites that are included do"
+        )
+    if not content.title.strip():
+        raise BadInput(f"{file}: title is missing; it must be a text")
+    rows = {name: _row(f"{file}: rows.{name}", name, row) for name, row in content.rows.items()}
+    known = [row.name for row in rows.values() if row.known_time]
+    if known and len(known) < len(rows):
+        raise BadInput(
+            f"{file}: rows.{known[0]} gets the time of a target (known_time=true) and others do "
+            "not, so they cannot share a table; give it a suite of its own, and 'include' that"
+        )
+    families = {
+        name: _family(f"{file}: families.{name}", name, family, rows)
+        for name, family in content.families.items()
+    }
+    return TableOutline(
+        name=file.stem,
+        title=content.title,
+        rows=tuple(rows.values()),
+        families=tuple(families.values()),
+    )
+
+
+def _row(at: str, name: str, table: _RowTable) -> Row:
+    if not _FOLDER_NAME.fullmatch(name):
+        raise BadInput(f"{at} is not a folder name; use letters, digits, '-', '_' and '.'")
+    try:
+        method = METHODS.named(table.method)
+    except UnknownMethod as problem:
+        raise UnknownMethod(f"{at}.method: {problem}") from problem
+    if table.preset is not None and table.preset not in method.presets:
+        rule = f"choose {' or '.join(method.presets)}" if method.presets else "leave it out"
+        raise BadInput(f"{at}.preset: {method.name} has no preset {table.preset!r}; {rule}")
+    preset = table.preset or method.default_preset
+    settings = {setting: _as_text(value) for setting, value in table.set.items()}
+    _check_settings(f"{at}.set: ", method, preset, settings)
+    return Row(
+        name=name,
+        label=table.label,
+        method=method.name,
+        role=table.role,
+        preset=preset,
+        settings=settings,
+    )
+
+
+def _as_text(value: object) -> str:
+    """A setting as in `castpoi train --set`."""
+    if isinstance(value, tuple):
+        return ",".join(map(_as_text, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _check_settings(
+    at: str, method: Method, preset: str | None, settings: Mapping[str, str]
+) -> None:
+    """Refuse settings that cannot be trained; those of another package are not known here."""
+    if settings and not method.needs_training:
+        raise BadInput(
+            f"{at}{method.name} is counted, not learned, so it has nothing to set; leave it out"
+        )
+    method.check_free(settings, where=at)
+    if not settings or preset is None or not method.is_ours:
+        return
+    from castpoi.training.train import configs_for  # needs torch; suites without settings do not
+
+    try:
+        configs_for(method, preset, settings)
+    except BadInput as problem:
+        raise BadInput(f"{at}{problem}") from problem
+
+
+def _family(at: str, name: str, table: _FamilyTable, rows: Mapping[str, Row]) -> Family:
+    wrong = next((metric for metric in table.metrics if metric not in METRICS), None)
+    if wrong is not None:
+        raise BadInput(f"{at}.metrics contains {wrong!r}; choose from {', '.join(METRICS)}")
+    if table.row not in rows:
+        raise BadInput(f"{at}.row is {table.row!r}; choose {' or '.join(rows)}")
+    _check_against(at, table.row, table.against, rows)
+    return Family(
+        name=name,
+        row=table.row,
+        against=table.against,
+        metrics=table.metrics,
+        together=table.together,
+    )
+
+
+def _check_against(at: str, row: str, against: Against, rows: Mapping[str, Row]) -> None:
+    if against == STRONGEST:
+        if not any(each.role == "baseline" for each in rows.values()):
+            raise BadInput(
+                f"{at}.against is {STRONGEST!r}, but no row here has the role baseline; name rows "
+                "instead"
+            )
+        if rows[row].role in RIVALS:
+            raise BadInput(
+                f"{at}.against is {STRONGEST!r}, and by its role {row} may be that itself; name "
+                "rows instead"
+            )
+        return
+    others = [name for name in rows if name != row]
+    wrong = next((name for name in against if name not in others), None)
+    if not against or wrong is not None:
+        fault = "names no row" if wrong is None else f"contains {wrong!r}"
+        raise BadInput(
+            f"{at}.against {fault}; give {STRONGEST!r} or a list of other rows of this file: "
+            f"{', '.join(others)}"
         )

@@ -1,25 +1,13 @@
-"""The biases by distance and age that CaST-POI's reader has learned, from the weights of a run.
+"""The biases by distance and age that CaST-POI's reader has learned.
 
-`castpoi evaluate` writes them into the manifest of a result, where a report reads them.
+`castpoi evaluate` writes them into the manifest of a result.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import Final
 
-from safetensors import SafetensorError, safe_open
-
-from castpoi.core.errors import BrokenFolder
-from castpoi.geo.distance import SPATIAL_BIAS_EDGES_KM, TEMPORAL_BIAS_EDGES_HOURS
-from castpoi.methods.run import MODEL
 from castpoi.reports.evidence import RowResult
-
-_WEIGHTS: Final = {
-    "spatial": ("refinement.spatial_bias.weight", SPATIAL_BIAS_EDGES_KM),
-    "temporal": ("refinement.temporal_bias.weight", TEMPORAL_BIAS_EDGES_HOURS),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,23 +55,3 @@ def biases_of(result: RowResult) -> dict[str, LearnedBias]:
         )
         for kind, one in result.result.manifest.get("learned", {}).items()
     }
-
-
-def read_biases(run: Path) -> dict[str, dict[str, Sequence[float]]]:
-    """The biases in the weights of a run, for a manifest; empty if it has none."""
-    path = run / MODEL
-    try:
-        with safe_open(path, framework="numpy") as weights:
-            present = set(weights.keys())
-            return {
-                kind: {
-                    "edges": list(edges),
-                    "values": [round(float(each), 6) for each in weights.get_tensor(name)],
-                }
-                for kind, (name, edges) in _WEIGHTS.items()
-                if name in present
-            }
-    except (OSError, SafetensorError) as problem:
-        raise BrokenFolder(
-            f"{path} cannot be read ({problem}); train again with 'castpoi train'"
-        ) from problem

@@ -18,7 +18,7 @@ from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.core.files import is_folder_of, read_json
 from castpoi.evaluation.compare import Contender, with_equal_seeds
 from castpoi.evaluation.metrics import Spread
-from castpoi.evaluation.result import RANKS, Result
+from castpoi.evaluation.result import EXPERIMENT, RANKS, Result
 from castpoi.methods.outline import ABLATION, ORACLE, OURS, RIVALS, Row, TableOutline, row_from_dict
 from castpoi.methods.run import LOG
 from castpoi.reports.outlines import OUR_METHODS, outlines_in, outlines_of, row_of_result
@@ -26,7 +26,6 @@ from castpoi.reports.outlines import OUR_METHODS, outlines_in, outlines_of, row_
 OUTDATED: Final = "outdated"
 """State of a result whose row was changed in the suite after the result was made."""
 _SUITE: Final = "suite.json"
-_EXPERIMENT: Final = "experiment.json"
 _STARTED: Final = "started_utc"
 _NOT_RESULTS: Final = ("runs", "logs")
 _PLAIN_NAMES: Final = ("results", "res")  # folders that are not named after a city
@@ -254,11 +253,11 @@ def read_evidence(folder: Path) -> Evidence:
 def read_result(path: Path, rows: Mapping[str, Row]) -> RowResult:
     """The result in a folder; `rows` are those of its suite by name."""
     result = Result.load(path)
-    experiment = read_json(path / _EXPERIMENT) if (path / _EXPERIMENT).is_file() else {}
+    experiment = result.manifest.get(EXPERIMENT, {})
     named = rows.get(path.parent.name)  # in a suite: CITY/ROW/SEED
     is_outdated = False
     if experiment:
-        recorded = _recorded_row(experiment, path)
+        recorded = row_from_dict(experiment["row"])
         # the label of ours in an ablation makes no sense outside its suite
         alone = row_of_result(result) if recorded.method in OUR_METHODS else recorded
         row = rows.get(recorded.name, alone)
@@ -277,16 +276,6 @@ def read_result(path: Path, rows: Mapping[str, Row]) -> RowResult:
         experiment=experiment,
         is_outdated=is_outdated,
     )
-
-
-def _recorded_row(experiment: Mapping[str, Any], path: Path) -> Row:
-    try:
-        return row_from_dict(experiment["row"])
-    except (KeyError, TypeError, ValueError) as problem:
-        raise BrokenFolder(
-            f"{path / _EXPERIMENT} is not as 'castpoi reproduce' writes it ({problem!r}); remove "
-            f"{path} and give that command again"
-        ) from problem
 
 
 def _other_tables(tables: Sequence[TableOutline], rows: Sequence[Row]) -> list[TableOutline]:

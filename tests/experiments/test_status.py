@@ -1,4 +1,4 @@
-"""DIR/suite.json: what several suites tell of one folder, and what is refused there."""
+"""DIR/suite.json: the states of several suites in one folder, and what is refused there."""
 
 import json
 from dataclasses import replace
@@ -10,7 +10,7 @@ import pytest
 from castpoi.core.errors import BadInput
 from castpoi.core.files import read_json
 from castpoi.experiments.experiment import CityFolder
-from castpoi.experiments.record import check_rows
+from castpoi.experiments.status import check_rows
 from tests.experiments.bench import COUNTED, GOOD, Bench, row
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -36,7 +36,7 @@ def test_a_row_that_is_another_in_another_table_is_refused(
     before = (tmp_path / "out" / "suite.json").read_bytes()
     second = Bench(village, [other], tmp_path / "out", name="two")
     words = (
-        "the row counted of the suite two stands in the table own of .*out too, with another "
+        "the row counted of the suite two is also in the table own of .*out, with another "
         "method, preset or settings; rename the row, .* or choose another --out"
     )
     with pytest.raises(BadInput, match=words):
@@ -53,25 +53,25 @@ def test_a_row_that_is_the_same_in_another_table_is_shared(
     Bench(village, [COUNTED], tmp_path / "out").run()
     second = Bench(village, [replace(COUNTED, label="Full model")], tmp_path / "out", name="two")
     assert second.run() == []
-    assert second.told == []  # nothing was to be done
+    assert second.said == []  # nothing was to be done
 
 
-def test_a_row_edited_in_its_own_table_is_run_anew(village: CityFolder, tmp_path: Path) -> None:
+def test_a_row_edited_in_its_own_table_is_run_again(village: CityFolder, tmp_path: Path) -> None:
     Bench(village, [COUNTED], tmp_path / "out").run()
     edited = Bench(village, [replace(COUNTED, method="popularity")], tmp_path / "out")
     assert edited.run() == []
-    assert edited.told[0] == "village/counted/0 has begun"
+    assert edited.said[0] == "village/counted/0 has started"
     tables = read_json(tmp_path / "out" / "suite.json")["tables"]
     assert [each["method"] for each in tables["own"]["rows"]] == ["popularity"]
 
 
-def test_what_was_under_way_when_an_earlier_command_was_killed_waits(
+def test_what_was_running_when_an_earlier_command_was_killed_waits(
     village: CityFolder, tmp_path: Path
 ) -> None:
     bench = Bench(village, [GOOD], tmp_path / "out", name="two")
     bench.run()
     path = tmp_path / "out" / "suite.json"
-    path.write_text(path.read_text().replace('"done"', '"under way"', 1))
+    path.write_text(path.read_text().replace('"done"', '"running"', 1))
     Bench(village, [COUNTED], tmp_path / "out").run()  # which has nothing to do with it
     assert bench.states() == {
         "village/good/1": "waiting", "village/good/2": "done", "village/counted/0": "done",
@@ -81,7 +81,6 @@ def test_what_was_under_way_when_an_earlier_command_was_killed_waits(
 @pytest.mark.parametrize(
     ("part", "damaged"),
     [
-        ("experiments", {"village/old/0": {"city": "village", "row": "old", "seed": 0}}),
         ("experiments", {"village/old/0": "done"}),
         ("tables", {"old": {"rows": []}}),
         ("tables", {"old": {"title": "Old", "rows": [{"name": "old"}], "families": []}}),
@@ -89,7 +88,7 @@ def test_what_was_under_way_when_an_earlier_command_was_killed_waits(
         ("cities", {"old": None}),
     ],
 )
-def test_what_is_damaged_in_a_record_is_left_out_of_the_next(
+def test_damaged_entries_are_left_out_of_the_next_file(
     village: CityFolder, tmp_path: Path, part: str, damaged: object
 ) -> None:
     bench = Bench(village, [COUNTED], tmp_path / "out")

@@ -1,0 +1,76 @@
+"""Results of a run on disk, or of a method that counts, with their origin in the manifest."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from castpoi.checkins.city import City
+from castpoi.core.errors import BadInput
+from castpoi.core.progress import SILENCE, Progress
+from castpoi.evaluation.evaluate import evaluate
+from castpoi.evaluation.result import Result
+from castpoi.geo.distance import SPATIAL_BIAS_EDGES_KM, TEMPORAL_BIAS_EDGES_HOURS
+from castpoi.methods.registry import METHODS
+from castpoi.methods.run import city_of, load_run
+from castpoi.training.train import fit
+
+_BIASES: Final = {
+    "spatial": ("refinement.spatial_bias.weight", SPATIAL_BIAS_EDGES_KM),
+    "temporal": ("refinement.temporal_bias.weight", TEMPORAL_BIAS_EDGES_HOURS),
+}
+_OF_TRAINING: Final = ("commit", "started_utc", "wall_seconds", "peak_memory_mb")
+
+
+def evaluate_run(
+    folder: Path, city: Path | None = None, *, part: str, progress: Progress = SILENCE,
+    **origin: object,
+) -> Result:  # fmt: skip
+    """Rank every target of a run's city; `origin` is added to the manifest."""
+    run = load_run(folder)
+    run.check_may_predict(part)
+    about: dict[str, Any] = {
+        "run": str(folder.resolve()),
+        "city": str((city or run.city).resolve()),
+        "row": run.row,
+        # for a result that is kept longer than its run
+        "trained": {
+            "config": run.ranker.config,
+            **{name: run.manifest[name] for name in _OF_TRAINING if name in run.manifest},
+        },
+    }
+    if learned := _learned_biases(run.ranker.arrays):
+        about["learned"] = learned
+    return evaluate(
+        run.ranker,
+        city_of(run, city),
+        method=run.method,
+        seed=run.seed,
+        part=part,
+        origin={**about, **origin},
+        progress=progress,
+    )
+
+
+def evaluate_counted(
+    name: str, city: Path, *, part: str, progress: Progress = SILENCE, **origin: object
+) -> Result:
+    """Count a method on a city and rank every target; `origin` is added to the manifest."""
+    method = METHODS.named(name)
+    if method.needs_training:
+        raise BadInput(
+            f"{name} needs training; first 'castpoi train {city} --model {name} --out RUN', then "
+            "'castpoi evaluate RUN'"
+        )
+    found = City.load(city)
+    ranker = fit(found, method, part=part, progress=progress).ranker
+    about = {"city": str(city.resolve()), **origin}
+    return evaluate(ranker, found, method=name, part=part, origin=about, progress=progress)
+
+
+def _learned_biases(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """The biases by distance and age of CaST-POI's reader, which reports show."""
+    return {
+        kind: {"edges": list(edges), "values": [round(float(each), 6) for each in arrays[weights]]}
+        for kind, (weights, edges) in _BIASES.items()
+        if weights in arrays
+    }

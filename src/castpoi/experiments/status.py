@@ -1,0 +1,107 @@
+"""DIR/suite.json: the tables of a suite and the state of its experiments, for reports and people.
+
+Nothing is decided by these states: a result exists if its own manifest has the right key.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from castpoi.core.errors import BadInput
+from castpoi.core.files import read_or_nothing, write_json, writing
+from castpoi.experiments.experiment import Experiment
+from castpoi.experiments.folder import Planned, SuiteFolder
+from castpoi.experiments.runner import State, commands_of
+from castpoi.experiments.suite import Suite
+from castpoi.methods.outline import TableOutline
+
+SUITE_FILE: Final = "suite.json"
+
+
+def check_rows(folder: SuiteFolder, suite: Suite) -> None:
+    """Refuse a row whose name another table of a folder has for another recipe.
+
+    A table of the same name is that of the suite before it was edited: it is replaced.
+    """
+    recipes = {row.name: row.recipe for row in suite.rows}
+    own = {table.name for table in suite.tables}
+    for table in _tables_of(read_or_nothing(folder.root / SUITE_FILE)):
+        for row in () if table.name in own else table.rows:
+            if recipes.get(row.name, row.recipe) != row.recipe:
+                raise BadInput(
+                    f"the row {row.name} of the suite {suite.name} is also in the table "
+                    f"{table.name} of {folder.root}, with another method, preset or settings; "
+                    "rename the row, since its name is that of a folder, or choose another --out"
+                )
+
+
+class SuiteStatus:
+    """The content of suite.json; every change is written at once."""
+
+    def __init__(self, folder: SuiteFolder, suite: Suite, plan: Sequence[Planned]) -> None:
+        check_rows(folder, suite)  # again, now that nobody else can write
+        self._path = folder.root / SUITE_FILE
+        former = read_or_nothing(self._path)
+        experiments = _entries(former, "experiments")
+        for entry in experiments.values():  # nothing is running, since this process has the lock
+            entry["state"] = "waiting" if entry.get("state") == "running" else entry.get("state")
+        self._content: dict[str, Any] = {
+            "kind": "suite",
+            "tables": {each.name: each.to_dict() for each in (*_tables_of(former), *suite.tables)},
+            "cities": _entries(former, "cities"),
+            "experiments": experiments,
+        }
+        for planned in plan:
+            self._add(planned, folder)
+        self._save()
+
+    def note(self, experiment: Experiment, state: State, why: str = "") -> None:
+        """Store the state of an experiment that is not done."""
+        self._change(experiment, state=state, why=why, seconds=None, key=None)
+
+    def note_done(self, experiment: Experiment, record: Mapping[str, Any]) -> None:
+        """Store how an experiment was made."""
+        seconds, key = record["seconds"], record["key"]
+        self._change(experiment, state="done", why="", seconds=seconds, key=key)
+
+    def _add(self, planned: Planned, folder: SuiteFolder) -> None:
+        experiment, city = planned.experiment, planned.experiment.city
+        record = folder.record(experiment) if planned.is_done else {}
+        self._content["cities"][city.name] = {
+            "folder": str(city.folder),
+            "fingerprint": city.fingerprint,
+        }
+        self._content["experiments"][experiment.name] = {
+            "city": city.name,
+            "row": experiment.row.name,
+            "seed": experiment.seed,
+            "state": "done" if planned.is_done else "waiting",
+            "why": planned.why,
+            "commands": commands_of(experiment, folder),
+            "seconds": record.get("seconds"),
+            "key": record.get("key"),
+        }
+
+    def _change(self, experiment: Experiment, **entries: object) -> None:
+        self._content["experiments"][experiment.name] |= entries
+        self._save()
+
+    def _save(self) -> None:
+        with writing(self._path):
+            write_json(self._path, self._content)
+
+
+def _entries(former: Mapping[str, Any], part: str) -> dict[str, dict[str, Any]]:
+    """The entries of a part of an earlier file; damaged ones are left out."""
+    found = former.get(part)
+    entries = found.items() if isinstance(found, dict) else ()
+    return {name: entry for name, entry in entries if isinstance(entry, dict)}
+
+
+def _tables_of(former: Mapping[str, Any]) -> list[TableOutline]:
+    """The tables of an earlier file that can be read; a later command writes the others again."""
+    tables = []
+    for name, table in _entries(former, "tables").items():
+        with suppress(AttributeError, KeyError, TypeError):
+            tables.append(TableOutline.from_dict(name, table))
+    return tables
