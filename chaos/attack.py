@@ -18,6 +18,6 @@ class Arena:
     workers: int = 2
     """Commands that run at the same time."""
 
-    def say(self, words: str) -> None:
+    def report(self, text: str) -> None:
         """Report progress on standard error."""
-        print(f"  {words}", file=sys.stderr, flush=True)
+        print(f"  {text}", file=sys.stderr, flush=True)

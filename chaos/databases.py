@@ -64,7 +64,7 @@ def first_starts(arena: Arena, url: str) -> Outcome:
 
         with ThreadPoolExecutor(2) as pool:
             outcome.trial([each for found in pool.map(start, range(2)) for each in found])
-    arena.say(f"{outcome.attack}: {outcome.lost} of {outcome.tried} lost")
+    arena.report(f"{outcome.attack}: {outcome.lost} of {outcome.tried} lost")
     return outcome
 
 
@@ -135,7 +135,7 @@ def freeze(arena: Arena, url: str, said: Sequence[Any]) -> Outcome:
             is_back = within(BACK_SECONDS, lambda: _status(client, "/readyz") == 200)
             outcome.trial([] if is_back else ["/readyz is not 200 again within 15 s"])
     outcome.trials(ledger.acknowledged, _seen_by_all(ledger, said))
-    arena.say(f"{outcome.attack}: {outcome.tried} tried, {outcome.lost} lost")
+    arena.report(f"{outcome.attack}: {outcome.tried} tried, {outcome.lost} lost")
     return outcome
 
 

@@ -58,7 +58,7 @@ def flip_file(arena: Arena, kind: Kind, folder: Path, file: str) -> Outcome:
         problem = effect_of_reading(kind, folder, whole)
         outcome.trial([] if problem is None else [f"byte {position}, bit {bit}: {problem}"])
     path.write_bytes(content)
-    arena.say(f"{outcome.attack}: {outcome.tried} tried, {outcome.lost} lost")
+    arena.report(f"{outcome.attack}: {outcome.tried} tried, {outcome.lost} lost")
     return outcome
 
 

@@ -19,7 +19,7 @@ def attack(arena: Arena) -> Iterator[Outcome]:
     """Run every command that writes a folder on a disk with too little room."""
     for command in folder_commands(arena.inputs):
         outcome = fill_up(arena, command)
-        arena.say(f"{outcome.attack}: {outcome.tried} tried, {outcome.lost} lost")
+        arena.report(f"{outcome.attack}: {outcome.tried} tried, {outcome.lost} lost")
         yield outcome
 
 

@@ -35,7 +35,7 @@ def attack(arena: Arena) -> Iterator[Outcome]:
             operation = found.ok()  # type: ignore[union-attr] # an Err fails here, as it should
             for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
                 send(live, operation, mode, arena.seed, outcome)
-    arena.say(f"{outcome.attack}: {outcome.tried} tried, {outcome.lost} lost")
+    arena.report(f"{outcome.attack}: {outcome.tried} tried, {outcome.lost} lost")
     yield outcome
 
 

@@ -127,7 +127,7 @@ def kill_everywhere(command: Command, arena: Arena) -> Outcome:
             trial = subject.trial(label, overwrite=overwrite, kill_after=seconds)
             if trial.hit:
                 outcome.trial(trial.problems)
-    arena.say(f"{outcome.attack}: {outcome.tried} kills, {outcome.lost} lost something")
+    arena.report(f"{outcome.attack}: {outcome.tried} kills, {outcome.lost} lost something")
     return outcome
 
 

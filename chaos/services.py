@@ -64,7 +64,7 @@ def judged(arena: Arena, attack: str, ledger: Ledger, problems: list[str]) -> Ou
     if ledger.acknowledged < 50:
         problems = [*problems, f"only {ledger.acknowledged} writes were acknowledged"]
     outcome.trials(max(ledger.acknowledged, len(problems)), problems)
-    arena.say(f"{attack}: {outcome.tried} tried, {outcome.lost} lost")
+    arena.report(f"{attack}: {outcome.tried} tried, {outcome.lost} lost")
     return outcome
 
 

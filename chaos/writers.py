@@ -24,7 +24,7 @@ def attack(arena: Arena) -> Iterator[Outcome]:
         outcome = Outcome(attack=f"two writers on one OUT: {name}")
         for number in range(PAIRS):
             outcome.trial(race(arena, f"{name}-{number}", pair))
-        arena.say(f"{outcome.attack}: {outcome.tried} tried, {outcome.lost} lost")
+        arena.report(f"{outcome.attack}: {outcome.tried} tried, {outcome.lost} lost")
         yield outcome
 
 

@@ -28,7 +28,7 @@ def attack(arena: Arena) -> Iterator[Outcome]:
             outcome = read if each.is_same else refused
             outcome.trial([] if problem is None else [f"{each.name}: {problem}"])
     for outcome in (read, refused):
-        arena.say(f"{outcome.attack}: {outcome.tried} tried, {outcome.lost} lost")
+        arena.report(f"{outcome.attack}: {outcome.tried} tried, {outcome.lost} lost")
         yield outcome
 
 
