@@ -1,6 +1,7 @@
 """docs/architecture.md names the packages, functions and files that exist."""
 
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import reduce
 from importlib import import_module
@@ -51,6 +52,12 @@ def is_attribute(name: str) -> bool:
     return False
 
 
+def diagram_rows() -> list[set[str]]:
+    """The packages in each row of the diagram."""
+    (diagram,) = re.findall(r"```text\n(.*?)```", PAGE, re.S)
+    return [set(re.findall(r"\w+", line[:50])) for line in diagram.splitlines()]
+
+
 @pytest.mark.parametrize("name", list(steps()))
 def test_every_step_is_a_function_that_exists(name: str) -> None:
     is_there = is_function_of_the_map(name) if ".js:" in name else is_attribute(name)
@@ -66,11 +73,22 @@ def test_each_path_is_short(heading: str) -> None:
 
 def test_the_diagram_and_the_table_have_exactly_the_packages() -> None:
     packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
-    (diagram,) = re.findall(r"```text\n(.*?)```", PAGE, re.S)
-    drawn = {word for line in diagram.splitlines() for word in re.findall(r"\w+", line[:50])}
+    drawn = set().union(*diagram_rows())
     table = PAGE.split("| package | content |")[1].split("\n\n")[0]
     assert drawn == packages, "docs/architecture.md: correct the diagram of packages"
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.M)) == packages
+
+
+def test_the_rows_of_the_diagram_are_the_layers_of_imports() -> None:
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = config["tool"]["importlinter"]["contracts"][0]["layers"]
+    rows = [{name.strip().split(".")[0] for name in layer.split("|")} for layer in layers]
+    below = layers.index("methods.ranker")  # the one module below its package
+    assert diagram_rows() == [
+        row
+        for number, row in enumerate(rows)
+        if number != below and (number == 0 or row != rows[number - 1])
+    ], "docs/architecture.md: correct the order of packages in the diagram"
 
 
 def test_the_writers_of_state_exist() -> None:
