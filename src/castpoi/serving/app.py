@@ -45,10 +45,8 @@ _ABOUT: Final = (
     "degrees, latitude first. Times are ISO 8601; a time without an offset is the local time of "
     "the place."
 )
-_DOCS: Final = Path(__file__).with_name("api_page")
-"""A page that shows /openapi.json without resources of other sites."""
-_MAP: Final = Path(__file__).with_name("map")
-"""The map page: index.html is the first page, its other files are under /map/."""
+_DOCS: Final = Path(__file__).with_name("api_page")  # shows /openapi.json
+_MAP: Final = Path(__file__).with_name("map")  # index.html is /, its other files are /map/...
 _NO_TILES: Final = '<meta name="castpoi-tiles" content="" />'
 
 _STATUS: Final[dict[type[CastPoiError], int]] = {
@@ -60,8 +58,8 @@ _STATUS: Final[dict[type[CastPoiError], int]] = {
     Overloaded: 503,
     BrokenStore: 503,
 }
+# parts of a field's location that are not part of its name
 _SOURCES: Final = frozenset({"body", "query", "path", ONE, MANY})
-"""Parts of a field's location that are not part of its name."""
 
 _pages = APIRouter()
 
@@ -76,7 +74,7 @@ async def alive() -> Health:
 async def ready(service: Served) -> Health:
     """Whether the service can answer: its run is loaded and its store works."""
     _ = service.recommender
-    await service.store_threads.read(service.store.check)
+    await service.read_store(service.store.check)
     return Health(status="ready")
 
 

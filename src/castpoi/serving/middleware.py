@@ -23,12 +23,12 @@ _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 _SIZES: Final = (1, 2, 4, 8, 16, 32, 64)
 _METHODS: Final = ("GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH")
 _NO_ROUTE: Final = "(none)"
+# a name or, in brackets, an IPv6 address; perhaps with a port
 _HOST: Final = re.compile(r"(?P<name>\[[^\[\]]*\]|[^:\[\]]*)(:.*)?")
-"""A name or, in brackets, an IPv6 address; perhaps with a port."""
+# paths that need a key; health, documentation and the map page have no personal data
 _GUARDED: Final = ("/v1/", "/metrics")
-"""Paths that need a key; health, documentation and the map page have no personal data."""
+# methods that change nothing; a browser hides their answers from foreign pages
 _READING: Final = ("GET", "HEAD", "OPTIONS")
-"""Methods that change nothing; a browser hides their answers from foreign pages."""
 
 
 class Metrics:

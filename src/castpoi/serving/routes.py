@@ -78,7 +78,7 @@ async def post_visits(
     more than a day ahead of the clock of this machine are rejected.
     """
     posted = body.visits if isinstance(body, PostedVisits) else [body]
-    return await service.store_threads.write(lambda: _add(posted, service))
+    return await service.write_store(lambda: _add(posted, service))
 
 
 def _add(posted: Sequence[PostedVisit], service: Service) -> schema.VisitsReceipt:
@@ -131,7 +131,7 @@ async def delete_visit(
     """Delete one visit of a user, by its place and time; deleting it again changes nothing."""
     at_us = _instant_us(place, at, service.recommender.places, what="at")
     work = partial(service.store.delete_visit, user, place, at_us)
-    return schema.Deleted(deleted=await service.store_threads.write(work))
+    return schema.Deleted(deleted=await service.write_store(work))
 
 
 @router.get("/users")
@@ -144,7 +144,7 @@ async def list_users(
     """Users with visits, by id, and their number of visits."""
     _ = service.recommender  # a new store has no city before the run is loaded
     work = partial(service.store.users, begin=q, after=after, most=limit)
-    found = await service.store_threads.read(work)
+    found = await service.read_store(work)
     return schema.Users(users=[schema.UserCount(user=user, visits=n) for user, n in found])
 
 
@@ -161,7 +161,7 @@ async def user_visits(
         history = service.store.histories([user], most=limit)[user]
         return _local_visits(history, service.recommender.places)
 
-    return schema.UserVisits(visits=await service.store_threads.read(visits))
+    return schema.UserVisits(visits=await service.read_store(visits))
 
 
 @router.delete("/users/{user:path}")
@@ -169,7 +169,7 @@ async def erase_user(user: User, service: Served) -> schema.Erased:
     """Erase a user and all their visits permanently."""
     _ = service.recommender  # an erasure before the import of the city would prevent it
     work = partial(service.store.erase, user)
-    return schema.Erased(erased=await service.store_threads.write(work))
+    return schema.Erased(erased=await service.write_store(work))
 
 
 @router.get("/places", response_model=schema.Places)

@@ -24,10 +24,8 @@ from castpoi.serving.app import create_app
 from castpoi.serving.logs import log_event
 from castpoi.serving.service import Service
 
-_KEPT_FREE: Final = 128
-"""Files for the store, the run and the pages."""
-_PAUSE_SECONDS: Final = 0.5
-"""Shorter than the second after which asyncio tries again."""
+_KEPT_FREE: Final = 128  # files for the store, the run and the pages
+_PAUSE_SECONDS: Final = 0.5  # shorter than the second after which asyncio tries again
 _SECONDS_BETWEEN_LINES: Final = 60.0
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, TypeVar
@@ -27,15 +27,12 @@ from castpoi.serving.schema import Id, ModelCard
 from castpoi.serving.settings import MOST_HISTORY, ServiceSettings
 from castpoi.serving.store import StoredVisit, VisitStore
 
+# threads of the store; with that of histories at most the connections of the pool
 _READERS: Final = 8
 _WRITERS: Final = 16
-"""With the readers and the thread of histories, at most the connections of the pool."""
 _PROBE_US: Final = 1_704_067_200_000_000  # 2024-01-01
-_RESULTS: Final = "results"
 _METRICS: Final = "*/metrics.json"
-
-_CHUNK: Final = 20_000
-"""Check-ins of a city that are inserted together."""
+_CHUNK: Final = 20_000  # check-ins of a city that are inserted together
 _ID: Final[TypeAdapter[str]] = TypeAdapter(Id)
 
 _Value = TypeVar("_Value")
@@ -45,10 +42,8 @@ _Value = TypeVar("_Value")
 class CityImport:
     """Fills a new store with the check-ins of the run's city, once."""
 
-    folder: Path | None
-    """Folder of the city; None: where the run was trained, if it still exists."""
-    report: Callable[[str], None]
-    """Receives a sentence about each outcome."""
+    folder: Path | None  # None: where the run was trained, if it still exists
+    report: Callable[[str], None]  # receives a sentence about each outcome
 
     def fill(self, store: VisitStore, run: Run) -> None:
         """Import the city unless the store has been used or has a city."""
@@ -92,36 +87,36 @@ def _is_valid_id(user: str) -> bool:
     return True
 
 
-@dataclass(kw_only=True)
 class Service:
     """Everything that a route needs; starts and closes with its event loop."""
 
-    settings: ServiceSettings
-    load: Callable[[], Recommender]
-    """Reads the run."""
-    store: VisitStore
-    city: CityImport | None = None
-    """Fills an empty store before the first answer."""
-    clock: Clock = machine_clock
-    """Decides which posted visits are in the future."""
-    batcher: Batcher[Request, Recommendations] = field(init=False)
-    """Has a thread for the model."""
-    histories: Batcher[str, Visits] = field(init=False)
-    """Has a thread that reads the visits of users: the model never waits for the store."""
-    store_threads: "StoreThreads" = field(init=False)
-    metrics: Metrics = field(init=False)
-    _current: tuple[Recommender, ModelCard] | None = field(init=False, default=None)
-    _loading: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
-    _next_reload: asyncio.Task[None] | None = field(init=False, default=None)
-    """A reload that waits until the current load is done."""
-
-    def __post_init__(self) -> None:
-        limits = self.settings.limits
+    def __init__(
+        self,
+        *,
+        settings: ServiceSettings,
+        load: Callable[[], Recommender],
+        store: VisitStore,
+        city: CityImport | None = None,
+        clock: Clock = machine_clock,
+    ) -> None:
+        self.settings = settings
+        self.load = load  # reads the run
+        self.store = store
+        self.city = city  # fills an empty store before the first answer
+        self.clock = clock  # decides which posted visits are in the future
+        # one thread for the model and one for histories: the model never waits for the store
+        limits = settings.limits
         bounds = {"most_together": limits.together, "most_waiting": limits.waiting}
+        self.batcher: Batcher[Request, Recommendations]
         self.batcher = Batcher(self._answer_all, thread="model", **bounds)
         self.histories = Batcher(self._read_histories, thread="histories", **bounds)
-        self.store_threads = StoreThreads()
+        # other calls to the store: a call that writes may wait long, and blocks none that reads
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="store-read")
+        self._writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="store-write")
         self.metrics = Metrics(waiting=lambda: self.batcher.waiting + self.histories.waiting)
+        self._current: tuple[Recommender, ModelCard] | None = None
+        self._loading = asyncio.Lock()
+        self._next_reload: asyncio.Task[None] | None = None  # waits until the current load is done
 
     @property
     def recommender(self) -> Recommender:
@@ -145,6 +140,14 @@ class Service:
             history = await self.histories.submit(request.user)
             request = replace(request, user=None, history=history)
         return await self.batcher.submit(request)
+
+    async def read_store(self, work: Callable[[], _Value]) -> _Value:
+        """The value of a call that only reads the store."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, work)
+
+    async def write_store(self, work: Callable[[], _Value]) -> _Value:
+        """The value of a call that may change the store."""
+        return await asyncio.get_running_loop().run_in_executor(self._writers, work)
 
     async def start(self) -> None:
         """Load the run, and fill the store if it is new."""
@@ -194,7 +197,8 @@ class Service:
         """Finish what has begun and close the store."""
         await self.histories.close()
         await self.batcher.close()
-        await asyncio.to_thread(self.store_threads.close)
+        for threads in (self._readers, self._writers):
+            await asyncio.to_thread(threads.shutdown)
         async with self._loading:  # a load uses the store
             await asyncio.to_thread(self.store.close)
 
@@ -213,31 +217,6 @@ class Service:
         """The latest visits of each user; runs in the thread of histories."""
         found = self.store.histories(users, most=MOST_HISTORY)
         return [Visits.at_instants(found[user].place_ids, found[user].at_us) for user in users]
-
-
-class StoreThreads:
-    """Threads for calls to the store; calls that write do not block calls that read.
-
-    A post may wait until a SQLite file is rewritten, and any call may wait for a PostgreSQL server
-    that does not answer. Places, pages and the model wait for neither.
-    """
-
-    def __init__(self) -> None:
-        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="store-read")
-        self._writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="store-write")
-
-    async def read(self, work: Callable[[], _Value]) -> _Value:
-        """The value of a call that only reads."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, work)
-
-    async def write(self, work: Callable[[], _Value]) -> _Value:
-        """The value of a call that may change the store."""
-        return await asyncio.get_running_loop().run_in_executor(self._writers, work)
-
-    def close(self) -> None:
-        """Finish all calls, then end the threads."""
-        self._readers.shutdown()
-        self._writers.shutdown()
 
 
 def check_scores(recommender: Recommender) -> None:
@@ -282,7 +261,7 @@ def model_card(recommender: Recommender) -> ModelCard:
 def _metrics_of(run: Run) -> dict[str, float | None] | None:
     """The metrics of a test result of this run, if one is in a folder next to it."""
     home = run.folder.resolve()
-    results = home.parent / _RESULTS
+    results = home.parent / "results"
     for metrics_file in sorted([*home.parent.glob(_METRICS), *results.glob(_METRICS)]):
         try:
             manifest = read_manifest(metrics_file.parent, kind="result")

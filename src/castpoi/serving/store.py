@@ -43,8 +43,7 @@ _ALONE: Final = {
 """Other services that start now wait: two at once would both create the tables."""
 _SELECT_VERSION: Final = sa.select(ABOUT.c.value).where(ABOUT.c.name == "version")
 _EMPTY_LOG: Final = "PRAGMA wal_checkpoint(TRUNCATE)"
-_AT_ONCE: Final = 500
-"""Values of one statement; databases limit the number of parameters."""
+_AT_ONCE: Final = 500  # values of one statement; databases limit the number of parameters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +53,7 @@ class StoredVisit:
     user: str
     place: str
     at_us: int
-    key: str | None = None
-    """The client's key of the visit; a visit with a known key is not stored again."""
+    key: str | None = None  # of the client; a visit with a known key is not stored again
 
     @property
     def digest(self) -> bytes:
@@ -69,8 +67,7 @@ class StoredHistory:
     """The visits of a user, oldest first."""
 
     place_ids: list[str]
-    at_us: NDArray[np.int64]
-    """UTC microseconds."""
+    at_us: NDArray[np.int64]  # in UTC
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +75,7 @@ class Receipt:
     """The outcome of posted visits."""
 
     stored: int
-    repeated: int
-    """Visits that were already stored."""
+    repeated: int  # visits that were already stored
 
 
 class VisitStore:
@@ -92,8 +88,7 @@ class VisitStore:
         self._turn: AbstractContextManager[Any] = (
             threading.Lock() if self._is_sqlite else nullcontext()
         )
-        self._write_failed = False
-        """Whether the last write failed, as on a full disk, which can still be read."""
+        self._write_failed = False  # the last write, as on a full disk, which can still be read
         try:
             self._set_up()
             self._finish_interrupted_erasures()
@@ -134,7 +129,7 @@ class VisitStore:
     def histories(self, users: Sequence[str], *, most: int) -> dict[str, StoredHistory]:
         """The latest `most` visits of each user; an unknown user has none."""
         with self._translated_errors(), self._engine.connect() as connection:
-            return {user: _history(connection, user, most) for user in dict.fromkeys(users)}
+            return {user: _history(connection, user, most) for user in set(users)}
 
     def users(self, *, begin: str = "", after: str = "", most: int) -> list[tuple[str, int]]:
         """Users whose id begins with `begin` and is after `after`, and their numbers of visits."""
@@ -148,7 +143,11 @@ class VisitStore:
             .order_by(USERS.c.user_id)
             .limit(most)
         )
-        with self._translated_errors(), self._listing() as connection:
+        with (
+            self._translated_errors(),
+            self._engine.connect() as connection,
+            answers_within(LISTING_SECONDS),
+        ):
             return [(row.user_id, row.visits) for row in connection.execute(statement)]
 
     def counts(self) -> tuple[int, int]:
@@ -232,7 +231,8 @@ class VisitStore:
             self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection,
             answers_within(REWRITING_SECONDS),
         ):
-            marks = _scrub_marks(connection)
+            is_mark = ABOUT.c.name.startswith(_MUST_SCRUB)
+            marks = connection.execute(sa.select(ABOUT.c.name).where(is_mark)).scalars().all()
             if not marks:
                 return
             self._scrub(connection)
@@ -261,14 +261,11 @@ class VisitStore:
         rows = {(numbers[visit.user], visit.digest): visit for visit in visits}
         if any(rows[numbers[visit.user], visit.digest] != visit for visit in visits):
             raise _repeated_key()
-        stored = self._insert_new(
-            connection,
-            VISITS,
-            [
-                {"user": user, "key": key, "place_id": visit.place, "at_us": visit.at_us}
-                for (user, key), visit in sorted(rows.items(), key=lambda row: row[0])
-            ],
-        )
+        values = [
+            {"user": user, "key": key, "place_id": visit.place, "at_us": visit.at_us}
+            for (user, key), visit in sorted(rows.items(), key=lambda row: row[0])
+        ]
+        stored = self._insert_new(connection, VISITS, values)
         if stored < len(rows):
             _check_repeats(connection, rows)
         return stored
@@ -305,12 +302,6 @@ class VisitStore:
             self._write_failed = True
             raise
         self._write_failed = False
-
-    @contextmanager
-    def _listing(self) -> Iterator[sa.Connection]:
-        """A connection to read rows of all users."""
-        with self._engine.connect() as connection, answers_within(LISTING_SECONDS):
-            yield connection
 
     @contextmanager
     def _rewriting(self) -> Iterator[sa.Connection]:
@@ -356,11 +347,6 @@ def _delete(connection: sa.Connection, user: str) -> int:
     return gone.rowcount
 
 
-def _scrub_marks(connection: sa.Connection) -> list[str]:
-    marks = sa.select(ABOUT.c.name).where(ABOUT.c.name.startswith(_MUST_SCRUB))
-    return list(connection.execute(marks).scalars())
-
-
 def _history(connection: sa.Connection, user: str, most: int) -> StoredHistory:
     latest = (
         sa.select(VISITS.c.place_id, VISITS.c.at_us)
@@ -378,14 +364,10 @@ def _history(connection: sa.Connection, user: str, most: int) -> StoredHistory:
 
 def _check_repeats(connection: sa.Connection, rows: dict[tuple[int, bytes], StoredVisit]) -> None:
     """Reject a key that already identifies another visit of the user."""
-    wanted = list(rows)
+    identity, wanted = sa.tuple_(VISITS.c.user, VISITS.c.key), list(rows)
     for start in range(0, len(wanted), _AT_ONCE):
-        found = connection.execute(
-            sa.select(VISITS).where(
-                sa.tuple_(VISITS.c.user, VISITS.c.key).in_(wanted[start : start + _AT_ONCE])
-            )
-        )
-        for row in found:
+        is_wanted = identity.in_(wanted[start : start + _AT_ONCE])
+        for row in connection.execute(sa.select(VISITS).where(is_wanted)):
             visit = rows[row.user, bytes(row.key)]
             if (row.place_id, row.at_us) != (visit.place, visit.at_us):
                 raise _repeated_key()

@@ -57,15 +57,12 @@ ABOUT: Final = sa.Table(
     sa.Column("value", sa.Text, nullable=False),
 )
 
-ANSWER_SECONDS: Final = 1.5
-"""Time limit of PostgreSQL for a connection and for a statement."""
-LISTING_SECONDS: Final = 10.0
-"""Time limit of a statement that reads all users."""
-REWRITING_SECONDS: Final = 600.0
-"""Time limit of a statement that changes or counts very many rows, or waits for one."""
+# time limits of PostgreSQL
+ANSWER_SECONDS: Final = 1.5  # for a connection and for a statement
+LISTING_SECONDS: Final = 10.0  # for a statement that reads all users
+REWRITING_SECONDS: Final = 600.0  # for one that changes or counts very many rows, or waits for one
 
-_REST_SECONDS: Final = 1.0
-"""After a server did not answer, no request tries to connect for this long."""
+_REST_SECONDS: Final = 1.0  # after no answer, no request tries to connect for this long
 _PATIENCE_SECONDS: Final = 10
 _SQLITE_PRAGMAS: Final = (
     "PRAGMA journal_mode=WAL",  # readers never wait for the writer
