@@ -4,13 +4,15 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TypeGuard
 
 import numpy as np
 import pytest
 
 import castpoi
 from castpoi.checkins import record
-from castpoi.core.errors import BrokenFolder, NoCandidateLeft, UnknownUser
+from castpoi.checkins.trajectory import Histories
+from castpoi.core.errors import BrokenFolder, CastPoiError, NoCandidateLeft, UnknownUser
 from castpoi.methods.registry import METHODS
 from castpoi.recommend.recommendation import Recommendations
 from castpoi.recommend.recommender import Recommender, load
@@ -160,6 +162,28 @@ def test_many_requests_are_answered_as_each_would_be_alone(recommender: Recommen
         assert len(together) == len(alone)
         for one, other in zip(together, alone, strict=True):
             check_same(one.to_dict(), other.to_dict())
+
+
+def test_a_large_batch_is_answered_in_blocks_of_bounded_memory(
+    recommender: Recommender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode, sizes = recommender.ranker.encode, list[int]()
+
+    def counted(histories: Histories) -> object:
+        sizes.append(len(histories))
+        return encode(histories)
+
+    requests = [Request.of(history=DAY[:count], k=2) for count in (1, 0, 7, 2, 3, 0, 4)]
+    alone = [recommender.recommend_many([request])[0] for request in requests]
+    monkeypatch.setattr(recommender.ranker, "encode", counted)
+    monkeypatch.setattr("castpoi.recommend.recommender._MOST_SCORES", 10)  # of five places
+    found = recommender.answer([each for each in recommender.resolve(requests) if is_valid(each)])
+    assert sizes == [2, 2, 1]
+    assert [places(each) for each in found] == [places(each) for each in alone]
+
+
+def is_valid(resolved: ResolvedRequest | CastPoiError) -> TypeGuard[ResolvedRequest]:
+    return isinstance(resolved, ResolvedRequest)
 
 
 def check_same(one: object, other: object) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import resource
 import socket
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -39,8 +40,8 @@ def test_requests_above_the_limit_of_connections_are_rejected(
         for _ in range(2):
             idle.enter_context(socket.create_connection(("127.0.0.1", port)))
         wait_until(lambda: len(live.server.server_state.connections) == 3)
-        turned_away = live.ask("GET", "/healthz")
-        assert (turned_away.status_code, turned_away.headers["connection"]) == (503, "close")
+        rejected = live.ask("GET", "/healthz")
+        assert (rejected.status_code, rejected.headers["connection"]) == (503, "close")
         idle.close()
         wait_until(lambda: not live.server.server_state.connections)
         assert live.ask("GET", "/healthz").status_code == 200
@@ -59,6 +60,29 @@ def test_connections_that_cannot_be_accepted_are_one_line_of_the_log(
     handle(loop, {"message": "another error", "exception": ValueError("of another kind")})
     assert caplog.records[1].message.startswith("another error")
     loop.close()
+
+
+def test_without_free_files_the_service_logs_one_line_and_accepts_connections_later(
+    recommender: Recommender,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    accept, attempts = socket.socket.accept, list[float]()
+
+    def exhausted(_: socket.socket) -> tuple[socket.socket, Any]:
+        attempts.append(time.monotonic())
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with living(service_of(recommender, tmp_path)) as live:
+        monkeypatch.setattr(socket.socket, "accept", exhausted)
+        with socket.create_connection(("127.0.0.1", int(live.address.rsplit(":", 1)[1]))):
+            wait_until(lambda: len(attempts) >= 2 and attempts[-1] - attempts[0] > 0.5)
+        monkeypatch.setattr(socket.socket, "accept", accept)
+        assert live.ask("GET", "/healthz").status_code == 200
+    assert len(attempts) < 5
+    assert caplog.text.count("connections not accepted") == 1
+    assert "Traceback" not in caplog.text
 
 
 def test_the_log_of_a_failure_has_lines_of_the_package_only(
