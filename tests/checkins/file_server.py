@@ -16,9 +16,9 @@ class Answer:
     status: int = 200
     knows_ranges: bool = True
     cut_after: int | None = None
-    """Close the connection after so many bytes."""
+    """Close the connection after this many bytes."""
     silent_after: int | None = None
-    """Keep the connection open but send nothing after so many bytes."""
+    """Keep the connection open but send nothing after this many bytes."""
     announces: int | None = None
     """A Content-Length other than the true one."""
     is_chunked: bool = False

@@ -139,7 +139,7 @@ def test_a_city_of_one_checkin_has_no_moves() -> None:
     assert description.top_1_percent_share == 1.0
 
 
-def test_an_empty_city_has_nothing_to_tell() -> None:
+def test_an_empty_city_has_counts_of_zero() -> None:
     description = describe_city(small_city([], []))
     assert (description.checkins, description.users, description.days) == (0, 0, 0)
     assert description.first_day is None
@@ -158,7 +158,7 @@ def test_the_numbers_are_plain_json(city: City) -> None:
     assert json.loads(json.dumps(empty, allow_nan=False))["first_day"] is None
 
 
-def test_describing_twice_tells_the_same(city: City) -> None:
+def test_describing_twice_gives_the_same(city: City) -> None:
     assert describe_city(city) == describe_city(small_city(TWO_PEOPLE, THEIR_PARTS))
 
 

@@ -59,7 +59,7 @@ def test_new_york_changes_its_clock_on_the_right_minute(at_utc: str, local_hours
         ("2012-11-04 01:30", NEW_YORK, "2012-11-04 05:30"),  # came twice: the first time
         ("2012-11-04 02:30", NEW_YORK, "2012-11-04 07:30"),
         ("2012-03-11 01:30", NEW_YORK, "2012-03-11 06:30"),
-        ("2012-03-11 02:30", NEW_YORK, "2012-03-11 07:30"),  # never was: EST goes on
+        ("2012-03-11 02:30", NEW_YORK, "2012-03-11 07:30"),  # never was: still EST
         ("2012-03-11 03:30", NEW_YORK, "2012-03-11 07:30"),
         ("2019-10-06 02:10", "Australia/Lord_Howe", "2019-10-05 15:40"),  # only half an hour
         ("2011-12-30 12:00", "Pacific/Apia", "2011-12-30 22:00"),  # a whole day never was
@@ -137,7 +137,7 @@ def test_newfoundland_changed_its_clock_at_one_past_midnight() -> None:
 
 
 def test_offsets_before_1973_are_those_of_their_time() -> None:
-    # Liberia stood 44 minutes and 30 seconds behind until 7 January 1972
+    # Liberia was 44 minutes and 30 seconds behind UTC until 7 January 1972
     assert offset_at("1971-06-01 12:00", "Africa/Monrovia") in (-44, -45)
     assert offset_at("1972-06-01 12:00", "Africa/Monrovia") == 0
 

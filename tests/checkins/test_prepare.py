@@ -1,4 +1,4 @@
-"""The road from a table to a city: order, ids, split and local time, without the command line."""
+"""Preparing a city from a table: order, ids, split and local time, without the command line."""
 
 import json
 from pathlib import Path
@@ -74,7 +74,7 @@ def test_among_visits_of_one_instant_the_later_place_is_the_later_visit(tmp_path
         assert city.split[record.PART].to_list() == ["train"] * 4 + ["validation", "test"]
 
 
-def test_a_duplicate_of_the_target_stands_before_it_and_never_after(tmp_path: Path) -> None:
+def test_a_duplicate_of_the_target_comes_before_it_and_never_after(tmp_path: Path) -> None:
     last = row("u", "b", "04-07 20:00:00")
     days = [row("u", place, f"04-0{day} 10:00:00") for day, place in enumerate("bab", start=1)]
     rows = [last, *days, last]
@@ -146,7 +146,7 @@ def test_a_target_is_refused_before_anything_is_read(tmp_path: Path) -> None:
         prepare([tmp_path / "gone.csv"], tmp_path / "city", Preparation(), overwrite=True)
 
 
-def test_bad_rows_stop_the_road_unless_they_may_be_dropped(tmp_path: Path) -> None:
+def test_bad_rows_stop_the_preparation_unless_they_may_be_dropped(tmp_path: Path) -> None:
     rows = [*ROWS, ["7", "bar", "0", "0", ROWS[0][4]]]
     with refused(BadRows):
         city_of(tmp_path, rows)

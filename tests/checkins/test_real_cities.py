@@ -24,15 +24,15 @@ def test_new_york_by_the_recipe_of_the_paper(
 ) -> None:
     out = tmp_path / "nyc"
     words = ("data", "prepare", source(shared_data, "nyc"), "--recipe", "nyc", "--out", out)
-    told = castpoi(*words, "--json").json
-    assert [told[key] for key in COUNTS] == [102_001, 1_047, 4_980]
-    assert (told["train"], told["validation"], told["test"]) == (99_907, 1_043, 1_044)
+    result = castpoi(*words, "--json").json
+    assert [result[key] for key in COUNTS] == [102_001, 1_047, 4_980]
+    assert (result["train"], result["validation"], result["test"]) == (99_907, 1_043, 1_044)
     city = City.load(out)
     revisits = city.trajectories.is_revisit(city.targets("test"), window=REVISIT_WINDOW)
     assert revisits.sum() == 672
-    assert told["revisit_share"] == pytest.approx(672 / 1_044, abs=1e-6)  # 64.4 % of the targets
-    assert round(100 * 672 / told["users"], 1) == 64.2  # of the users, as the paper counts
-    assert told["rhythm"]["trough_hour"] == 3
+    assert result["revisit_share"] == pytest.approx(672 / 1_044, abs=1e-6)  # 64.4 % of the targets
+    assert round(100 * 672 / result["users"], 1) == 64.2  # of the users, as the paper counts
+    assert result["rhythm"]["trough_hour"] == 3
 
 
 @pytest.mark.parametrize(
@@ -43,12 +43,12 @@ def test_the_core_of_a_gowalla_city(
     castpoi: CommandLine, shared_data: Path, tmp_path: Path, name: str, counts: list[int]
 ) -> None:
     words = ("data", "prepare", source(shared_data, name), "--core", "once")
-    told = castpoi(*words, "--out", tmp_path / name, "--json").json
-    assert [told[key] for key in COUNTS] == counts
-    assert told["rhythm"]["is_human"] is True
+    result = castpoi(*words, "--out", tmp_path / name, "--json").json
+    assert [result[key] for key in COUNTS] == counts
+    assert result["rhythm"]["is_human"] is True
 
 
-def test_the_wrong_clock_of_foursquare_us_is_found_and_mended(
+def test_the_wrong_clock_of_foursquare_us_is_found_and_corrected(
     castpoi: CommandLine, shared_data: Path, tmp_path: Path
 ) -> None:
     raw = source(shared_data, "foursquare-us")
@@ -58,19 +58,19 @@ def test_the_wrong_clock_of_foursquare_us_is_found_and_mended(
     assert "+8 h" in refused.err
     assert "--clock-shift +8" in refused.err
     assert list(tmp_path.iterdir()) == []
-    mended = castpoi(*words, "--clock-shift", "+8", "--json").json
-    assert [mended[key] for key in COUNTS] == [160_030, 3_897, 4_441]
-    assert mended["rhythm"]["trough_hour"] == 3
+    corrected = castpoi(*words, "--clock-shift", "+8", "--json").json
+    assert [corrected[key] for key in COUNTS] == [160_030, 3_897, 4_441]
+    assert corrected["rhythm"]["trough_hour"] == 3
     accepted = castpoi(*words, "--accept-rhythm", "--overwrite", "--json").json
     assert accepted["rhythm"]["trough_hour"] == 19
-    assert accepted["fingerprint"] != mended["fingerprint"]
+    assert accepted["fingerprint"] != corrected["fingerprint"]
 
 
 def test_the_tails_of_tokyo_are_a_city(
     castpoi: CommandLine, shared_data: Path, tmp_path: Path
 ) -> None:
     words = ("data", "prepare", source(shared_data, "tokyo-tails"), "--out", tmp_path / "tokyo")
-    told = castpoi(*words, "--json").json
-    assert [told[key] for key in COUNTS] == [108_338, 2_108, 4_388]
-    assert told["rhythm"]["is_human"] is True
+    result = castpoi(*words, "--json").json
+    assert [result[key] for key in COUNTS] == [108_338, 2_108, 4_388]
+    assert result["rhythm"]["is_human"] is True
     assert set(City.load(tmp_path / "tokyo").places["zone"]) == {"Asia/Tokyo"}

@@ -62,7 +62,7 @@ def test_places_of_left_out_users_are_not_known_to_train() -> None:
     ]
 
 
-def test_equal_instants_never_stand_on_both_sides_of_a_cut() -> None:
+def test_equal_instants_are_never_on_both_sides_of_a_cut() -> None:
     at = np.array([0, 1, 2, 3, 4, 5, 6, 7, 7, 7])
     assert time_cuts(at) == (7, 7)
     one = np.zeros(10, dtype=np.int64)

@@ -24,10 +24,10 @@ CONFIG = SynthesisConfig(users=1_000, places=5_000)
 
 @pytest.fixture(scope="module")
 def town() -> pl.DataFrame:
-    return told(synthesize(CONFIG, seed=7))
+    return with_moves(synthesize(CONFIG, seed=7))
 
 
-def told(checkins: pl.DataFrame) -> pl.DataFrame:
+def with_moves(checkins: pl.DataFrame) -> pl.DataFrame:
     """Check-ins by user and time, with local hour, revisit, known places and jump length."""
     local = pl.col("time").dt.convert_time_zone(ZONE)
     checkins = checkins.sort("user", "time").with_columns(
@@ -64,7 +64,7 @@ def visits_by_rank(checkins: pl.DataFrame) -> NDArray[np.int64]:
     return -np.sort(-count[count >= 10])
 
 
-def zipf_slope(visits: NDArray[np.int64]) -> float:
+def zipf_exponent(visits: NDArray[np.int64]) -> float:
     rank = np.arange(1, len(visits) + 1)
     middle = (rank >= 10) & (rank <= len(visits) // 5)
     return float(np.polyfit(np.log(rank[middle]), np.log(visits[middle]), 1)[0])
@@ -73,19 +73,19 @@ def zipf_slope(visits: NDArray[np.int64]) -> float:
 # exploration and preferential return
 
 
-def test_the_chance_of_a_new_place_falls_with_the_known_places_as_song_found(
+def test_the_probability_of_a_new_place_falls_with_the_known_places_as_song_found(
     town: pl.DataFrame,
 ) -> None:
     edges = [8, 16, 32, 64, 128]
-    chances, expected = [], []
+    probabilities, expected = [], []
     for low, high in pairwise(edges):
         some = town.filter(pl.col("known").is_between(low, high, closed="left"))
-        chances.append(mean(some, "is_new"))
+        probabilities.append(mean(some, "is_new"))
         law = CONFIG.exploration_rho * some["known"].to_numpy() ** -CONFIG.exploration_gamma
         expected.append(law.mean())
-    assert chances == sorted(chances, reverse=True)
+    assert probabilities == sorted(probabilities, reverse=True)
     # a few of a hundred explorers find only places they know
-    assert chances == pytest.approx(expected, rel=0.10)
+    assert probabilities == pytest.approx(expected, rel=0.10)
 
 
 def test_people_who_never_explore_know_home_and_work_only() -> None:
@@ -94,17 +94,17 @@ def test_people_who_never_explore_know_home_and_work_only() -> None:
     assert set(city["category"]) == {"Residence", "Office"}
 
 
-def test_those_who_always_explore_nearly_always_find_a_new_place() -> None:
+def test_people_who_always_explore_nearly_always_find_a_new_place() -> None:
     config = SynthesisConfig(users=50, places=400, exploration_rho=1.0, exploration_gamma=0.0)
-    always = told(synthesize(config, seed=1)).filter(pl.col("known") < 20)
+    always = with_moves(synthesize(config, seed=1)).filter(pl.col("known") < 20)
     assert mean(always, "is_new") > 0.97
 
 
 @pytest.mark.parametrize(("users", "places"), [(500, 2_000), (1_000, 5_000)])
-def test_near_64_of_a_hundred_last_checkins_are_revisits(users: int, places: int) -> None:
+def test_about_64_percent_of_last_checkins_are_revisits(users: int, places: int) -> None:
     shares = []
     for seed in (1, 2, 3):
-        city = told(synthesize(SynthesisConfig(users=users, places=places), seed=seed))
+        city = with_moves(synthesize(SynthesisConfig(users=users, places=places), seed=seed))
         shares.append(1 - mean(city.filter("is_last"), "is_new"))
     assert 0.60 <= np.mean(shares) <= 0.68
 
@@ -123,7 +123,9 @@ def test_jumps_have_a_heavier_tail_than_an_exponential_and_end_at_the_city(
 def test_a_shorter_cutoff_makes_shorter_jumps() -> None:
     near, far = (
         moves_km(
-            told(synthesize(SynthesisConfig(users=150, places=1_000, jump_cutoff_km=km), seed=3))
+            with_moves(
+                synthesize(SynthesisConfig(users=150, places=1_000, jump_cutoff_km=km), seed=3)
+            )
         )
         for km in (2.0, 20.0)
     )
@@ -137,7 +139,7 @@ def test_a_shorter_cutoff_makes_shorter_jumps() -> None:
 def test_popularity_falls_with_rank_like_zipf(town: pl.DataFrame) -> None:
     visits = visits_by_rank(town)
     tenth = visits[: len(visits) // 10].sum() / visits.sum()
-    assert zipf_slope(visits) == pytest.approx(-0.5, abs=0.12)
+    assert zipf_exponent(visits) == pytest.approx(-0.5, abs=0.12)
     assert 0.30 < tenth < 0.45
 
 
@@ -154,7 +156,7 @@ def test_large_neighbourhoods_have_the_more_attractive_places() -> None:
     assert np.median(plan.attractiveness[large]) > 1.5 * np.median(plan.attractiveness[~large])
 
 
-def test_places_lie_closer_together_than_if_they_were_strewn_evenly() -> None:
+def test_places_are_closer_together_than_in_an_even_city() -> None:
     """Clark and Evans: mean distance to the nearest place, over that of an even city."""
     plan = lay_out_city(SynthesisConfig(places=2_000), np.random.default_rng(5))
     points = plan.xy_km.T
@@ -166,7 +168,7 @@ def test_places_lie_closer_together_than_if_they_were_strewn_evenly() -> None:
     assert nearest_km(points) < 0.5 * nearest_km(even)
 
 
-def test_every_place_stands_in_the_zone_of_the_city() -> None:
+def test_every_place_is_in_the_zone_of_the_city() -> None:
     for seed in range(3):
         plan = lay_out_city(SynthesisConfig(places=3_000), np.random.default_rng(seed))
         assert set(zones_of(plan.lat, plan.lon)) == {ZONE}
@@ -175,7 +177,7 @@ def test_every_place_stands_in_the_zone_of_the_city() -> None:
 # anchors and habits
 
 
-def test_home_and_work_take_the_largest_shares_of_a_life(town: pl.DataFrame) -> None:
+def test_home_and_work_have_the_largest_shares_of_visits(town: pl.DataFrame) -> None:
     shares = (
         town.group_by("user", "place").len().sort("len", descending=True)
         .group_by("user", maintain_order=True).agg(pl.col("len") / pl.col("len").sum())
@@ -207,7 +209,7 @@ def test_categories_have_their_hours(town: pl.DataFrame) -> None:
     assert share_at("Bar", 21, 23) > 1.5 * everywhere[21:24].sum()
 
 
-def test_where_one_is_tells_where_one_goes(town: pl.DataFrame) -> None:
+def test_the_present_place_predicts_the_next_one(town: pl.DataFrame) -> None:
     """A model of steps can beat counting: the three commonest steps from a place are common."""
     steps = (
         town.with_columns(before=pl.col("place").shift(1).over("user"))
@@ -223,7 +225,7 @@ def test_where_one_is_tells_where_one_goes(town: pl.DataFrame) -> None:
 
 
 def test_people_have_tastes_of_their_own(town: pl.DataFrame) -> None:
-    """Of two halves of the places a person finds, one tells the categories of the other."""
+    """Of two halves of the places a person finds, one predicts the categories of the other."""
     found = town.filter("is_new", ~pl.col("category").is_in(["Residence", "Office"]))
     found = found.with_columns(
         half=pl.int_range(pl.len()).over("user") % 2, count=pl.len().over("user")
@@ -278,7 +280,7 @@ def test_people_differ_in_how_much_they_share(town: pl.DataFrame) -> None:
     assert 0.4 < np.median(count) / count.mean() < 0.75
 
 
-def test_the_id_of_a_user_does_not_tell_how_much_they_share(town: pl.DataFrame) -> None:
+def test_the_id_of_a_user_does_not_depend_on_their_number_of_checkins(town: pl.DataFrame) -> None:
     count = town.group_by("user").len().sort("user")["len"].to_numpy()
     assert abs(stats.spearmanr(np.arange(len(count)), count).statistic) < 0.1
 
@@ -287,7 +289,7 @@ def test_the_id_of_a_user_does_not_tell_how_much_they_share(town: pl.DataFrame) 
 def test_the_city_resembles_new_york(town: pl.DataFrame, shared_data: Path) -> None:
     columns: Any = {"poi": "place", "utc_time": "time"}
     text = pl.read_csv(shared_data / "nyc.csv.gz", infer_schema=False).rename(columns)
-    nyc = told(
+    nyc = with_moves(
         text.select(
             "user",
             "place",
@@ -298,8 +300,8 @@ def test_the_city_resembles_new_york(town: pl.DataFrame, shared_data: Path) -> N
     assert np.corrcoef(by_hour(town), by_hour(nyc))[0, 1] > 0.97
     last = [1 - mean(city.filter("is_last"), "is_new") for city in (town, nyc)]
     assert last[0] == pytest.approx(last[1], abs=0.05)
-    slopes = [zipf_slope(visits_by_rank(city)) for city in (town, nyc)]
-    assert slopes[0] == pytest.approx(slopes[1], abs=0.1)
+    exponents = [zipf_exponent(visits_by_rank(city)) for city in (town, nyc)]
+    assert exponents[0] == pytest.approx(exponents[1], abs=0.1)
     for percent, factor in ((50, 2.0), (75, 1.5), (95, 1.5)):
         ours, real = (np.percentile(moves_km(city), percent) for city in (town, nyc))
         assert 1 / factor < ours / real < factor

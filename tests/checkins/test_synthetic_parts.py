@@ -87,7 +87,7 @@ def test_a_known_place_is_always_recognised(pairs: NDArray[np.int64]) -> None:
     assert known.contains(pairs[:, 0], pairs[:, 1]).all()
 
 
-def test_a_place_never_seen_is_rarely_taken_for_a_known_one() -> None:
+def test_an_unknown_place_is_rarely_taken_for_a_known_one() -> None:
     people, places = np.divmod(np.arange(20_000), 100)
     known = KnownPlaces(len(people))
     known.add(people, places)
@@ -124,7 +124,7 @@ def test_workdays_and_weekends_have_slots_of_their_own() -> None:
     seed=st.integers(0, 1_000),
 )
 @settings(max_examples=20, deadline=None)
-def test_instants_of_a_person_rise_strictly_and_stay_inside_the_days(
+def test_instants_of_a_person_increase_and_stay_inside_the_days(
     counts: list[int], first_day: date, days: int, seed: int
 ) -> None:
     calendar = Calendar(SynthesisConfig(days=days, first_day=first_day))
@@ -200,26 +200,26 @@ def test_a_return_goes_to_a_place_in_proportion_to_its_visits() -> None:
 
 
 @pytest.mark.parametrize(("slot", "usual", "other"), [(8, BAKERY, BAR), (22, BAR, BAKERY)])
-def test_a_habit_returns_to_what_one_does_at_that_hour(slot: int, usual: int, other: int) -> None:
+def test_a_habit_returns_to_the_usual_place_of_that_hour(slot: int, usual: int, other: int) -> None:
     diary = [(BAKERY, 8), (BAR, 22)] * 4 + [(PARK, 15)]
     returns = remembered(walk_of(diary, slot=slot, habit_share=1.0))
     assert (returns == usual).mean() > 0.9
     assert (returns == other).mean() < 0.1
 
 
-def test_a_habit_repeats_the_step_made_before_from_here() -> None:
+def test_a_habit_repeats_an_earlier_move_from_the_present_place() -> None:
     diary = [(WORK, 12), (BAKERY, 12), (HOME, 12), (BAR, 12)] * 3 + [(WORK, 12)]
     returns = remembered(walk_of(diary, slot=12, habit_share=1.0))
     assert (returns == BAKERY).mean() > 0.75  # 3 of 15 remembered visits are such steps
     assert (returns == WORK).mean() < 0.01  # where one is already
 
 
-def test_the_chance_of_exploring_is_rho_times_known_places_to_minus_gamma() -> None:
+def test_the_probability_of_exploring_is_rho_times_known_places_to_minus_gamma() -> None:
     config = SynthesisConfig(exploration_rho=0.6, exploration_gamma=0.5)
     assert exploration_probability(np.array([1, 4, 9]), config) == pytest.approx([0.6, 0.3, 0.2])
 
 
-def test_a_moment_is_most_like_itself_and_hours_wrap_at_midnight() -> None:
+def test_a_slot_is_most_similar_to_itself_and_hours_wrap_at_midnight() -> None:
     similarity = slot_similarity()
     assert (similarity.argmax(axis=1) == np.arange(48)).all()
     assert similarity == pytest.approx(similarity.T)

@@ -55,7 +55,7 @@ def as_lists(histories: Histories, column: np.ndarray) -> list[list[int]]:
 
 @given(questions())
 @settings(max_examples=80, deadline=None)
-def test_a_history_is_what_the_user_did_before(asked: Asked) -> None:
+def test_a_history_is_everything_the_user_did_before(asked: Asked) -> None:
     city = trajectories(asked.visits)
     histories = city.histories_before(np.array(asked.rows, dtype=np.int64))
     slow = [slow_history(asked.visits, row) for row in asked.rows]
@@ -81,7 +81,7 @@ def test_a_tail_is_the_end_of_every_history(asked: Asked) -> None:
 
 @given(questions())
 @settings(max_examples=80, deadline=None)
-def test_a_revisit_stands_among_the_visits_before_it(asked: Asked) -> None:
+def test_a_revisit_is_among_the_visits_before_it(asked: Asked) -> None:
     city = trajectories(asked.visits)
 
     def slow(row: int) -> bool:
@@ -134,11 +134,11 @@ def test_slices_are_laid_end_to_end() -> None:
 
 @given(questions())
 @settings(max_examples=40, deadline=None)
-def test_the_moment_of_a_target_is_told_only_where_it_is_asked_for(asked: Asked) -> None:
+def test_the_instant_of_a_target_is_included_only_on_request(asked: Asked) -> None:
     city, rows = trajectories(asked.visits), np.array(asked.rows, dtype=np.int64)
     assert city.histories_before(rows).next_at_us is None
-    told = city.histories_before(rows, known_time=True)
-    for histories in (told, told.tail(asked.window)):
+    known = city.histories_before(rows, known_time=True)
+    for histories in (known, known.tail(asked.window)):
         assert histories.next_at_us is not None
         assert histories.next_at_us.tolist() == [10 * row for row in asked.rows]
 
@@ -149,9 +149,9 @@ def test_every_visit_is_followed_by_the_next_and_the_last_by_the_target(asked: A
     city, rows = trajectories(asked.visits), np.array(asked.rows, dtype=np.int64)
     slow = [slow_history(asked.visits, row) for row in asked.rows]
     # the visits of a user are ten apart
-    untold, told = (city.histories_before(rows, known_time=known) for known in (False, True))
-    assert as_lists(told, told.following_us) == [[10 * row + 10 for row in h] for h in slow]
-    assert as_lists(untold, untold.following_us) == [
+    without, known = (city.histories_before(rows, known_time=known) for known in (False, True))
+    assert as_lists(known, known.following_us) == [[10 * row + 10 for row in h] for h in slow]
+    assert as_lists(without, without.following_us) == [
         [*(10 * row + 10 for row in h[:-1]), *(10 * row for row in h[-1:])] for h in slow
     ]
 

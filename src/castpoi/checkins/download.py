@@ -101,8 +101,10 @@ def _attempt(
         megabytes = expected and expected / _MEGABYTE
         with part.open("ab" if is_rest else "wb") as sink, progress.task(name, megabytes) as task:
             task.advance(before / _MEGABYTE)
+            received = before
             for chunk in _chunks(response, None if total is None else total - before):
-                if sink.tell() + len(chunk) > most:
+                received += len(chunk)
+                if received > most:
                     raise DownloadFailed(f"sends more than the {most:,} bytes expected")
                 sink.write(chunk)
                 task.advance(len(chunk) / _MEGABYTE)
