@@ -6,28 +6,18 @@ standard output is exactly one JSON object.
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any
 
 import click
 from rich.console import Console as RichConsole
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import Progress as RichProgress
 from rich.table import Table
 from rich.text import Text
 
-from castpoi.core.progress import Silence, Task
+from castpoi.core.progress import SILENCE, Progress
+from castpoi.library.progress import Bars
 
 
 @dataclass(frozen=True)
@@ -86,54 +76,11 @@ class Console:
         if self.as_json:
             click.echo(json.dumps(content, ensure_ascii=False, allow_nan=False))
 
-    @contextmanager
-    def progress(self, *, shows_remaining: bool = True) -> Iterator["Bars | Silence"]:
-        """Show progress bars while the block runs, if standard error is a terminal.
-
-        `shows_remaining` adds the remaining time.
-        """
+    def progress(self, *, shows_remaining: bool = True) -> Progress:
+        """Progress bars, if standard error is a terminal; `shows_remaining` adds the time left."""
         if self.quiet or not self.err.is_terminal:
-            yield Silence()
-            return
-        columns = (
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            *((TimeRemainingColumn(),) if shows_remaining else ()),
-        )
-        with RichProgress(*columns, console=self.err, transient=True) as bars:
-            yield Bars(bars)
-
-
-@dataclass(frozen=True)
-class Bars:
-    """Progress shown as bars in a terminal."""
-
-    bars: RichProgress
-
-    @contextmanager
-    def task(self, name: str, total: float | None = None) -> Iterator[Task]:
-        """Show one bar while the block runs."""
-        bar = self.bars.add_task(name, total=total)
-        try:
-            yield _Bar(self.bars, bar, name)
-        finally:
-            self.bars.remove_task(bar)
-
-
-@dataclass(frozen=True)
-class _Bar:
-    bars: RichProgress
-    bar: TaskID
-    name: str
-
-    def advance(self, amount: float = 1) -> None:
-        self.bars.advance(self.bar, amount)
-
-    def describe(self, text: str) -> None:
-        self.bars.update(self.bar, description=f"{self.name} · {text}")
+            return SILENCE
+        return Bars(self.err, shows_remaining=shows_remaining)
 
 
 def speaks(command: Callable[..., None]) -> Callable[..., None]:

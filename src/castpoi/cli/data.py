@@ -28,7 +28,7 @@ def audit(console: Console, city: Path) -> None:
     Checks: fingerprint, time order, targets in their own past, unseen users or places, overlap of
     the splits, share of revisits, rhythm, local clock, teleports, popularity skew.
     """
-    with console.progress() as progress, progress.task("auditing"):
+    with console.progress().task("auditing"):
         outcomes = audit_city(City.load(city, verify=False))
     rows = [(each.check, _MARKS[each.status], each.finding) for each in outcomes]
     console.table(("check", "outcome", "finding"), rows, left=3)
@@ -57,10 +57,10 @@ def synthesize(
     """
     began = perf_counter()
     check_free(out, overwrite=overwrite)
-    with console.progress() as progress:
-        checkins = synthesize_checkins(config, seed=seed, progress=progress)
-        with progress.task("writing"):
-            table = write_checkins(checkins, out, config=config, seed=seed, overwrite=overwrite)
+    progress = console.progress()
+    checkins = synthesize_checkins(config, seed=seed, progress=progress)
+    with progress.task("writing"):
+        table = write_checkins(checkins, out, config=config, seed=seed, overwrite=overwrite)
     summary = {
         "checkins": checkins.height,
         "users": checkins["user"].n_unique(),
@@ -104,8 +104,7 @@ def fetch(console: Console, dataset: str, folder: Path, mirror: str | None) -> N
     of Cho et al. (2011). FILE.source.json next to the file has its address, its SHA-256 and the
     citation. A file that exists already is checked and kept.
     """
-    with console.progress() as progress:
-        fetched = fetch_dataset(dataset, folder, mirror=mirror, progress=progress)
+    fetched = fetch_dataset(dataset, folder, mirror=mirror, progress=console.progress())
     done = "downloaded" if fetched.downloaded else "already there"
     resumed = " (resumed)" if fetched.resumed else ""
     console.say(

@@ -75,7 +75,8 @@ def demo(
         )
     began = time.perf_counter()
     _make_folder(out, overwrite=overwrite)
-    with console.progress() as progress, progress.task("demo", total=3) as steps:
+    progress = console.progress()
+    with progress.task("demo", total=3) as steps:
         config = SynthesisConfig(users=users, places=max(4 * users, 200))
         checkins = synthesize(config, seed=seed, progress=progress)
         source = write_checkins(checkins, out / _CHECKINS, config=config, seed=seed, overwrite=True)

@@ -45,13 +45,13 @@ def evaluate(
     options = {"--city": city, "--model": model, "--out": out, "--part": part}
     words = [str(word) for each in options.items() if each[1] is not None for word in each]
     command = shlex.join(["castpoi", "evaluate", *([] if run is None else [str(run)]), *words])
-    with console.progress() as progress:
-        if run is not None:
-            result = evaluate_run(run, city, part=part, progress=progress, command=command)
-        elif city is not None and model is not None:
-            result = evaluate_counted(model, city, part=part, progress=progress, command=command)
-        else:
-            raise click.UsageError("Give a RUN, or both --city and --model.")
+    progress = console.progress()
+    if run is not None:
+        result = evaluate_run(run, city, part=part, progress=progress, command=command)
+    elif city is not None and model is not None:
+        result = evaluate_counted(model, city, part=part, progress=progress, command=command)
+    else:
+        raise click.UsageError("Give a RUN, or both --city and --model.")
     result.save(out, overwrite=overwrite)
     _show(console, result)
     console.say(f"{out}: {result.ranks.height:,} ranked targets.")

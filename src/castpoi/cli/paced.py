@@ -64,17 +64,16 @@ def run_shown(
     name: str,
 ) -> list[Failure]:
     """Make everything that a plan lacks, with a bar and a remark for each experiment."""
-    with console.progress(shows_remaining=False) as progress:
-        return run_plan(
-            plan,
-            folder,
-            status=status,
-            past_runs=past_runs,
-            pace=pace,
-            progress=progress,
-            say=ignore if console.quiet else console.note,
-            name=name,
-        )
+    return run_plan(
+        plan,
+        folder,
+        status=status,
+        past_runs=past_runs,
+        pace=pace,
+        progress=console.progress(shows_remaining=False),
+        say=ignore if console.quiet else console.note,
+        name=name,
+    )
 
 
 def show_plan(

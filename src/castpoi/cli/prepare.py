@@ -83,8 +83,8 @@ def prepare(
     coordinates and a time, or one of the published layouts.
     """
     preparation = replace(preparation, recipe=_recipe(recipe, steps))
-    with console.progress() as progress:
-        city = prepare_city(list(sources), out, preparation, overwrite=overwrite, progress=progress)
+    progress = console.progress()
+    city = prepare_city(list(sources), out, preparation, overwrite=overwrite, progress=progress)
     for remark in city.manifest["remarks"]:
         console.note(f"Note: {remark}.")
     show_preparation(console, city.manifest, out)

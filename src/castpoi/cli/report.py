@@ -28,8 +28,9 @@ def report(console: Console, folder: Path, out: Path | None, overwrite: bool) ->
     out = folder / "report" if out is None else out
     check_vacant(out, kind="report", overwrite=overwrite)
     command = shlex.join(["castpoi", "report", str(folder), "--out", str(out)])
-    with console.progress() as progress:
-        made = write_report(folder, out, overwrite=overwrite, command=command, progress=progress)
+    made = write_report(
+        folder, out, overwrite=overwrite, command=command, progress=console.progress()
+    )
     _show(console, made, out)
     console.result(
         {

@@ -97,17 +97,16 @@ def train(
         tensorboard=tensorboard,
         warn=console.note,
     )
-    with console.progress() as progress:
-        run = train_run(
-            city,
-            out,
-            method=model,
-            seed=seed,
-            part=part,
-            overwrite=overwrite,
-            progress=progress,
-            options=options,
-        )
+    run = train_run(
+        city,
+        out,
+        method=model,
+        seed=seed,
+        part=part,
+        overwrite=overwrite,
+        progress=console.progress(),
+        options=options,
+    )
     if World.from_environment().is_first:
         _show(console, run, city)
 

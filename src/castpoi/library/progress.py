@@ -31,20 +31,20 @@ class Bars:
             TimeElapsedColumn(),
             *((TimeRemainingColumn(),) if shows_remaining else ()),
         )
-        self._display = RichProgress(*columns, console=console, transient=True)
+        self.display = RichProgress(*columns, console=console, transient=True)
 
     @contextmanager
     def task(self, name: str, total: float | None = None) -> Iterator[Task]:
         """Show a bar while the block runs."""
-        if not self._display.tasks:
-            self._display.start()
-        bar = self._display.add_task(name, total=total)
+        if not self.display.tasks:
+            self.display.start()
+        bar = self.display.add_task(name, total=total)
         try:
-            yield _Bar(self._display, bar, name)
+            yield _Bar(self.display, bar, name)
         finally:
-            self._display.remove_task(bar)
-            if not self._display.tasks:
-                self._display.stop()
+            self.display.remove_task(bar)
+            if not self.display.tasks:
+                self.display.stop()
 
 
 @dataclass(frozen=True)
