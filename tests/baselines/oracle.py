@@ -5,7 +5,7 @@ Shapes: B histories, T slots of a window (right-padded), P places.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -24,28 +24,18 @@ TOLERANCE = 1e-5
 
 @dataclass(frozen=True, kw_only=True)
 class Oracle:
-    """One official model with small random weights, and how it scores some histories."""
+    """One official model with small random weights, and its scores of some histories."""
 
-    about: dict[str, Any]
-    """Its name, window and sizes, in RecBole's words."""
-    weights: dict[str, Tensor]
-    """Its weights, by RecBole's names; the row of padding is not zero."""
-    rows: Tensor
-    """Rows of the places visited; 0 is padding. [B, T]"""
-    lengths: Tensor
-    """Visits of each history. [B]"""
-    scores: Tensor
-    """Scores of the padding class and of every place. [B, P + 1]"""
-    users: Tensor | None
-    """Caser's row of each history's user. [B]"""
-    scores_of_all_visits: Tensor | None
-    """What BERT4Rec scores when it does not drop the first visit. [B, P + 1]"""
-    is_masked: Tensor | None
-    """The visits that BERT4Rec's loss asks for. [B, T]"""
-    targets: Tensor | None
-    """Row of the place that follows each history, but for BERT4Rec. [B]"""
-    loss: Tensor | None
-    """What the model learns from them, the padding class and Caser's penalty included. [1]"""
+    about: dict[str, Any]  # name, window and sizes, in RecBole's words
+    weights: dict[str, Tensor]  # by RecBole's names; the row of padding is not zero
+    rows: Tensor  # rows of the places visited; 0 is padding [B, T]
+    lengths: Tensor  # visits of each history [B]
+    scores: Tensor  # of the padding class and of every place [B, P + 1]
+    users: Tensor | None = None  # Caser: row of the user of each history [B]
+    scores_of_all_visits: Tensor | None = None  # BERT4Rec with the first visit [B, P + 1]
+    is_masked: Tensor | None = None  # BERT4Rec: the targets of its loss [B, T]
+    targets: Tensor | None = None  # row of the place after each history; not of BERT4Rec [B]
+    loss: Tensor | None = None  # mean loss, with the padding class and Caser's penalty [1]
 
     @property
     def places(self) -> int:
@@ -65,22 +55,12 @@ def load_oracle(name: str) -> Oracle:
     with safe_open(FOLDER / f"{name}.safetensors", framework="pt") as stored:
         content = {key: stored.get_tensor(key) for key in stored.keys()}  # noqa: SIM118
         about = json.loads(stored.metadata()["about"])
-    return Oracle(
-        about=about,
-        rows=content.pop("rows"),
-        lengths=content.pop("lengths"),
-        scores=content.pop("scores"),
-        users=content.pop("users", None),
-        scores_of_all_visits=content.pop("scores_of_all_visits", None),
-        is_masked=content.pop("is_masked", None),
-        targets=content.pop("targets", None),
-        loss=content.pop("loss", None),
-        weights=content,
-    )
+    named = {each.name: content.pop(each.name) for each in fields(Oracle) if each.name in content}
+    return Oracle(about=about, weights=content, **named)
 
 
 def check_scores(model: SequenceModel, oracle: Oracle, expected: Tensor | None = None) -> None:
-    """Every score is the oracle's (or the expected one), all histories at once and one by one."""
+    """Check every score against the oracle, with all histories at once and one by one."""
     expected = oracle.scores if expected is None else expected
     with torch.no_grad():
         together = model.scores(model.state(oracle.rows, oracle.lengths))  # [B, P + 1]
@@ -93,7 +73,7 @@ def check_scores(model: SequenceModel, oracle: Oracle, expected: Tensor | None =
 
 
 def check_loss(model: SequenceModel, oracle: Oracle) -> None:
-    """The loss is the oracle's, which has a class for padding."""
+    """Check the loss against the oracle, which has a class for padding."""
     assert oracle.targets is not None
     assert oracle.loss is not None
     assert model.config.padding_class
@@ -102,7 +82,7 @@ def check_loss(model: SequenceModel, oracle: Oracle) -> None:
 
 
 def names_of_blocks(layers: int, *, within: str = "") -> dict[str, str]:
-    """Ours to RecBole's, for all blocks; `within` is the part of its model that holds them."""
+    """Our names to RecBole's, for all blocks; `within` is the part of its model with the blocks."""
     parts = {
         "attention.query": "multi_head_attention.query",
         "attention.key": "multi_head_attention.key",
@@ -174,7 +154,7 @@ NAMED: dict[str, dict[str, str]] = {
         "last_out.bias": "mlp_b.bias",
     },
 }
-"""Our name of each weight to RecBole's, beside the place table; Caser and BERT4Rec differ more."""
+"""Our name of each weight to RecBole's, without the place table; Caser and BERT4Rec have others."""
 _SETTINGS: dict[str, dict[str, Any]] = {
     "sasrec": _TRANSFORMER,
     "core": _TRANSFORMER,

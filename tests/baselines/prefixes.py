@@ -1,4 +1,4 @@
-"""What a model owes that learns from all positions of a window at once.
+"""Checks of models that are trained at all positions of a window at once.
 
 Shapes: B histories, T slots, D width.
 """
@@ -19,7 +19,7 @@ LENGTHS = torch.tensor([6, 4, 1])
 
 
 def check_every_prefix(model: SequenceModel) -> None:
-    """The state at every position is that of the prefix alone, in value and in gradient."""
+    """Check that value and gradient of the state at a position are those of its prefix."""
     model.eval()
     torch.testing.assert_close(_states(model), _states_one_by_one(model), rtol=0, atol=1e-6)
     at_once, one_by_one = (
@@ -31,7 +31,7 @@ def check_every_prefix(model: SequenceModel) -> None:
 
 
 def check_padding_is_not_read(model: SequenceModel) -> None:
-    """Another row of padding changes no state."""
+    """Check that the vector of padding changes no state."""
     before = model.eval().state(WINDOWS, LENGTHS)
     with torch.no_grad():
         model.place.weight[0] += 1.0

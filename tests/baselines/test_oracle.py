@@ -1,4 +1,4 @@
-"""Our models score and learn as the official ones do; the fixtures of these cover all cases."""
+"""Our models have the scores and losses of the official ones, whose fixtures cover all cases."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ TOOL = Path(__file__).resolve().parents[2] / "tools" / "recbole_oracle.py"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_oracle_is_asked_about_every_kind_of_history(name: str) -> None:
+def test_the_oracle_has_scored_every_kind_of_history(name: str) -> None:
     oracle = load_oracle(name)
     window = oracle.about["window"]
     places = [rows[rows > 0] for rows in oracle.rows]
@@ -55,13 +55,13 @@ def test_bert4rec_drops_the_first_visit_of_short_histories_too() -> None:
     kept = oracle.scores_of_all_visits
     assert kept is not None
     is_full = oracle.lengths == oracle.about["window"]
-    # beside the mask a full window has no room for its first visit, a short one has
+    # next to the mask a full window has no room for its first visit, a short one has
     torch.testing.assert_close(oracle.scores[is_full], kept[is_full])
     assert (oracle.scores - kept)[~is_full].abs().amax(dim=1).min() > 0.01
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_a_model_scores_as_the_oracle_does(name: str) -> None:
+def test_a_model_has_the_scores_of_the_oracle(name: str) -> None:
     check_scores(twin(name), load_oracle(name))
 
 
@@ -70,7 +70,7 @@ def test_a_model_has_the_loss_of_the_oracle(name: str) -> None:
     check_loss(twin(name), load_oracle(name))
 
 
-def test_a_weight_of_the_oracle_that_ours_does_not_take_is_noticed() -> None:
+def test_an_unused_weight_of_the_oracle_is_an_error() -> None:
     oracle = load_oracle("narm")
     model = Narm(config=NarmConfig(width=8, memory_width=12), places=oracle.places)
     with pytest.raises(AssertionError, match=r"no weight of ours takes \['a_1.weight'"):
@@ -93,12 +93,12 @@ for name in whole:
     far = (whole[name] - parts[name]).abs().max().item()
     assert far < 1e-5, (name, far)
 """
-"""One step of a model without dropout, taken as RecBole does and in parts."""
+"""One step of a model without dropout, as in RecBole and in parts."""
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(ORACLE_PYTHON is None, reason="CASTPOI_ORACLE_PYTHON names no environment")
-def test_a_hurried_step_of_the_oracle_is_its_step(tmp_path: Path) -> None:
+def test_a_faster_step_of_the_oracle_equals_its_step(tmp_path: Path) -> None:
     assert ORACLE_PYTHON is not None
     config = SynthesisConfig(users=24, places=60, days=25)
     source = write_checkins(

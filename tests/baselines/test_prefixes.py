@@ -1,5 +1,3 @@
-"""A model that learns all positions of a window at once has the states of its prefixes."""
-
 from typing import Any
 
 import pytest

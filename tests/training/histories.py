@@ -1,4 +1,4 @@
-"""Histories for tests of training: made from lists of places, or all prefixes of others."""
+"""Histories for tests of training: from lists of places, or all prefixes of others."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -30,7 +30,7 @@ def checkpoint(epochs: int) -> Checkpoint:
     )
 
 
-def test_a_checkpoint_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_a_loaded_checkpoint_equals_the_saved_one(tmp_path: Path) -> None:
     checkpoints(tmp_path).save(checkpoint(2))
     found = checkpoints(tmp_path).load()
     assert found is not None
@@ -50,7 +50,7 @@ def test_only_the_last_checkpoint_is_kept(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [STATE, "epoch-3.safetensors"]
 
 
-def test_tensors_that_were_cut_short_by_a_kill_change_nothing(tmp_path: Path) -> None:
+def test_incomplete_tensors_after_a_kill_are_ignored(tmp_path: Path) -> None:
     checkpoints(tmp_path).save(checkpoint(1))
     (tmp_path / "epoch-2.safetensors").write_bytes(b"half of")
     found = checkpoints(tmp_path).load()
@@ -60,14 +60,14 @@ def test_tensors_that_were_cut_short_by_a_kill_change_nothing(tmp_path: Path) ->
     assert len((checkpoints(tmp_path).load() or checkpoint(0)).records) == 2
 
 
-def test_another_training_is_told_by_its_differences(tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_training_is_refused_with_the_differences(tmp_path: Path) -> None:
     checkpoints(tmp_path).save(checkpoint(1))
     other = checkpoints(tmp_path, seed=2, model={"width": 16, "edges": [1.0, 2.0]})
     with refused(BrokenFolder):
         other.load()
 
 
-def test_differences_name_what_only_one_has() -> None:
+def test_differences_include_settings_that_only_one_has() -> None:
     assert differences({"a": 1}, {"a": 1, "b": "x" * 64}) == "b None, not xxxxxxxxxxxx"
     assert differences(IDENTITY, json.loads(json.dumps(IDENTITY))) == ""
 
@@ -99,7 +99,7 @@ def test_missing_tensors_are_noticed(tmp_path: Path) -> None:
         checkpoints(tmp_path).load()
 
 
-def test_a_cleared_folder_keeps_what_is_not_a_checkpoint(tmp_path: Path) -> None:
+def test_clearing_removes_only_checkpoints(tmp_path: Path) -> None:
     checkpoints(tmp_path).save(checkpoint(1))
     (tmp_path / "log.jsonl").write_text("")
     checkpoints(tmp_path).clear()

@@ -3,6 +3,7 @@
 Shapes: B histories, P places, C candidates, S scored (history, place) pairs.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Self
@@ -54,14 +55,12 @@ class CountedRanker:
     @property
     def config(self) -> dict[str, Any]:
         """Its settings, for JSON."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: value for name, value in values.items() if name not in self.arrays}
+        return {name: each for name, each in vars(self).items() if name not in self.arrays}
 
     @property
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """Its counts, by name."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+        return {name: each for name, each in vars(self).items() if isinstance(each, np.ndarray)}
 
     @classmethod
     def restore(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -74,8 +73,7 @@ class CountedRanker:
 class PopularityRanker(CountedRanker):
     """A counting baseline that stores the check-ins of every place."""
 
-    popularity: NDArray[np.int64]
-    """Known check-ins of each place. [P]"""
+    popularity: NDArray[np.int64]  # known check-ins of each place [P]
 
     @property
     def places(self) -> int:
@@ -92,31 +90,22 @@ class SparseScores:
     place: NDArray[np.int64]  # [S]
     score: NDArray[np.float32]  # [S]
 
-    def over(
-        self, background: NDArray[np.float32], candidates: NDArray[np.int64] | None = None
-    ) -> NDArray[np.float32]:
-        """Scores of all places or of the candidates; other pairs have the background. [P]"""
-        if candidates is None:
-            return self._fill(background, self.owner, self.place, self.score)
-        distinct, back = np.unique(candidates, return_inverse=True)
-        column_of = np.full(len(background), -1, dtype=np.int64)
-        column_of[distinct] = np.arange(len(distinct))
-        column = column_of[self.place]
-        kept = column >= 0
-        scores = self._fill(background[distinct], self.owner[kept], column[kept], self.score[kept])
-        return scores[:, back]
 
-    def _fill(
-        self,
-        background: NDArray[np.float32],
-        owner: NDArray[np.int64],
-        column: NDArray[np.int64],
-        score: NDArray[np.float32],
+class SparseRanker(ABC):
+    """Scores a few places of each history; all other places have the score of the background."""
+
+    @property
+    @abstractmethod
+    def background(self) -> NDArray[np.float32]:
+        """The score of each place for a history without a score of it. [P]"""
+
+    def score(
+        self, encoded: SparseScores, candidates: NDArray[np.int64] | None = None
     ) -> NDArray[np.float32]:
-        scores = np.empty((self.histories, len(background)), dtype=np.float32)
-        scores[:] = background
-        scores[owner, column] = score
-        return scores
+        """Score every place, or the candidates, for each history. [B, P] or [B, C]"""
+        scores = np.tile(self.background, (encoded.histories, 1))  # [B, P]
+        scores[encoded.owner, encoded.place] = encoded.score
+        return scores if candidates is None else scores[:, candidates]
 
 
 def count_pairs(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from castpoi.baselines.counting import (
     PopularityRanker,
+    SparseRanker,
     SparseScores,
     count_pairs,
     known_rows,
@@ -32,15 +33,12 @@ Shares = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Markov(PopularityRanker):
+class Markov(SparseRanker, PopularityRanker):
     """Ranks places by moves from the last place."""
 
-    move_bounds: NDArray[np.int64]
-    """The moves from place p are move_bounds[p]:move_bounds[p + 1]. [P + 1]"""
-    move_to: NDArray[np.int64]
-    """Destination of each move. [M]"""
-    move_count: NDArray[np.int64]
-    """Number of times it was made. [M]"""
+    move_bounds: NDArray[np.int64]  # moves from place p are move_bounds[p]:move_bounds[p + 1]
+    move_to: NDArray[np.int64]  # destination of each move [M]
+    move_count: NDArray[np.int64]  # number of times it was made [M]
     back_off: float = BACK_OFF
 
     @classmethod
@@ -72,12 +70,11 @@ class Markov(PopularityRanker):
             score=np.concatenate([self.back_off * crowd_share, own_share]).astype(np.float32),
         )
 
-    def score(
-        self, encoded: SparseScores, candidates: NDArray[np.int64] | None = None
-    ) -> NDArray[np.float32]:
-        """Score every place, or the candidates, for each history. [B, P] or [B, C]"""
+    @property
+    def background(self) -> NDArray[np.float32]:
+        """The score of a place to which no move leads: its share of all check-ins. [P]"""
         share = self.popularity / max(int(self.popularity.sum()), 1)
-        return encoded.over((self.back_off**2 * share).astype(np.float32), candidates)
+        return (self.back_off**2 * share).astype(np.float32)
 
     def _crowd_moves(self, histories: Histories) -> Shares:
         """Moves of all users from the last place of each history."""

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from castpoi.baselines.counting import (
     CountedRanker,
     PopularityRanker,
+    SparseRanker,
     SparseScores,
     count_pairs,
     known_rows,
     visits_per_place,
 )
-from castpoi.checkins import record
 from castpoi.checkins.city import REVISIT_WINDOW, City
 from castpoi.checkins.trajectory import Histories
 from castpoi.geo.distance import haversine_km
@@ -45,11 +45,10 @@ class Popularity(PopularityRanker):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recent(CountedRanker):
+class Recent(SparseRanker, CountedRanker):
     """Ranks places by the last visit: its position in the history from 1, or 0 for no visit."""
 
-    places: int
-    """Number of places in the vocabulary, P."""
+    places: int  # P
 
     @classmethod
     def count(cls, city: City, *, part: str) -> Self:
@@ -68,15 +67,14 @@ class Recent(CountedRanker):
             score=position.astype(np.float32),
         )
 
-    def score(
-        self, encoded: SparseScores, candidates: NDArray[np.int64] | None = None
-    ) -> NDArray[np.float32]:
-        """Score every place, or the candidates, for each history. [B, P] or [B, C]"""
-        return encoded.over(np.zeros(self.places, dtype=np.float32), candidates)
+    @property
+    def background(self) -> NDArray[np.float32]:
+        """Places without a visit score zero. [P]"""
+        return np.zeros(self.places, dtype=np.float32)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Revisit(PopularityRanker):
+class Revisit(SparseRanker, PopularityRanker):
     """The revisit heuristic of the CaST-POI paper: own visits to the place times its popularity.
 
     Own visits are counted among the last 512 visits of the history. Popularity is the number of
@@ -87,8 +85,7 @@ class Revisit(PopularityRanker):
     the reading was chosen on the published test values.
     """
 
-    window: int = REVISIT_WINDOW
-    """Number of last visits that are counted."""
+    window: int = REVISIT_WINDOW  # number of last visits that are counted
 
     @classmethod
     def count(cls, city: City, *, part: str) -> Self:
@@ -105,11 +102,10 @@ class Revisit(PopularityRanker):
         score = (visits * self.popularity[place]).astype(np.float32)
         return SparseScores(histories=len(histories), owner=owner, place=place, score=score)
 
-    def score(
-        self, encoded: SparseScores, candidates: NDArray[np.int64] | None = None
-    ) -> NDArray[np.float32]:
-        """Score every place, or the candidates, for each history. [B, P] or [B, C]"""
-        return encoded.over(np.zeros(self.places, dtype=np.float32), candidates)
+    @property
+    def background(self) -> NDArray[np.float32]:
+        """Places without a visit score zero. [P]"""
+        return np.zeros(self.places, dtype=np.float32)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,17 +115,15 @@ class Nearest(PopularityRanker):
     The place of the last visit comes first, with all others at the same point.
     """
 
-    lat: NDArray[np.float64]
-    """Latitude of each place in degrees. [P]"""
-    lon: NDArray[np.float64]
-    """Longitude of each place in degrees. [P]"""
+    lat: NDArray[np.float64]  # of each place in degrees [P]
+    lon: NDArray[np.float64]  # [P]
 
     @classmethod
     def count(cls, city: City, *, part: str) -> Self:
         """Coordinates of the places, and the check-ins before `part`."""
         return cls(
-            lat=city.places[record.LAT].to_numpy(),
-            lon=city.places[record.LON].to_numpy(),
+            lat=city.lat,
+            lon=city.lon,
             popularity=visits_per_place(city, known_rows(city, part)),
         )
 

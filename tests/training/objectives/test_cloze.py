@@ -15,27 +15,27 @@ from tests.cities import CAFE, OFFICE, PARK, STATION, small_city
 WINDOW = 8
 
 
-def shape_of(**changes: Any) -> Bert4RecConfig:
+def small_config(**changes: Any) -> Bert4RecConfig:
     small = {"width": 8, "window": WINDOW, "layers": 2, "feed_forward_width": 8}
-    still = {"dropout": 0.0, "attention_dropout": 0.0}
-    return Bert4RecConfig(**small | still | changes)
+    no_dropout = {"dropout": 0.0, "attention_dropout": 0.0}
+    return Bert4RecConfig(**small | no_dropout | changes)
 
 
 def objective_of(city: City, *, batch: int = 200, seed: int = 1, **changes: Any) -> ClozeObjective:
     config = SequenceTraining(batch=batch)
-    return ClozeObjective(city, model=shape_of(**changes), config=config, seed=seed)
+    return ClozeObjective(city, model=small_config(**changes), config=config, seed=seed)
 
 
 def new_model(city: City, *, noise: float = 0.3) -> Bert4Rec:
     torch.manual_seed(1)
-    model = Bert4Rec(config=shape_of(), places=city.places.height)
+    model = Bert4Rec(config=small_config(), places=city.places.height)
     with torch.no_grad():
         for weight in model.parameters():
             weight.add_(torch.randn_like(weight), alpha=noise)
     return model
 
 
-def one_street() -> City:
+def small_town() -> City:
     return small_city(
         [
             (0, CAFE, "2012-04-02 12:00"),
@@ -52,20 +52,18 @@ def one_street() -> City:
 
 
 def test_a_window_ends_at_every_train_visit_that_has_one_before_it() -> None:
-    objective = objective_of(one_street(), window_step=1)
+    objective = objective_of(small_town(), window_step=1)
     (batch,) = objective.batches(0)
     places = objective.place[batch.ends].tolist()
     assert sorted(places) == sorted([OFFICE, CAFE, PARK, OFFICE])
 
 
 @pytest.mark.parametrize("window_step", [1, 3, 2048])
-def test_epochs_take_turns_until_a_window_has_ended_everywhere(
-    town: City, window_step: int
-) -> None:
+def test_epochs_rotate_through_all_windows(town: City, window_step: int) -> None:
     objective = objective_of(town, window_step=window_step)
-    turns = min(window_step, len(objective.ends))
+    epochs = min(window_step, len(objective.ends))
     ends = np.concatenate(
-        [batch.ends for epoch in range(turns) for batch in objective.batches(epoch)]
+        [batch.ends for epoch in range(epochs) for batch in objective.batches(epoch)]
     )
     assert sorted(ends) == objective.ends.tolist()
 
@@ -84,7 +82,7 @@ def test_seed_and_epoch_fix_windows_and_masks(town: City) -> None:
     assert drawn(one, 0) != drawn(other, 0)
 
 
-def test_only_the_last_visit_is_masked_in_the_share_of_steps_that_rank(town: City) -> None:
+def test_a_share_of_steps_masks_only_the_last_visit(town: City) -> None:
     objective = objective_of(town, window_step=1, batch=20, last_only_share=0.5, mask_share=0.9)
     batches = [batch for epoch in range(6) for batch in objective.batches(epoch)]
     is_last_only = []
@@ -96,7 +94,7 @@ def test_only_the_last_visit_is_masked_in_the_share_of_steps_that_rank(town: Cit
     assert 0.35 < np.mean(is_last_only) < 0.65
 
 
-def test_visits_are_masked_by_chance_and_every_window_has_a_mask(town: City) -> None:
+def test_visits_are_masked_at_random_and_every_window_has_a_mask(town: City) -> None:
     objective = objective_of(town, window_step=1, batch=10**6, last_only_share=0.0)
     (batch,) = objective.batches(0)
     masks = objective.masks(batch)
@@ -104,12 +102,12 @@ def test_visits_are_masked_by_chance_and_every_window_has_a_mask(town: City) -> 
     is_real = np.arange(WINDOW) < lengths[:, None]
     assert masks.any(axis=1).all()
     assert not masks[~is_real].any()
-    # the last visit also stands in for windows in which none was drawn
+    # without the last visits, which are also masked where no other is
     earlier = is_real & (np.arange(WINDOW) < lengths[:, None] - 1)
     assert masks[earlier].mean() == pytest.approx(0.2, abs=0.02)
 
 
-def test_a_step_has_about_the_targets_it_shall_have(town: City) -> None:
+def test_a_step_has_about_as_many_targets_as_a_batch(town: City) -> None:
     objective = objective_of(town, window_step=1, batch=64)
     batches = [batch for epoch in range(10) for batch in objective.batches(epoch)[:-1]]
     assert len(batches) > 50
@@ -130,7 +128,7 @@ def slow_loss(objective: ClozeObjective, model: Bert4Rec, batch: ClozeBatch) -> 
 
 
 @pytest.mark.parametrize("last_only_share", [0.0, 0.99])
-def test_loss_and_gradient_are_those_of_windows_one_by_one(
+def test_loss_and_gradient_equal_those_of_single_windows(
     town: City, last_only_share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("castpoi.training.objectives.cloze._WINDOWS_AT_ONCE", 7)
@@ -155,7 +153,7 @@ def test_shares_of_a_batch_are_the_batch(town: City) -> None:
     assert len({each.seed for each in shares}) == 3
 
 
-def test_bert4rec_learns_to_fill_in_masks(town: City) -> None:
+def test_bert4rec_learns_to_predict_masked_visits(town: City) -> None:
     objective = objective_of(town, window_step=1, batch=256)
     model = new_model(town, noise=0.0)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
@@ -170,5 +168,5 @@ def test_bert4rec_learns_to_fill_in_masks(town: City) -> None:
             losses.append(loss.item())
         means.append(np.mean(losses))
     counts = np.unique(objective.place, return_counts=True)[1]
-    chance = counts / counts.sum()
-    assert means[-1] < min(means[0], -(chance * np.log(chance)).sum())  # better than popularity
+    share = counts / counts.sum()
+    assert means[-1] < min(means[0], -(share * np.log(share)).sum())  # better than popularity
