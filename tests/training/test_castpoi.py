@@ -61,21 +61,6 @@ def test_the_fast_objective_is_the_default_and_its_loss_falls(town: City) -> Non
     assert trained.ranker.config["training"]["settings"]["objective"] == "fast"
 
 
-def test_the_same_seed_gives_the_same_bytes(town_folder: Path, tmp_path: Path) -> None:
-    for name in ("one", "other"):
-        train(town_folder, tmp_path / name, method="castpoi", seed=5, options=options())
-    one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "other"))
-    assert one == other
-
-
-def test_a_run_needs_no_city_to_rank(town_folder: Path, town: City, tmp_path: Path) -> None:
-    made = train(town_folder, tmp_path / "run", method="castpoi", seed=1, options=options())
-    loaded = load_run(tmp_path / "run").ranker
-    np.testing.assert_array_equal(scores(loaded, town), scores(fitted(town), town))
-    assert made.ranker.config == loaded.config
-    assert read_json(tmp_path / "run" / "config.json")["model"]["width"] == int(TINY["width"])
-
-
 def test_an_interrupted_training_resumes(
     town_folder: Path, town: City, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from castpoi.training.job import TrainingOptions
 from castpoi.training.objectives.cloze import ClozeBatch, ClozeObjective
 from castpoi.training.objectives.next_place import PrefixObjective, WindowObjective
 from castpoi.training.sequence import objective_of
-from castpoi.training.train import checkpoint_dir_of, fit, train
+from castpoi.training.train import fit, train
 from castpoi.training.trainer import TrainingPlan
 from tests.cities import CAFE, OFFICE, small_city
 from tests.conftest import CommandLine
@@ -91,31 +91,6 @@ def first_batch(plan: TrainingPlan[Any]) -> list[int]:
     batch = plan.objective().batches(0)[0]
     numbers: list[int] = (batch.ends if isinstance(batch, ClozeBatch) else batch).tolist()
     return numbers
-
-
-def test_a_resumed_baseline_ends_with_the_same_weights(
-    town_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class PowerCut(BaseException):
-        pass
-
-    note = RunLog.event
-
-    def note_and_stop(log: RunLog, event: str, **fields: object) -> None:
-        note(log, event, **fields)
-        if fields.get("epoch") == 2:
-            raise PowerCut
-
-    train(town_folder, tmp_path / "whole", method="core", seed=2, options=options())
-    with monkeypatch.context() as broken:
-        broken.setattr(RunLog, "event", note_and_stop)
-        with pytest.raises(PowerCut):
-            train(town_folder, tmp_path / "cut", method="core", seed=2, options=options())
-    assert (checkpoint_dir_of(tmp_path / "cut") / "checkpoint.json").is_file()
-    train(town_folder, tmp_path / "cut", method="core", seed=2, options=options())
-    whole, cut = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "cut"))
-    assert whole == cut
-    assert "training resumed" in (tmp_path / "cut" / "log.jsonl").read_text()
 
 
 def test_a_checkpoint_of_another_method_is_not_continued(
