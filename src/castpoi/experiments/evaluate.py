@@ -11,7 +11,7 @@ from castpoi.evaluation.evaluate import evaluate
 from castpoi.evaluation.result import Result
 from castpoi.geo.distance import SPATIAL_BIAS_EDGES_KM, TEMPORAL_BIAS_EDGES_HOURS
 from castpoi.methods.registry import METHODS
-from castpoi.methods.run import city_of, load_run
+from castpoi.methods.run import Run, city_of, load_run
 from castpoi.training.train import fit
 
 _BIASES: Final = {
@@ -25,28 +25,29 @@ def evaluate_run(
     folder: Path, city: Path | None = None, *, part: str, progress: Progress = SILENCE,
     **origin: object,
 ) -> Result:  # fmt: skip
-    """Rank every target of a run's city; `origin` is added to the manifest."""
+    """Rank every target of the city of a run on disk; `origin` is added to the manifest."""
     run = load_run(folder)
     run.check_may_predict(part)
-    about: dict[str, Any] = {
-        "run": str(folder.resolve()),
-        "city": str((city or run.city).resolve()),
-        "row": run.row,
-        # for a result that is kept longer than its run
-        "trained": {
-            "config": run.ranker.config,
-            **{name: run.manifest[name] for name in _OF_TRAINING if name in run.manifest},
-        },
-    }
+    about = {"run": str(folder.resolve()), "city": str((city or run.city).resolve()), **origin}
+    return evaluate_loaded(run, city_of(run, city), part=part, progress=progress, **about)
+
+
+def evaluate_loaded(
+    run: Run, city: City, *, part: str, progress: Progress = SILENCE, **origin: object
+) -> Result:
+    """Rank every target of a city by a run; the result may be kept longer than the run."""
+    run.check_may_predict(part)
+    kept = {name: run.manifest[name] for name in _OF_TRAINING if name in run.manifest}
+    about = {"row": run.row, "trained": {"config": run.ranker.config, **kept}, **origin}
     if learned := _learned_biases(run.ranker.arrays):
         about["learned"] = learned
     return evaluate(
         run.ranker,
-        city_of(run, city),
+        city,
         method=run.method,
         seed=run.seed,
         part=part,
-        origin={**about, **origin},
+        origin=about,
         progress=progress,
     )
 

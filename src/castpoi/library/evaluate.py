@@ -16,6 +16,7 @@ from castpoi.core.frames import as_frame, is_frame, texts
 from castpoi.core.progress import Progress
 from castpoi.evaluation.evaluate import evaluate as evaluate_ranker
 from castpoi.evaluation.result import Result
+from castpoi.experiments.evaluate import evaluate_loaded
 from castpoi.library.own import OwnRanker, own_ranker
 from castpoi.library.progress import shown
 from castpoi.methods.ranker import Ranker
@@ -49,7 +50,7 @@ def evaluate(
         model = load_run(Path(model))
     run = getattr(model, "run", model)
     if isinstance(run, Run):
-        return evaluate_run(run, city, split=split, progress=progress)
+        return evaluate_loaded(run, city or city_of(run), part=split, progress=progress)
     if city is None:
         raise BadInput("give the city, too: castpoi.evaluate(model, city)")
     if isinstance(model, str):
@@ -61,31 +62,6 @@ def evaluate(
         name = name or str(getattr(model, "__name__", type(model).__name__))
         ranker = own_ranker(model, city, part=split, name=name)
     return evaluate_ranker(ranker, city, method=name, seed=seed, part=split, progress=progress)
-
-
-def evaluate_run(
-    run: Run,
-    city: City | None = None,
-    *,
-    split: str = "test",
-    command: str | None = None,
-    progress: Progress | None = None,
-) -> Result:
-    """Evaluate a run on its city; the result stores how the run was trained."""
-    run.check_may_predict(split)
-    city = city or city_of(run)
-    noted = ("commit", "started_utc", "wall_seconds", "peak_memory_mb")
-    origin: dict[str, Any] = {
-        "row": run.row,
-        "trained": {
-            "config": run.ranker.config,
-            **{name: run.manifest[name] for name in noted if name in run.manifest},
-        },
-    }
-    return evaluate_ranker(
-        run.ranker, city, method=run.method, seed=run.seed, part=split, origin=origin,
-        progress=progress,
-    )  # fmt: skip
 
 
 def evaluate_lists(
