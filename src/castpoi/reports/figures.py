@@ -9,15 +9,8 @@ from statistics import fmean
 from textwrap import fill
 from typing import Any, Final
 
+from matplotlib import ticker
 from matplotlib.axes import Axes
-from matplotlib.ticker import (
-    FixedFormatter,
-    FixedLocator,
-    FormatStrFormatter,
-    LogLocator,
-    MaxNLocator,
-    NullLocator,
-)
 
 from castpoi.evaluation.beyond import Calibration
 from castpoi.evaluation.pool import PoolCurve
@@ -116,9 +109,9 @@ def pool_lines(evidence: Evidence, city: CityEvidence, curve: PoolCurve) -> Char
         for row in grey:
             axes.plot(curve.pools, values[row.name], color=GREY, linewidth=0.7, zorder=2)
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(FixedLocator(curve.pools))
-        axes.xaxis.set_major_formatter(FixedFormatter(_pool_names(curve.pools)))
-        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_locator(ticker.FixedLocator(curve.pools))
+        axes.xaxis.set_major_formatter(ticker.FixedFormatter(_pool_names(curve.pools)))
+        axes.xaxis.set_minor_locator(ticker.NullLocator())
         axes.set_xlabel("places in the pool")
         axes.set_ylabel(f"{METRIC}, %")
         unnamed = _name_ends(axes, {row.label: values[row.name][-1] for row in grey}, curve)
@@ -242,8 +235,7 @@ def learning_curves(evidence: Evidence, city: CityEvidence) -> Chart | None:
             every = 1 + max(map(len, epochs[row.name])) // _LONG
             style = {**style, "markersize": 2, "markevery": every, "label": row.label}
             for axes, value in zip(panels, (_validation, _loss), strict=True):
-                means = mean_by_epoch(epochs[row.name], value)
-                axes.plot(list(means), list(means.values()), **style)
+                axes.plot(*mean_by_epoch(epochs[row.name], value), **style)
         for axes, title in zip(panels, (f"validation {METRIC}, %", "training loss"), strict=True):
             axes.set_title(title)
             _epoch_axis(axes, longest)
@@ -264,11 +256,11 @@ def _epoch_axis(axes: Axes, longest: int) -> None:
     axes.set_xlabel("epoch")
     if longest > _LONG:
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-        axes.xaxis.set_major_formatter(FormatStrFormatter("%d"))
-        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 3.0)))
+        axes.xaxis.set_major_formatter(ticker.FormatStrFormatter("%d"))
+        axes.xaxis.set_minor_locator(ticker.NullLocator())
     else:
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
 
 
 def _validation(epoch: Mapping[str, Any]) -> float | None:
@@ -283,14 +275,15 @@ def _loss(epoch: Mapping[str, Any]) -> float | None:
 def mean_by_epoch(
     seeds: Sequence[Sequence[Mapping[str, Any]]],
     of: Callable[[Mapping[str, Any]], float | None],
-) -> dict[int, float]:
-    """Mean over the seeds by epoch, up to the last epoch of the shortest training."""
+) -> tuple[list[int], list[float]]:
+    """Epochs and means over the seeds, up to the last epoch of the shortest training."""
     values: dict[int, list[float]] = {}
     for epoch in (epoch for seed in seeds for epoch in seed):
         value = of(epoch)
         if value is not None:
             values.setdefault(int(epoch["epoch"]), []).append(value)
-    return {epoch: fmean(own) for epoch, own in sorted(values.items()) if len(own) == len(seeds)}
+    whole = sorted(epoch for epoch, own in values.items() if len(own) == len(seeds))
+    return whole, [fmean(values[epoch]) for epoch in whole]
 
 
 def bias_bars(evidence: Evidence, city: CityEvidence) -> Chart | None:

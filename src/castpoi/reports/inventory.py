@@ -156,31 +156,26 @@ def _gaps(evidence: Evidence, city: CityEvidence) -> Iterator[str]:
             if absent:
                 yield f"no result of {_named(absent)} in the table '{table.title}'."
     rows = [row for row in evidence.rows if city.has(row) and row.role != ORACLE]
-    yield from _seed_gaps(city, [row for row in rows if row.is_learned])
+    learned = [row for row in rows if row.is_learned]
+    seeds = {row.label: len(city.of(row.name)) for row in learned}
+    most = max(seeds.values(), default=1)
+    for own in sorted(set(seeds.values())):
+        labels = _named([label for label, own in seeds.items() if own == number])
+        if number == 1:
+            yield f"only one seed of {labels}, so no deviation over seeds."
+        elif number < most:
+            yield f"only {number} seeds of {labels}, where others have {most}."
     if city.known_time:
         yield "nothing is tested: these methods are given the time of each target."
     elif evidence.ours(city) is None:
         yield "no result of our method, so nothing is tested."
     elif not any(row.role in RIVALS for row in rows):
         yield "no other method, so no improvement and no stars in the main table."
-    learned = [row for row in evidence.rows_of(city) if row.is_learned]
-    is_logged = {row.name: any(each.epochs for each in city.of(row.name)) for row in learned}
-    unlogged = [row.label for row in learned if not is_logged[row.name]]
+    logged = {each.row.name for each in city.results if each.epochs}
+    shown = [row for row in evidence.rows_of(city) if row in learned]
+    unlogged = [row.label for row in shown if row.name not in logged]
     if unlogged:
         yield f"no training log of {_named(unlogged)}, so no training curve."
-
-
-def _seed_gaps(city: CityEvidence, rows: Sequence[Row]) -> Iterator[str]:
-    """Rows with fewer seeds than others of the city."""
-    by_number: dict[int, list[str]] = {}
-    for row in rows:
-        by_number.setdefault(len(city.of(row.name)), []).append(row.label)
-    for seeds in sorted(by_number):
-        labels = _named(by_number[seeds])
-        if seeds == 1:
-            yield f"only one seed of {labels}, so no deviation over seeds."
-        elif seeds < max(by_number):
-            yield f"only {seeds} seeds of {labels}, where others have {max(by_number)}."
 
 
 def _named(names: Sequence[str]) -> str:

@@ -119,11 +119,10 @@ def reference_table(evidence: Evidence, verdicts: Verdicts) -> Table | None:
 def _groups(evidence: Evidence, verdicts: Verdicts) -> Iterator[tuple[str, list[dict[str, Cell]]]]:
     """Headings and lines, for each table and each city of the paper."""
     papers = {city.name: paper_city(city.name, city.targets) for city in evidence.cities}
+    compared = [city for city in evidence.cities if papers[city.name] is not None]
     for table in (each for each in evidence.tables if ORACLE not in {r.role for r in each.rows}):
-        for city in evidence.cities:
-            paper, rows = papers[city.name], [row for row in table.rows if city.has(row)]
-            if paper is None:
-                continue
+        for city in compared:
+            rows = [row for row in table.rows if city.has(row)]
             if table.is_ablation:
                 what, lines = "change from the full model", _effects(table, city, rows, verdicts)
             else:

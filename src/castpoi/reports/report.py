@@ -10,6 +10,7 @@ REPORT/manifest.json      its results, command, versions and commit
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -24,24 +25,10 @@ from castpoi.evaluation.pool import PoolCurve
 from castpoi.evaluation.significance import DRAWS
 from castpoi.evaluation.strata import TOO_SMALL, Stratum
 from castpoi.methods.outline import ORACLE, OURS, Row, TableOutline
-from castpoi.reports import notes
-from castpoi.reports.analyses import (
-    METRIC,
-    beyond_table,
-    pool_of,
-    pool_table,
-    strata_of,
-    strata_table,
-)
+from castpoi.reports import analyses, inventory, notes
+from castpoi.reports.analyses import METRIC
 from castpoi.reports.card import card_file, model_card
 from castpoi.reports.evidence import CityEvidence, Evidence, read_evidence
-from castpoi.reports.inventory import (
-    city_table,
-    method_table,
-    relative_path,
-    source_table,
-    what_is_missing,
-)
 from castpoi.reports.metrics import metric_table
 from castpoi.reports.page import render, text_of
 from castpoi.reports.reference import reference_table
@@ -63,20 +50,12 @@ class Study:
     @cached_property
     def strata(self) -> list[tuple[CityEvidence, list[Stratum]]]:
         """The strata of each city."""
-        return [(city, strata_of(self.evidence, city)) for city in self.evidence.cities]
+        return [(city, analyses.strata_of(self.evidence, city)) for city in self.evidence.cities]
 
     @cached_property
     def pools(self) -> list[tuple[CityEvidence, PoolCurve]]:
         """The pool curve of each city."""
-        return [(city, pool_of(self.evidence, city)) for city in self.evidence.cities]
-
-
-Tables = Iterable[Table | None]
-Charts = Iterable["Chart | None"]
-
-
-def _no_charts(_: Study) -> Charts:
-    return ()
+        return [(city, analyses.pool_of(self.evidence, city)) for city in self.evidence.cities]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,28 +63,10 @@ class Section:
     """A section of the page; it is left out where it has neither tables nor charts."""
 
     title: str
-    tables: Callable[[Study], Tables]
-    charts: Callable[[Study], Charts] = _no_charts  # called only if matplotlib is installed
+    tables: Callable[[Study], Iterable[Table | None]] = lambda _: ()
+    charts: Callable[[Study, Any], Iterable["Chart | None"]] = lambda *_: ()
+    """From a study and the module of figures, which is imported if matplotlib is installed."""
     folds: bool = False  # whether its tables are folded below its charts
-
-
-def _pool_charts(study: Study) -> Charts:
-    from castpoi.reports.figures import pool_lines
-
-    return (pool_lines(study.evidence, city, curve) for city, curve in study.pools)
-
-
-def _strata_charts(study: Study) -> Charts:
-    from castpoi.reports.figures import strata_dots
-
-    return (strata_dots(study.evidence, city, found) for city, found in study.strata)
-
-
-def _learned_charts(study: Study) -> Charts:
-    from castpoi.reports.figures import bias_bars, learning_curves, reliability_lines
-
-    draw_each = (learning_curves, bias_bars, reliability_lines)
-    return (draw(study.evidence, city) for draw in draw_each for city in study.evidence.cities)
 
 
 SECTIONS: Final = (
@@ -115,43 +76,56 @@ SECTIONS: Final = (
     ),
     Section(
         title="Pool size",
-        tables=lambda study: (pool_table(study.evidence, *each) for each in study.pools),
-        charts=_pool_charts,
+        tables=lambda study: (analyses.pool_table(study.evidence, *one) for one in study.pools),
+        charts=lambda study, figures: (
+            figures.pool_lines(study.evidence, *one) for one in study.pools
+        ),
         folds=True,
     ),
     Section(
         title="Strata",
-        tables=lambda study: (strata_table(study.evidence, *each) for each in study.strata),
-        charts=_strata_charts,
+        tables=lambda study: (analyses.strata_table(study.evidence, *one) for one in study.strata),
+        charts=lambda study, figures: (
+            figures.strata_dots(study.evidence, *one) for one in study.strata
+        ),
         folds=True,
     ),
-    Section(title="What was learned", tables=lambda _: (), charts=_learned_charts),
+    Section(
+        title="What was learned",
+        charts=lambda study, figures: (
+            draw(study.evidence, city)
+            for draw in (figures.learning_curves, figures.bias_bars, figures.reliability_lines)
+            for city in study.evidence.cities
+        ),
+    ),
     Section(
         title="Beyond accuracy",
-        tables=lambda study: (beyond_table(study.evidence, each) for each in study.evidence.cities),
+        tables=lambda study: (
+            analyses.beyond_table(study.evidence, city) for city in study.evidence.cities
+        ),
     ),
     Section(
         title="Tests", tables=lambda study: [significance_table(study.evidence, study.verdicts)]
     ),
-    Section(title="Cities", tables=lambda study: [city_table(study.evidence)]),
-    Section(title="Methods", tables=lambda study: [method_table(study.evidence)]),
-    Section(title="Sources", tables=lambda study: [source_table(study.evidence, study.out)]),
+    Section(title="Cities", tables=lambda study: [inventory.city_table(study.evidence)]),
+    Section(title="Methods", tables=lambda study: [inventory.method_table(study.evidence)]),
+    Section(
+        title="Sources", tables=lambda study: [inventory.source_table(study.evidence, study.out)]
+    ),
 )
 """The sections of a report, after one for each table of its outline."""
 
 
 def _section_of(outline: TableOutline) -> Section:
     """The section of a table of metrics; an ablation has a chart for each city."""
-
-    def charts(study: Study) -> Charts:
-        from castpoi.reports.figures import ablation_bars
-
-        return (ablation_bars(outline, city) for city in study.evidence.cities)
-
     return Section(
         title=outline.title,
         tables=lambda study: [metric_table(outline, study.evidence, study.verdicts)],
-        charts=charts if outline.is_ablation else _no_charts,
+        charts=lambda study, figures: (
+            figures.ablation_bars(outline, city)
+            for city in study.evidence.cities
+            if outline.is_ablation
+        ),
     )
 
 
@@ -193,18 +167,19 @@ def make_report(
     verdicts = judge_all(evidence, draws=draws, progress=progress)
     study = Study(evidence=evidence, verdicts=verdicts, out=out)
     has_charts = find_spec("matplotlib") is not None
+    figures = import_module("castpoi.reports.figures") if has_charts else None
     sections = []
     planned = [*map(_section_of, evidence.tables), *SECTIONS]
     with progress.task("sections", total=len(planned)) as task:
         for each in planned:
             tables = [table for table in each.tables(study) if table is not None]
-            charts = [chart for chart in each.charts(study) if chart] if has_charts else []
+            charts = [chart for chart in each.charts(study, figures) if chart] if figures else []
             if tables or charts:
                 sections.append(
                     BuiltSection(title=each.title, tables=tables, charts=charts, folds=each.folds)
                 )
             task.advance()
-    missing = what_is_missing(evidence, has_charts=has_charts)
+    missing = inventory.what_is_missing(evidence, has_charts=has_charts)
     return Report(evidence=evidence, out=out, verdicts=verdicts, sections=sections, missing=missing)
 
 
@@ -256,10 +231,10 @@ def _manifest(report: Report, command: str, work: Stopwatch) -> dict[str, Any]:
     evidence = report.evidence
     return {
         "kind": "report",
-        "source": relative_path(evidence.folder, report.out),
+        "source": inventory.relative_path(evidence.folder, report.out),
         "command": command,
         "cities": {city.name: city.fingerprint for city in evidence.cities},
-        "results": [relative_path(each.folder, report.out) for each in evidence.results],
+        "results": [inventory.relative_path(each.folder, report.out) for each in evidence.results],
         "missing": report.missing,
         **work.provenance(),
     }

@@ -1,6 +1,5 @@
 """The significance tests of a report: made, corrected by family, and as a table."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
@@ -62,56 +61,35 @@ class Verdicts:
         ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Planned:
-    """A test before it is made."""
-
-    table: TableOutline
-    family: Family
-    city: CityEvidence
-    metric: str
-    against: str
-
-    @property
-    def family_name(self) -> str:
-        """Tests with equal names are corrected together."""
-        name = f"{self.table.title}, {self.family.name} of {self.table.label(self.family.row)}"
-        is_cell = self.family.together == "cell"
-        return f"{name}, {self.city.name}, {self.metric}" if is_cell else name
-
-    def made(self, draws: int) -> PairedTest:
-        ours, theirs = (self.city.contenders[name] for name in (self.family.row, self.against))
-        return paired_test(ours, theirs, self.metric, seed=BOOTSTRAP_SEED, draws=draws)
-
-
 def judge_all(evidence: Evidence, *, draws: int = DRAWS, progress: Progress = SILENCE) -> Verdicts:
     """Make every test that the results allow, and correct each family."""
-    planned = [each for table in evidence.tables for each in _planned(table, evidence)]
-    families: dict[tuple[str, Family, str], list[tuple[_Planned, PairedTest]]] = {}
+    planned = [
+        (table, family, city, metric, against)
+        for table in evidence.tables
+        for family in table.families
+        for city in evidence.cities
+        if family.row in city.contenders
+        for metric in family.metrics
+        for against in _opponents(table, family, city, metric)
+    ]
+    families: dict[tuple[str, Family, str], list[tuple[CityEvidence, PairedTest]]] = {}
     with progress.task("tests", total=len(planned)) as task:
-        for each in planned:
-            key = each.table.name, each.family, each.family_name
-            families.setdefault(key, []).append((each, each.made(draws)))
+        for table, family, city, metric, against in planned:
+            name = f"{table.title}, {family.name} of {table.label(family.row)}"
+            name += f", {city.name}, {metric}" if family.together == "cell" else ""
+            ours, theirs = city.contenders[family.row], city.contenders[against]
+            test = paired_test(ours, theirs, metric, seed=BOOTSTRAP_SEED, draws=draws)
+            families.setdefault((table.name, family, name), []).append((city, test))
             task.advance()
     return Verdicts(
         all=[
-            Judged(table=each.table.name, city=each.city.name, family=each.family, verdict=verdict)
-            for (_, _, name), members in families.items()
-            for (each, _), verdict in zip(
-                members, judge([test for _, test in members], family=name), strict=True
+            Judged(table=table_name, city=city.name, family=family, verdict=verdict)
+            for (table_name, family, name), tests in families.items()
+            for (city, _), verdict in zip(
+                tests, judge([test for _, test in tests], family=name), strict=True
             )
         ]
     )
-
-
-def _planned(table: TableOutline, evidence: Evidence) -> Iterator[_Planned]:
-    for family in table.families:
-        for city in (each for each in evidence.cities if family.row in each.contenders):
-            for metric in family.metrics:
-                for against in _opponents(table, family, city, metric):
-                    yield _Planned(
-                        table=table, family=family, city=city, metric=metric, against=against
-                    )
 
 
 def _opponents(table: TableOutline, family: Family, city: CityEvidence, metric: str) -> list[str]:
