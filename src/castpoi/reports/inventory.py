@@ -157,14 +157,13 @@ def _gaps(evidence: Evidence, city: CityEvidence) -> Iterator[str]:
                 yield f"no result of {_named(absent)} in the table '{table.title}'."
     rows = [row for row in evidence.rows if city.has(row) and row.role != ORACLE]
     learned = [row for row in rows if row.is_learned]
-    seeds = {row.label: len(city.of(row.name)) for row in learned}
-    most = max(seeds.values(), default=1)
-    for own in sorted(set(seeds.values())):
-        labels = _named([label for label, own in seeds.items() if own == number])
-        if number == 1:
+    seeds = [len(city.of(row.name)) for row in learned]
+    for fewer in sorted(set(seeds)):
+        labels = _named([row.label for row, n in zip(learned, seeds, strict=True) if n == fewer])
+        if fewer == 1:
             yield f"only one seed of {labels}, so no deviation over seeds."
-        elif number < most:
-            yield f"only {number} seeds of {labels}, where others have {most}."
+        elif fewer < max(seeds):
+            yield f"only {fewer} seeds of {labels}, where others have {max(seeds)}."
     if city.known_time:
         yield "nothing is tested: these methods are given the time of each target."
     elif evidence.ours(city) is None:
