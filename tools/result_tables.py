@@ -10,10 +10,11 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Final
 
 from castpoi.evaluation.compare import Contender
+from castpoi.evaluation.metrics import Spread
 from castpoi.evaluation.result import Result
 from castpoi.evaluation.significance import PairedTest, Verdict, judge, paired_test
 from castpoi.experiments.suite import read_suite
@@ -296,7 +297,7 @@ def _seeds(city: CityEvidence, row: str) -> str:
 
 
 def _mean(results: list[Result], metric: str) -> float:
-    return 100 * fmean(_metric(result, metric, of_new=False) for result in results)
+    return 100 * fmean(_metric(result, metric) for result in results)
 
 
 def _verdicts(
@@ -367,14 +368,15 @@ def _values(city: CityEvidence, row: str, metric: str, *, of_new: bool = False) 
     return [100 * _metric(each.result, metric, of_new=of_new) for each in city.of(row)]
 
 
-def _metric(result: Result, metric: str, *, of_new: bool) -> float:
+def _metric(result: Result, metric: str, *, of_new: bool = False) -> float:
     metrics = result.strata["new"] if of_new else result.metrics
     return metrics[metric] or 0.0
 
 
 def _cell(values: list[float], has_deviation: bool = False) -> str:
-    mean = f"{fmean(values):.2f}"
-    return f"{mean} ± {stdev(values):.2f}" if has_deviation and len(values) > 1 else mean
+    spread = Spread.of(values)
+    mean = f"{spread.mean:.2f}"
+    return mean if spread.std is None or not has_deviation else f"{mean} ± {spread.std:.2f}"
 
 
 def _piped(lines: list[list[str]]) -> str:

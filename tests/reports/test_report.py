@@ -87,7 +87,7 @@ def test_the_page_has_protocol_fingerprints_commands_versions_and_gaps(page: str
         "castpoi 0.1.0; python 3.11.7",
         "Ties get the mid-rank",
         "Failed, so without a result: oldtown/caser/1.",
-        "(p &lt; 0.001)</strong>; the best baseline run here, SASRec ",
+        "(p\u00a0&lt;\u00a00.001)</strong>; the best baseline run here, SASRec ",
         "Next places, oldtown",
     ):
         assert words in page
@@ -100,7 +100,7 @@ def test_the_best_of_ours_is_first_each_with_its_p_value(tmp_path: Path) -> None
     result_of([50.0] * 36 + [1.0] * 4, method="revisit").save(town / "c")
     _, page = page_of(town, tmp_path / "report")
     assert re.search(
-        r"<strong>CaST-POI next 90.0\xa0% \(p [^)]*\)</strong>, CaST-POI 75.0\xa0% \(p [^)]*\); "
+        r"<strong>CaST-POI next 90.0\xa0% \(p\xa0[^)]*\)</strong>, CaST-POI 75.0\xa0% \(p\xa0[^)]*\); "
         r"the best baseline run here, Revisit heuristic 10.0",
         page,
     )

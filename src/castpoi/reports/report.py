@@ -38,6 +38,8 @@ from castpoi.reports.table import Table, comma_separated, latex, markdown
 if TYPE_CHECKING:
     from castpoi.reports.style import Chart
 
+NO_BREAK: Final = "\u00a0"  # a space that ends no line
+
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
@@ -291,12 +293,13 @@ def _headline(report: Report, city: CityEvidence) -> Headline:
 
 def _score(report: Report, city: CityEvidence, row: Row, against: Row | None) -> str:
     """The label of a row and its HR@10, with the p-value of its test against a baseline."""
-    words = f"{row.label} {100 * city.mean(row.name, METRIC):.1f}\u00a0%"
+    words = f"{row.label} {100 * city.mean(row.name, METRIC):.1f}{NO_BREAK}%"
     for table in report.evidence.tables:
         verdict = report.verdicts.against_strongest(table.name, city.name, row.name, METRIC)
         if verdict and against and verdict.test.against == against.name:
             p = notes.p_value(verdict.wilcoxon_p)
-            return f"{words} (p {p})" if p.startswith("<") else f"{words} (p = {p})"
+            text = f"(p {p})" if p.startswith("<") else f"(p = {p})"
+            return f"{words} {text.replace(' ', NO_BREAK)}"
     return words
 
 
