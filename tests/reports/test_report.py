@@ -100,8 +100,8 @@ def test_the_best_of_ours_is_first_each_with_its_p_value(tmp_path: Path) -> None
     result_of([50.0] * 36 + [1.0] * 4, method="revisit").save(town / "c")
     _, page = page_of(town, tmp_path / "report")
     assert re.search(
-        r"<strong>CaST-POI next 90.0\xa0% \(p\xa0[^)]*\)</strong>, CaST-POI 75.0\xa0% \(p\xa0[^)]*\); "
-        r"the best baseline run here, Revisit heuristic 10.0",
+        r"<strong>CaST-POI next 90.0\xa0% \(p\xa0[^)]*\)</strong>, "
+        r"CaST-POI 75.0\xa0% \(p\xa0[^)]*\); the best baseline run here, Revisit heuristic 10.0",
         page,
     )
 
