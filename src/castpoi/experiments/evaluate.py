@@ -28,17 +28,23 @@ def evaluate_run(
     """Rank every target of the city of a run on disk; `origin` is added to the manifest."""
     run = load_run(folder)
     run.check_may_predict(part)
-    about = {"run": str(folder.resolve()), "city": str((city or run.city).resolve()), **origin}
-    return evaluate_loaded(run, city_of(run, city), part=part, progress=progress, **about)
+    about = {"run": str(folder.resolve()), "city": str((city or run.city).resolve())}
+    found = city_of(run, city)
+    return evaluate_loaded(run, found, part=part, progress=progress, origin={**about, **origin})
 
 
 def evaluate_loaded(
-    run: Run, city: City, *, part: str, progress: Progress = SILENCE, **origin: object
+    run: Run,
+    city: City,
+    *,
+    part: str,
+    progress: Progress = SILENCE,
+    origin: Mapping[str, object] | None = None,
 ) -> Result:
     """Rank every target of a city by a run; the result may be kept longer than the run."""
     run.check_may_predict(part)
     kept = {name: run.manifest[name] for name in _OF_TRAINING if name in run.manifest}
-    about = {"row": run.row, "trained": {"config": run.ranker.config, **kept}, **origin}
+    about: dict[str, Any] = {"row": run.row, "trained": {"config": run.ranker.config, **kept}}
     if learned := _learned_biases(run.ranker.arrays):
         about["learned"] = learned
     return evaluate(
@@ -47,7 +53,7 @@ def evaluate_loaded(
         method=run.method,
         seed=run.seed,
         part=part,
-        origin=about,
+        origin={**about, **(origin or {})},
         progress=progress,
     )
 
