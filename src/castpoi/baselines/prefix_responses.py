@@ -48,11 +48,11 @@ class _PrefixResponses(torch.autograd.Function):
         for tap, first, here, filters in _strips(visits, taps):
             sums = begun[first, :, filters]
             sums.flatten(0, 1).addmm_(visits[here].flatten(0, 1), taps[tap, :, filters])
-            ended, going_on = _last_tap_here(tap, filters, taps)
-            complete[here, :, ended] = begun[first, :, ended]
+            complete_now, unfinished = _last_tap_here(tap, filters, taps)
+            complete[here, :, complete_now] = begun[first, :, complete_now]
             _keep_stronger(
-                (best[here, :, going_on], had[here, :, going_on]),
-                begun[first, :, going_on],
+                (best[here, :, unfinished], had[here, :, unfinished]),
+                begun[first, :, unfinished],
                 taps_had=tap + 1,
             )
         is_new = _carry_forward(complete)
@@ -68,10 +68,10 @@ class _PrefixResponses(torch.autograd.Function):
         of_visits, of_taps = torch.zeros_like(visits), torch.zeros_like(taps)
         of_begun = torch.zeros_like(grad)
         for tap, first, here, filters in reversed(list(_strips(visits, taps))):
-            ended, going_on = _last_tap_here(tap, filters, taps)
-            of_begun[first, :, ended] += of_complete[here, :, ended]
-            is_best = had[here, :, going_on] == tap + 1
-            of_begun[first, :, going_on] += grad[here, :, going_on] * is_best
+            complete_now, unfinished = _last_tap_here(tap, filters, taps)
+            of_begun[first, :, complete_now] += of_complete[here, :, complete_now]
+            is_best = had[here, :, unfinished] == tap + 1
+            of_begun[first, :, unfinished] += grad[here, :, unfinished] * is_best
             of_sums = of_begun[first, :, filters].flatten(0, 1)
             of_visits[here].flatten(0, 1).addmm_(of_sums, taps[tap, :, filters].mT)
             of_taps[tap, :, filters].addmm_(visits[here].flatten(0, 1).mT, of_sums)

@@ -171,8 +171,8 @@ class SequenceRanker:
         outside = (histories.place < 0) | (histories.place >= self.places)
         if outside.any():
             raise BadInput(
-                f"a history visits place {histories.place[outside][0]}, but the model knows "
-                f"places 0 to {self.places - 1}; encode histories of the city it was made for"
+                f"a history visits place {histories.place[outside][0]}, but the model has "
+                f"places 0 to {self.places - 1}; encode histories of the city it was trained on"
             )
         rows, lengths = last_rows(histories, self.model.config.window)
         device = self.model.device

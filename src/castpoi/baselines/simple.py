@@ -1,4 +1,4 @@
-"""Four counted baselines of one line each: popularity, recency, own visits, distance.
+"""Four counting baselines: by popularity, recency, own visits and distance.
 
 Shapes: B histories, P places, C candidates.
 """

@@ -5,9 +5,9 @@ same loss at a fraction of the cost and selects the epoch by validation MRR, whi
 HR@10. `next` trains `castpoi-next` like `fast`, but with stronger decay of place vectors: the
 visit-pattern features of known places generalise better than vectors do.
 
-Learned baselines: `paper` is RecBole 1.2.1 as it comes: Adam at a constant rate, no decay, up to
-300 epochs, patience 10. `tuned` has the means of CaST-POI's fast preset, so that a comparison is
-fair, and for each model the values that a search on validation found.
+Learned baselines: `paper` has the defaults of RecBole 1.2.1: Adam at a constant rate, no decay, up
+to 300 epochs, patience 10. `tuned` trains like CaST-POI's fast preset, so that a comparison is
+fair, with the values that a search on validation found for each model.
 """
 
 from collections.abc import Mapping
