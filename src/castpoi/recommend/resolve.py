@@ -118,8 +118,8 @@ def resolve_request(
     """Resolve a request, or raise BadInput, UnknownUser or NoCandidateLeft.
 
     Places where `is_private` are recommended only to people who have visited them. [P] Without
-    `at_us`, the request is of the time of the last visit; for a model with `needs_next_time` it
-    is `now_us`, or the last visit if that is later. Visits more than a day after `now_us` are
+    `at_us`, the time of the request is that of the last visit; for a model with `needs_next_time`
+    it is `now_us`, or the last visit if that is later. Visits more than a day after `now_us` are
     left out.
     """
     if is_private is None:

@@ -96,8 +96,8 @@ def first_page(service: Served) -> Response:
 def create_app(
     service: Service,
     *,
-    on_ready: Callable[[], None] | None = None,
-    on_failure: Callable[[Exception], None] | None = None,
+    on_ready: Callable[[], None] = lambda: None,
+    on_failure: Callable[[Exception], None] = lambda _: None,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> FastAPI:
     """The application of a service, which loads its run once it has started.
@@ -152,18 +152,14 @@ def _add_middleware(app: FastAPI, service: Service, is_stopping: Callable[[], bo
 
 
 async def _start(
-    service: Service,
-    on_ready: Callable[[], None] | None,
-    on_failure: Callable[[Exception], None] | None,
+    service: Service, on_ready: Callable[[], None], on_failure: Callable[[Exception], None]
 ) -> None:
     try:
         await service.start()
     except Exception as problem:
-        if on_failure is not None:
-            on_failure(problem)
+        on_failure(problem)
     else:
-        if on_ready is not None:
-            on_ready()
+        on_ready()
 
 
 @contextmanager

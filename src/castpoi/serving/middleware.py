@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Final
 
@@ -35,37 +36,23 @@ class Metrics:
     """Counters and times of one service for Prometheus; by route, never by user or place."""
 
     def __init__(self, waiting: Callable[[], float]) -> None:
-        self.registry = registry = CollectorRegistry()
-        self.requests = Counter(
-            "castpoi_requests",
-            "Answered requests by route template.",
-            ["method", "route", "status"],
-            registry=registry,
+        self.registry = CollectorRegistry()
+        counter = partial(Counter, registry=self.registry)
+        histogram = partial(Histogram, registry=self.registry)
+        template = ["method", "route"]
+        about = "Answered requests by route template."
+        self.requests = counter("castpoi_requests", about, [*template, "status"])
+        about = "From the first byte of a request to the last of its answer."
+        self.request_seconds = histogram(
+            "castpoi_request_seconds", about, template, buckets=_SECONDS
         )
-        self.request_seconds = Histogram(
-            "castpoi_request_seconds",
-            "From the first byte of a request to the last of its answer.",
-            ["method", "route"],
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self.model_seconds = Histogram(
-            "castpoi_model_seconds",
-            "Time of the model for one batch.",
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self.batch_size = Histogram(
-            "castpoi_batch_size", "Requests of one batch.", buckets=_SIZES, registry=registry
-        )
-        self.visits = Counter("castpoi_visits_stored", "Visits stored.", registry=registry)
-        self.reloads = Counter(
-            "castpoi_model_loads", "Runs loaded, or not.", ["outcome"], registry=registry
-        )
-        queue = Gauge(
-            "castpoi_requests_waiting", "Requests waiting for the model.", registry=registry
-        )
-        queue.set_function(waiting)
+        about = "Time of the model for one batch."
+        self.model_seconds = histogram("castpoi_model_seconds", about, buckets=_SECONDS)
+        self.batch_size = histogram("castpoi_batch_size", "Requests of one batch.", buckets=_SIZES)
+        self.visits = counter("castpoi_visits_stored", "Visits stored.")
+        self.reloads = counter("castpoi_model_loads", "Runs loaded, or not.", ["outcome"])
+        about = "Requests waiting for the model."
+        Gauge("castpoi_requests_waiting", about, registry=self.registry).set_function(waiting)
 
     def page(self) -> bytes:
         """All metrics in Prometheus' text format."""

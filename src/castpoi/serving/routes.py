@@ -84,10 +84,7 @@ async def post_visits(
 def _add(posted: Sequence[PostedVisit], service: Service) -> schema.VisitsReceipt:
     places, now_us = service.recommender.places, service.clock()
     receipt = service.store.add(
-        [
-            _stored_visit(visit, places, what=f"visits[{number}].at", now_us=now_us)
-            for number, visit in enumerate(posted)
-        ]
+        [_stored_visit(visit, n, places, now_us) for n, visit in enumerate(posted)]
     )
     service.metrics.visits.inc(receipt.stored)
     unknown = {visit.place for visit in posted} - places.number_of.keys()
@@ -96,8 +93,9 @@ def _add(posted: Sequence[PostedVisit], service: Service) -> schema.VisitsReceip
     )
 
 
-def _stored_visit(posted: PostedVisit, places: PlaceBook, *, what: str, now_us: int) -> StoredVisit:
-    """A posted visit as a row of the store; `what` names its time in an error."""
+def _stored_visit(posted: PostedVisit, number: int, places: PlaceBook, now_us: int) -> StoredVisit:
+    """A posted visit as a row of the store; its number is in errors."""
+    what = f"visits[{number}].at"
     at_us = _instant_us(posted.place, posted.at, places, what=what)
     if at_us > now_us + MOST_AHEAD_US:
         at, now = (f"{local_datetime(us, 0):%Y-%m-%dT%H:%M:%SZ}" for us in (at_us, now_us))

@@ -127,8 +127,8 @@ class _Server(uvicorn.Server):
 def server_of(
     service: Service,
     *,
-    on_ready: Callable[[], None] | None = None,
-    on_failure: Callable[[Exception], None] | None = None,
+    on_ready: Callable[[], None] = lambda: None,
+    on_failure: Callable[[Exception], None] = lambda _: None,
 ) -> uvicorn.Server:
     """The server of a service; it closes its connections while it stops."""
     app = create_app(
@@ -153,11 +153,8 @@ def server_of(
 @contextmanager
 def _stop_signals_ignored() -> Iterator[None]:
     """Ignore the stop signals, which uvicorn raises again after it has stopped."""
-
-    def ignore(*_: Any) -> None:
-        pass
-
-    former = {sign: signal.signal(sign, ignore) for sign in (signal.SIGINT, signal.SIGTERM)}
+    signs = (signal.SIGINT, signal.SIGTERM)
+    former = {sign: signal.signal(sign, lambda *_: None) for sign in signs}
     try:
         yield
     finally:
