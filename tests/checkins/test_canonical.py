@@ -25,9 +25,7 @@ def ordered(rows: list[tuple[int, int, int]], more: pl.DataFrame) -> list[tuple[
 
 @given(rows_of_a_city)
 @settings(max_examples=100, deadline=None)
-def test_check_ins_are_sorted_by_user_instant_and_place(
-    rows: list[tuple[int, int, int]],
-) -> None:
+def test_check_ins_are_sorted_by_user_instant_and_place(rows: list[tuple[int, int, int]]) -> None:
     assert ordered(rows, pl.DataFrame()) == sorted(rows)
 
 

@@ -131,9 +131,7 @@ def test_a_negative_zero_is_a_zero() -> None:
 # Through the whole road
 
 visits = st.tuples(
-    st.sampled_from(["ann", "bob", "zoë ☕"]),
-    st.integers(0, 4),
-    st.integers(0, 400),
+    st.sampled_from(["ann", "bob", "zoë ☕"]), st.integers(0, 4), st.integers(0, 400)
 )
 weeks = st.lists(visits, min_size=6, max_size=25, unique=True)
 COORDINATES = [

@@ -80,9 +80,7 @@ rows = st.lists(st.tuples(instants, st.integers(0, len(ZONES) - 1)), min_size=1,
 
 @given(rows)
 @settings(max_examples=60, deadline=None)
-def test_offsets_agree_with_the_standard_library_in_many_zones(
-    rows: list[tuple[int, int]],
-) -> None:
+def test_offsets_agree_with_the_standard_library_in_many_zones(rows: list[tuple[int, int]]) -> None:
     at_us = np.array([second for second, _ in rows]) * 1_000_000
     zone = np.array([number for _, number in rows])
     slow = [_zoneinfo_offset(second, ZONES[number]) for second, number in rows]

@@ -23,10 +23,7 @@ def steps_of(recipe: Recipe) -> list[str]:
 
 
 def test_the_recipes_of_the_paper_run_its_steps_in_its_order() -> None:
-    assert steps_of(NYC) == [
-        "published sessions shorter than 2",
-        "unseen in the published train",
-    ]
+    assert steps_of(NYC) == ["published sessions shorter than 2", "unseen in the published train"]
     assert steps_of(TKY) == [
         "core once, places >= 10, users >= 10",
         "isolated by 24 h",

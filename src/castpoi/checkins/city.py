@@ -1,13 +1,7 @@
 """A city: check-ins with their users, places and split, in memory and on disk.
 
-    CITY/checkins.parquet   checkin, user, place, at_utc, local_offset_minutes
-    CITY/users.parquet      user, user_id
-    CITY/places.parquet     place, place_id, lat, lon, zone, category, name
-    CITY/split.parquet      checkin, part
-    CITY/manifest.json      sources, every step with counts, fingerprint, SHA-256 of every file
-
-Any parquet reader can read the files; `checkin`, `user` and `place` are row numbers of their
-tables. Only the owner of the files may read the tables.
+On disk it is one parquet file for each of these tables, and manifest.json: sources, steps with
+their counts, fingerprint, SHA-256 of every file (docs/data.md). Only the owner may read the tables.
 
 The *fingerprint* covers what decides a metric: who was where, when, and in which part; positions
 and categories of the places. Its bytes do not depend on machine, time zone or library version.

@@ -62,11 +62,7 @@ class Recipe(Config):
 
 
 NYC: Final = Recipe(
-    name="nyc",
-    keep_duplicates=True,
-    published_sessions=True,
-    min_session=2,
-    published_split=True,
+    name="nyc", keep_duplicates=True, published_sessions=True, min_session=2, published_split=True
 )
 TKY: Final = Recipe(
     name="tky",
@@ -239,9 +235,7 @@ def keep_seen_in_train(checkins: pl.DataFrame, is_train: Mask) -> Mask:
     return is_train | (_is_among(user, user[is_train]) & _is_among(place, place[is_train]))
 
 
-def _columns(
-    checkins: pl.DataFrame,
-) -> tuple[NDArray[np.uint32], NDArray[np.uint32], Numbers]:
+def _columns(checkins: pl.DataFrame) -> tuple[NDArray[np.uint32], NDArray[np.uint32], Numbers]:
     """(user, place, instant in microseconds) of every check-in."""
     user, place, at = (
         checkins[name].to_physical().to_numpy()

@@ -96,12 +96,8 @@ def _far_from_own_place(points: pl.DataFrame, limit_km: float) -> pl.DataFrame:
         pl.col(record.LAT).first().alias("usual_lat"), pl.col(record.LON).first().alias("usual_lon")
     )
     beside = several.join(usual, on=record.PLACE, how="left", maintain_order="left")
-    km = haversine_km(
-        beside[record.LAT].to_numpy(),
-        beside[record.LON].to_numpy(),
-        beside["usual_lat"].to_numpy(),
-        beside["usual_lon"].to_numpy(),
-    )
+    ends = beside.select(record.LAT, record.LON, "usual_lat", "usual_lon")
+    km = haversine_km(*(column.to_numpy() for column in ends))
     return beside.filter(pl.Series(km > limit_km, dtype=pl.Boolean))
 
 

@@ -101,10 +101,7 @@ def prepare(
 
 
 def make_city(
-    tables: Sequence[Path | pl.DataFrame],
-    preparation: Preparation,
-    *,
-    progress: Progress = SILENCE,
+    tables: Sequence[Path | pl.DataFrame], preparation: Preparation, *, progress: Progress = SILENCE
 ) -> City:
     """A city from files, folders of files or data frames; nothing is written."""
     sources = open_sources(

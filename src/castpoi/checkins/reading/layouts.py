@@ -49,6 +49,19 @@ USUAL_NAMES: Final[Mapping[Word, tuple[str, ...]]] = {
 }
 
 
+def parse_columns(text: str) -> dict[str, str]:
+    """Read the value of --columns, such as `user=who,place=where`."""
+    given: dict[str, str] = {}
+    for pair in text.split(","):
+        word, equals, column = (piece.strip() for piece in pair.partition("="))
+        if not equals or not column:
+            raise BadInput(f"--columns: '{pair}' is not of the form word=column")
+        if word not in USUAL_NAMES:
+            raise BadInput(f"--columns: '{word}' is not one of {', '.join(USUAL_NAMES)}")
+        given[word] = column
+    return given
+
+
 class Conventions(NamedTuple):
     """Meaning of cells of a file that its columns leave open."""
 
@@ -65,7 +78,7 @@ class Layout:
     delimiter: str | None = None  # None: by the suffix of the file
     encoding: str = "utf-8"
     header: tuple[str, ...] | None = None  # names of the columns, if there is no header line
-    columns: Mapping[Word, str] = field(default_factory=dict)  # fixed; a table has none
+    columns: Mapping[str, str] = field(default_factory=dict)  # fixed; a table has none
     conventions_of: Callable[[pl.DataFrame, str], Conventions] = lambda *_: Conventions()
     """Conventions by a sample of coordinates and the name of the file in errors."""
     has_parts: bool = False  # each file is one part of a published split
@@ -112,7 +125,7 @@ def _sthgcn_conventions(coordinates: pl.DataFrame, where: str) -> Conventions:
     )
 
 
-_AS_NAMED: Final[Mapping[Word, str]] = {word: word for word in NEEDED}
+_AS_NAMED: Final[Mapping[str, str]] = {word: word for word in NEEDED}
 TABLE: Final = Layout(name="table")
 TSMC2014: Final = Layout(
     name="tsmc2014",
@@ -133,11 +146,10 @@ GETNEXT: Final = Layout(
     name="getnext",
     is_layout_of=_has_columns("user_id", "POI_id", "UTC_time", "trajectory_id"),
     delimiter=",",
-    columns={
-        **{"user": "user_id", "place": "POI_id", "lat": "latitude", "lon": "longitude"},
-        **{"time": "UTC_time", "offset": "timezone", "category": "POI_catname"},
-        **{"session": "trajectory_id"},
-    },
+    columns=parse_columns(
+        "user=user_id,place=POI_id,lat=latitude,lon=longitude,time=UTC_time,offset=timezone,"
+        "category=POI_catname,session=trajectory_id"
+    ),
     conventions_of=lambda *_: Conventions("utc"),
     has_parts=True,
 )
@@ -145,12 +157,10 @@ STHGCN: Final = Layout(
     name="sthgcn",
     is_layout_of=_has_columns("UserId", "PoiId", "UTCTimeOffset", "pseudo_session_trajectory_id"),
     delimiter=",",
-    columns={
-        **{"user": "UserId", "place": "PoiId", "lat": "Latitude", "lon": "Longitude"},
-        # UTCTimeOffset is the wall clock; UTCTimeOffsetEpoch is wrong and never read
-        **{"time": "UTCTimeOffset", "category": "PoiCategoryName"},
-        **{"session": "pseudo_session_trajectory_id"},
-    },
+    columns=parse_columns(  # UTCTimeOffset is the wall clock; UTCTimeOffsetEpoch is wrong
+        "user=UserId,place=PoiId,lat=Latitude,lon=Longitude,time=UTCTimeOffset,"
+        "category=PoiCategoryName,session=pseudo_session_trajectory_id"
+    ),
     conventions_of=_sthgcn_conventions,
     has_parts=True,
     is_cleaned=True,
@@ -159,11 +169,10 @@ MASSIVE_STEPS: Final = Layout(
     name="massive-steps",
     is_layout_of=_has_columns("user_id", "venue_id", "timestamp", "trail_id"),
     delimiter=",",
-    columns={
-        **{"user": "user_id", "place": "venue_id", "lat": "latitude", "lon": "longitude"},
-        **{"time": "timestamp", "category": "venue_category", "name": "name"},
-        **{"session": "trail_id"},
-    },
+    columns=parse_columns(
+        "user=user_id,place=venue_id,lat=latitude,lon=longitude,time=timestamp,"
+        "category=venue_category,name=name,session=trail_id"
+    ),
     conventions_of=lambda *_: Conventions("local"),
 )
 LAYOUTS: Final = {
@@ -182,14 +191,9 @@ def recognise_layout(first_line: str) -> Layout:
 def part_by_name(path: Path) -> str | None:
     """The part of the published split in a file, by the name of the file."""
     stem = path.name.lower().split(".")[0]
-    for part, word, short in (
-        (TRAIN, "train", "train"),
-        (VALIDATION, "validate", "val"),
-        (TEST, "test", "test"),
-    ):
-        if stem.startswith(f"{word}_sample") or stem.endswith(f"_{short}"):
-            return part
-    return None
+    names = {TRAIN: "train_sample|.*_train$", VALIDATION: "validate_sample|.*_val$"}
+    names |= {TEST: "test_sample|.*_test$"}
+    return next((part for part, name in names.items() if re.match(name, stem)), None)
 
 
 def files_of_folder(folder: Path) -> list[Path]:
@@ -225,7 +229,7 @@ def usual_columns(columns: Sequence[str], word: Word) -> list[str]:
     return [column for name in USUAL_NAMES[word] for column in columns if _plain(column) == name]
 
 
-def recognise(columns: Sequence[str], given: Mapping[str, str], *, where: str) -> dict[Word, str]:
+def recognise(columns: Sequence[str], given: Mapping[str, str], *, where: str) -> dict[str, str]:
     """Word -> column of the table; a `given` column takes precedence over usual names.
 
     Raises:
@@ -238,7 +242,7 @@ def recognise(columns: Sequence[str], given: Mapping[str, str], *, where: str) -
                 f"{where}, row 1: no column '{column}' for the {word}; its columns are {names}"
             )
     usual = {word: usual_columns(columns, word)[:1] for word in USUAL_NAMES if word not in given}
-    meaning = {word: given[word] for word in USUAL_NAMES if word in given}
+    meaning: dict[str, str] = {word: given[word] for word in USUAL_NAMES if word in given}
     meaning |= {w: found[0] for w, found in usual.items() if {*found} - {*given.values()}}
     missing = [word for word in NEEDED if word not in meaning]
     if missing:
@@ -250,8 +254,8 @@ def recognise(columns: Sequence[str], given: Mapping[str, str], *, where: str) -
 
 
 def unused_columns(
-    columns: Sequence[str], meaning: Mapping[Word, str], given: Mapping[str, str]
-) -> dict[Word, str]:
+    columns: Sequence[str], meaning: Mapping[str, str], given: Mapping[str, str]
+) -> dict[str, str]:
     """Needed word that was not given -> another column with a usual name of it."""
     others = {
         word: [name for name in usual_columns(columns, word) if name not in meaning.values()]
@@ -259,16 +263,3 @@ def unused_columns(
         if word not in given
     }
     return {word: names[0] for word, names in others.items() if names}
-
-
-def parse_columns(text: str) -> dict[str, str]:
-    """Read the value of --columns, such as `user=who,place=where`."""
-    given: dict[str, str] = {}
-    for pair in text.split(","):
-        word, equals, column = (piece.strip() for piece in pair.partition("="))
-        if not equals or not column:
-            raise BadInput(f"--columns: '{pair}' is not of the form word=column")
-        if word not in USUAL_NAMES:
-            raise BadInput(f"--columns: '{word}' is not one of {', '.join(USUAL_NAMES)}")
-        given[word] = column
-    return given

@@ -34,7 +34,7 @@ _CODED: Final[tuple[Word, ...]] = ("user", "place", "category", "name", "zone", 
 _IDS: Final[Mapping[Word, str]] = {"user": "user id", "place": "place id"}
 _POINT: Final[tuple[Word, ...]] = ("lat", "lon")
 _SHORT_PARTS: Final = dict.fromkeys(("val", "valid", "validate"), record.VALIDATION)
-Meaning = Mapping[Word, str]
+Meaning = Mapping[str, str]
 """Word -> the column of a source that has it."""
 Texts = Mapping[str, pl.Series]
 """Word -> the texts of its codes, which are row numbers; those of users and places are sorted."""

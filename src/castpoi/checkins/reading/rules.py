@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from castpoi.checkins import record
-from castpoi.checkins.reading.layouts import Word
 from castpoi.checkins.reading.source import Source
 from castpoi.checkins.reading.times import EARLIEST_US, LATEST_US
 from castpoi.core.errors import BadRows
@@ -165,7 +164,7 @@ def _with_cells(source: Source, rows: pl.DataFrame) -> pl.DataFrame:
     return named.hstack(cells.drop(record.ROW).rename(lambda name: f"cell {name}"))
 
 
-def _cells(source: Source, row: int, meaning: Mapping[Word, str]) -> dict[str, Any]:
+def _cells(source: Source, row: int, meaning: Mapping[str, str]) -> dict[str, Any]:
     """The cells of one row by the word they mean, as they are in the file."""
     found = source.scan(ragged=True).filter(pl.col(record.ROW) == row).collect()
     texts = found.row(0, named=True) if found.height else {}

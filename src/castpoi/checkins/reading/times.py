@@ -84,9 +84,6 @@ def _read(column: str, name: str) -> pl.Expr:
 
 def _read_epoch(column: str) -> pl.Expr:
     number = pl.col(column).cast(pl.Float64, strict=False)
-    choice = pl.lit(None, dtype=pl.Float64)
-    for unit_us in reversed(_EPOCH_UNITS_US):
-        microseconds = number * unit_us
-        fits = (microseconds >= EARLIEST_US) & (microseconds < LATEST_US)
-        choice = pl.when(fits).then(microseconds).otherwise(choice)
-    return choice.round().cast(pl.Int64).cast(pl.Datetime("us"))
+    in_us = [number * unit_us for unit_us in _EPOCH_UNITS_US]
+    fitting = [pl.when((us >= EARLIEST_US) & (us < LATEST_US)).then(us) for us in in_us]
+    return pl.coalesce(fitting).round().cast(pl.Int64).cast(pl.Datetime("us"))

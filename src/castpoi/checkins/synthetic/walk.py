@@ -114,10 +114,7 @@ def synthesize(config: SynthesisConfig, *, seed: int, progress: Progress = SILEN
 
 
 def _table(
-    plan: CityPlan,
-    person: Numbers,
-    place: NDArray[np.int32],
-    utc_s: Numbers,
+    plan: CityPlan, person: Numbers, place: NDArray[np.int32], utc_s: Numbers
 ) -> pl.DataFrame:
     """The check-ins by time, then person, with the columns of their places."""
     people = int(person.max()) + 1
@@ -180,13 +177,7 @@ def draw_instants(checkins: Numbers, calendar: Calendar, rng: Rng) -> Numbers:
     return calendar.begin_s + _apart(ordered, owner, rank, checkins[owner], span)
 
 
-def _apart(
-    offset_s: Numbers,
-    owner: Numbers,
-    rank: Numbers,
-    count: Numbers,
-    span: int,
-) -> Numbers:
+def _apart(offset_s: Numbers, owner: Numbers, rank: Numbers, count: Numbers, span: int) -> Numbers:
     """The same ordered seconds; equal ones are moved on by a second or a few. [N]"""
     lead = 2 * span * owner  # keeps the running maximum within each person
     later = np.maximum.accumulate(offset_s - rank + lead) - lead + rank
