@@ -101,6 +101,32 @@ def test_all_methods_are_compared_in_one_table(
     assert found["n"] == 4
 
 
+def test_methods_are_tested_against_one_and_the_table_is_written(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    results = tmp_path / "results"
+    for name in ("recent", "revisit"):
+        castpoi("evaluate", "--city", city, "--model", name, "--out", results / name)
+    shown = castpoi("compare", results, "--against", "revisit", "--out", tmp_path / "table.tex")
+    assert shown.code == 0, shown.err
+    assert "minus revisit" in shown.out
+    assert "corrected by Holm's method" in shown.out
+    assert "\\toprule" in (tmp_path / "table.tex").read_text()
+    content = castpoi("compare", results, "--against", "revisit", "--json").json
+    assert content["against"] == "revisit"
+    tests = {each["method"]: each["MRR_difference"] for each in content["tests"]}
+    assert tests.keys() == {"recent", "revisit"}
+    assert tests["revisit"] is None
+    for words, code, sentence in (
+        (("--out", tmp_path / "table.tex"), 1, "table.tex exists; choose another --out"),
+        (("--out", tmp_path / "table.pdf"), 2, "table.pdf must end in .md, .csv, .tex."),
+        (("--against", "recnt"), 1, "did you mean 'recent'?"),
+    ):
+        refused = castpoi("compare", results, *words)
+        assert refused.code == code
+        assert sentence in refused.err
+
+
 def test_seeds_are_shown_as_mean_and_deviation(
     castpoi: CommandLine, city: Path, tmp_path: Path
 ) -> None:

@@ -11,13 +11,17 @@ import click
 from castpoi.cli.console import Console, speaks, width_of
 from castpoi.cli.options import FOLDER
 from castpoi.core.errors import BadInput
-from castpoi.evaluation.compare import Comparison, find_results
-from castpoi.evaluation.compare import compare as compare_results
+from castpoi.core.files import write_text, writing
+from castpoi.evaluation.compare import Comparison
 from castpoi.evaluation.metrics import METRICS, Spread
-from castpoi.evaluation.result import Result
 from castpoi.experiments.status import SUITE_FILE
+from castpoi.library.compare import TESTED
+from castpoi.library.compare import Comparison as TestedComparison
+from castpoi.library.compare import compare as compare_results
 
 _BEST: Final = "*"
+_ENDINGS: Final = (".md", ".csv", ".tex")
+_PARTS: Final = ("difference", "low", "high", "p", "bootstrap_p")
 _NARROW: Final = ("HR@1", "HR@10", "NDCG@10", "MRR")
 """Metrics for a terminal that is too narrow for all."""
 _OF_STRATA: Final[tuple[tuple[str, str | None], ...]] = (("HR@10", "revisit"), ("HR@10", "new"))
@@ -34,8 +38,23 @@ _OF_STRATA: Final[tuple[tuple[str, str | None], ...]] = (("HR@10", "revisit"), (
     show_default=True,
     help="Metric to sort by, best first.",
 )
+@click.option(
+    "--against", metavar="METHOD", help="Test every other method against this one (HR@10, MRR)."
+)
+@click.option(
+    "--out",
+    type=FOLDER,
+    metavar="FILE",
+    help="Also write the table: FILE.md, .csv or .tex.",
+)
 @speaks
-def compare(console: Console, results: tuple[Path, ...], sort_by: str) -> None:
+def compare(
+    console: Console,
+    results: tuple[Path, ...],
+    sort_by: str,
+    against: str | None,
+    out: Path | None,
+) -> None:
     """Print results side by side.
 
     A RESULT is a result folder or a folder with results. All must be of one city, one split and
@@ -48,10 +67,39 @@ def compare(console: Console, results: tuple[Path, ...], sort_by: str) -> None:
                 f"{folder} is the folder of a suite; give results in it, CITY/ROW/SEED, or make a "
                 f"page of all with: castpoi report {shlex.quote(str(folder))}"
             )
-    loaded = [Result.load(folder) for folder in find_results(results)]
-    comparison = compare_results(loaded, sort_by=sort_by)
-    show_comparison(console, comparison)
-    console.result(as_json(comparison))
+    if out is not None:
+        _check_free(out)
+    found = compare_results(results, against=against, sort_by=sort_by)
+    show_comparison(console, found.rows)
+    tests = _show_tests(console, found) if against else {}
+    if out is not None:
+        texts = {".md": found.to_markdown, ".csv": found.to_csv, ".tex": found.to_latex}
+        with writing(out):
+            write_text(out, texts[out.suffix]())
+        console.say(f"{out}: the table")
+    console.result({**as_json(found.rows), **tests})
+
+
+def _check_free(out: Path) -> None:
+    if out.suffix not in _ENDINGS:
+        raise click.UsageError(f"--out {out} must end in {', '.join(_ENDINGS)}.")
+    if out.exists():
+        raise BadInput(f"{out} exists; choose another --out")
+
+
+def _show_tests(console: Console, found: TestedComparison) -> dict[str, object]:
+    """Show the tests against one method; returns them for JSON."""
+    rows = [
+        (each[0].text, *(cell.text + cell.marks for cell in each[-len(TESTED) :]))
+        for each in found.table.groups[0].rows
+    ]
+    console.table((f"minus {found.against}", *TESTED), rows)
+    console.say(
+        "Differences with 95 % intervals; stars: p < 0.05, 0.01, 0.001 by the Wilcoxon test, "
+        "corrected by Holm's method; a dagger: the bootstrap disagrees."
+    )
+    columns = [f"{metric}_{part}" for metric in TESTED for part in _PARTS]
+    return {"against": found.against, "tests": found.frame.select("method", *columns).to_dicts()}
 
 
 def as_json(comparison: Comparison) -> dict[str, object]:
