@@ -10,8 +10,8 @@ import click
 
 from castpoi.cli.compare import as_json, show_comparison
 from castpoi.cli.console import Console, speaks
-from castpoi.cli.options import FOLDER, SEED, SeveralValues
-from castpoi.cli.paced import entry_of, paced, run_shown, show_counts, show_failures, show_plan
+from castpoi.cli.options import FOLDER, SEED, SeveralValues, options_of
+from castpoi.cli.plans import PACE_TYPES, entry_of, run_shown, show_counts, show_failures, show_plan
 from castpoi.evaluation.compare import compare
 from castpoi.evaluation.result import Result
 from castpoi.experiments.estimate import PastRun
@@ -48,8 +48,8 @@ def _is_value(word: str) -> bool:
 )
 @click.option("--out", required=True, type=FOLDER, help="Folder for everything.")
 @click.option("--only", multiple=True, metavar="ROW...", help="Only these rows; CITY comes first.")
-@paced("experiments")
-@click.option("--keep-runs", is_flag=True, help="Keep the trained weights.")
+@options_of(Pace, "pace", types=PACE_TYPES)
+@click.option("--dry-run", is_flag=True, help="List the experiments and their time; run none.")
 @speaks
 def reproduce(
     console: Console,
@@ -61,7 +61,6 @@ def reproduce(
     only: tuple[str, ...],
     pace: Pace,
     dry_run: bool,
-    keep_runs: bool,
 ) -> None:
     """Run all experiments of a suite on a CITY that are not in --out yet.
 
@@ -87,7 +86,7 @@ def reproduce(
         console,
         plan,
         folder,
-        replace(pace, keep_runs=keep_runs),
+        pace,
         status=lambda: SuiteStatus(folder, suite, plan),
         past_runs=past_runs,
         name="suite",

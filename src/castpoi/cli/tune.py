@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from castpoi.cli.console import Console, speaks
-from castpoi.cli.options import FOLDER, SEED, method_list
-from castpoi.cli.paced import paced, run_shown, show_counts, show_failures, show_plan
+from castpoi.cli.options import FOLDER, SEED, method_list, options_of
+from castpoi.cli.plans import PACE_TYPES, run_shown, show_counts, show_failures, show_plan
 from castpoi.core.config import pairs_of
 from castpoi.core.quantities import duration_words
 from castpoi.experiments.experiment import CityFolder
@@ -62,7 +62,8 @@ _LEARNED = [method for method in METHODS if method.needs_training]
     help="Seed of every training.",
 )
 @click.option("--out", required=True, type=FOLDER, help="Folder for everything.")
-@paced("trials")
+@options_of(Pace, "pace", leave_out=["keep_runs"], types=PACE_TYPES)
+@click.option("--dry-run", is_flag=True, help="List the trials and their time; run none.")
 @speaks
 def tune(
     console: Console,

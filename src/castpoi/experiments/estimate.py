@@ -26,11 +26,6 @@ class Estimate:
     seconds: float | None
     source: str
 
-    @property
-    def is_rough(self) -> bool:
-        """Whether these very settings were never measured."""
-        return self.source in (_ROUGH, _NOT_KNOWN)
-
 
 @dataclass(frozen=True, kw_only=True)
 class PastRun:
@@ -41,11 +36,6 @@ class PastRun:
     train_checkins: int
     threads: int
     seconds: float
-
-    def is_related_to(self, experiment: Experiment) -> bool:
-        """Whether it was on the same city, with the same method and preset."""
-        same_start = self.recipe[:2] == experiment.row.recipe[:2]
-        return same_start and self.fingerprint == experiment.city.fingerprint
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "PastRun":
@@ -72,8 +62,9 @@ class Estimator:
 
     def estimate(self, experiment: Experiment) -> Estimate:
         """How long an experiment may take on this suite's threads."""
-        same_row = [each for each in self._past_runs if each.recipe == experiment.row.recipe]
-        here = [each for each in same_row if each.fingerprint == experiment.city.fingerprint]
+        recipe, city = experiment.row.recipe, experiment.city.fingerprint
+        same_row = [each for each in self._past_runs if each.recipe == recipe]
+        here = [each for each in same_row if each.fingerprint == city]
         if here:
             return self._from(here, experiment, "measured")
         if same_row:
@@ -81,8 +72,9 @@ class Estimator:
         if not experiment.row.is_learned:
             return Estimate(_COUNTING_SECONDS, "counting")
         guess = self._from_rates(experiment)
-        related = [each for each in self._past_runs if each.is_related_to(experiment)]
-        if related and guess.is_rough:
+        in_city = (each for each in self._past_runs if each.fingerprint == city)
+        related = [each for each in in_city if each.recipe[:2] == recipe[:2]]
+        if related and guess.source in (_ROUGH, _NOT_KNOWN):
             return self._from(related, experiment, "other settings")
         return guess
 

@@ -73,10 +73,6 @@ class SuiteFolder:
             Planned(experiment=each, why=self._why(each, any_code=any_code)) for each in experiments
         ]
 
-    def record(self, experiment: Experiment) -> dict[str, Any]:
-        """How the result of an experiment was made; empty if it has none."""
-        return _record_of(self.result(experiment))
-
     def records(self) -> Iterator[dict[str, Any]]:
         """How all results were made, of this suite or another."""
         yield from (record for _, record in self._found())

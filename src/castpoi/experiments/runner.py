@@ -6,9 +6,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, Protocol
 
 from castpoi.checkins import record as columns
@@ -50,14 +50,25 @@ class Pace:
     """How many experiments run at a time, and on how many cores."""
 
     jobs: int = 1
-    threads: int  # cores for all jobs together
-    keep_runs: bool = False
+    """Experiments that run at the same time."""
+    threads: int | None = None
+    """CPU cores to share among the jobs.  [default: all]"""
     any_code: bool = False
+    """Keep results that another version of the method has made."""
+    keep_runs: bool = False
+    """Keep the trained weights."""
+
+    @property
+    def cores(self) -> int:
+        """The cores for all jobs together: by default all that this process may use."""
+        if self.threads is None and hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return self.threads or os.cpu_count() or 1
 
     @property
     def threads_per_job(self) -> int:
         """Cores of one experiment."""
-        return max(1, self.threads // self.jobs)
+        return max(1, self.cores // self.jobs)
 
 
 @dataclass(frozen=True)
@@ -66,23 +77,6 @@ class Failure:
 
     experiment: Experiment
     problem: str
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-@contextmanager
-def locked(folder: SuiteFolder) -> Iterator[int]:
-    """Hold the lock of a suite's folder; yields the number of the open file."""
-    with ExitStack() as held:
-        with writing(folder.root):
-            (folder.root / RUNS).mkdir(parents=True, exist_ok=True)
-            lock = held.enter_context(alone_in(folder.root, lock=f"{RUNS}/.lock"))
-        yield lock
 
 
 def run_plan(
@@ -100,11 +94,24 @@ def run_plan(
 
     The status is opened when nobody else can write to it; `name` is that of the progress bar.
     """
-    with locked(folder) as lock, progress.task(name, total=len(plan)) as task:
+    with ExitStack() as held:
+        with writing(folder.root):
+            (folder.root / RUNS).mkdir(parents=True, exist_ok=True)
+            lock = held.enter_context(alone_in(folder.root, lock=f"{RUNS}/.lock"))
         for each in plan:
             if each.is_done and not read_or_nothing(folder.spec(each.experiment)).get("keep", True):
                 folder.remove_run(each.experiment)  # a killed command could not
-        runner = _Runner(plan, folder, status(), past_runs, pace, lock, task, say)
+        runner = _Runner(
+            folder=folder,
+            status=status(),
+            pace=pace,
+            estimator=Estimator(past_runs, threads=pace.threads_per_job),
+            lock=lock,
+            task=held.enter_context(progress.task(name, total=len(plan))),
+            say=say,
+            total=len(plan),
+            waiting=[each.experiment for each in plan if not each.is_done],
+        )
         try:
             runner.run()
         finally:
@@ -112,89 +119,75 @@ def run_plan(
         return runner.failures
 
 
+@dataclass(kw_only=True)
 class _Runner:
     """The experiments that wait, that are running, and that have failed."""
 
-    def __init__(
-        self,
-        plan: Sequence[Planned],
-        folder: SuiteFolder,
-        status: Status,
-        past_runs: Sequence[PastRun],
-        pace: Pace,
-        lock: int,
-        task: Task,
-        say: Callable[[str], None],
-    ) -> None:
-        self.failures: list[Failure] = []
-        self._waiting = [each.experiment for each in plan if not each.is_done]
-        self._running: list[_Worker] = []
-        self._all, self._ended = len(plan), len(plan) - len(self._waiting)
-        self._folder, self._status, self._pace = folder, status, pace
-        self._estimator = Estimator(past_runs, threads=pace.threads_per_job)
-        self._lock, self._task, self._say = lock, task, say
-        task.advance(self._ended)
+    folder: SuiteFolder
+    status: Status
+    pace: Pace
+    estimator: Estimator
+    lock: int
+    task: Task
+    say: Callable[[str], None]
+    total: int  # with those that were done before
+    waiting: list[Experiment]
+    running: "list[_Worker]" = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
 
     def run(self) -> None:
         """Start, watch and close experiments until none is left."""
-        while self._waiting or self._running:
-            while self._waiting and len(self._running) < self._pace.jobs:
-                self._start(self._waiting.pop(0))
+        self.task.advance(self.total - len(self.waiting))
+        while self.waiting or self.running:
+            while self.waiting and len(self.running) < self.pace.jobs:
+                self._start(self.waiting.pop(0))
             time.sleep(_POLL_SECONDS)
-            for worker in [each for each in self._running if each.process.poll() is not None]:
-                self._running.remove(worker)
-                self._end(worker)
-            self._task.describe(self._progress())
+            for worker in [each for each in self.running if each.process.poll() is not None]:
+                self.running.remove(worker)
+                self._end(worker.experiment, worker.outcome())
+            self.task.describe(self._progress())
 
     def stop(self) -> None:
         """End what is running; the next command resumes it."""
-        for worker in self._running:
+        for worker in self.running:
             worker.stop()
-            self._status.note(worker.experiment, "waiting", "interrupted")
+            self.status.note(worker.experiment, "waiting", "interrupted")
 
     def _start(self, experiment: Experiment) -> None:
         try:
-            worker = _Worker(experiment, self._folder, self._pace, lock=self._lock)
+            worker = _Worker(experiment, self.folder, self.pace, lock=self.lock)
         except (CastPoiError, OSError) as problem:
-            self._fail(experiment, str(problem))
+            self._end(experiment, {"error": str(problem)})
             return
-        self._running.append(worker)
-        self._status.note(experiment, "running")
-        self._say(f"{experiment.name} has started")
+        self.running.append(worker)
+        self.status.note(experiment, "running")
+        self.say(f"{experiment.name} has started")
 
-    def _end(self, worker: "_Worker") -> None:
-        experiment, outcome = worker.experiment, worker.outcome()
+    def _end(self, experiment: Experiment, outcome: dict[str, Any]) -> None:
+        self.task.advance()
         if "error" in outcome:
-            self._fail(experiment, outcome["error"])
+            self.failures.append(Failure(experiment, outcome["error"]))
+            self.status.note(experiment, "failed", outcome["error"])
+            self.say(f"{experiment.name} FAILED: {outcome['error']}; {self._progress()}")
             return
-        self._count()
-        self._estimator.learn(PastRun.of(outcome))
-        self._status.note_done(experiment, outcome)
-        if not self._pace.keep_runs:
-            self._folder.remove_run(experiment)
+        self.estimator.learn(PastRun.of(outcome))
+        self.status.note_done(experiment, outcome)
+        if not self.pace.keep_runs:
+            self.folder.remove_run(experiment)
         took = duration_words(outcome["seconds"])
-        self._say(f"{experiment.name} is done ({took}); {self._progress()}")
-
-    def _fail(self, experiment: Experiment, problem: str) -> None:
-        self._count()
-        self.failures.append(Failure(experiment, problem))
-        self._status.note(experiment, "failed", problem)
-        self._say(f"{experiment.name} FAILED: {problem}; {self._progress()}")
-
-    def _count(self) -> None:
-        self._ended += 1
-        self._task.advance()
+        self.say(f"{experiment.name} is done ({took}); {self._progress()}")
 
     def _progress(self) -> str:
         """How many experiments have ended, and the time that is left."""
         left = remaining(
-            [self._estimator.estimate(each) for each in self._waiting],
-            [(self._estimator.estimate(each.experiment), each.seconds) for each in self._running],
-            jobs=self._pace.jobs,
+            [self.estimator.estimate(each) for each in self.waiting],
+            [(self.estimator.estimate(each.experiment), each.seconds) for each in self.running],
+            jobs=self.pace.jobs,
         )
-        parts = [f"{self._ended} of {self._all}"]
+        unfinished = len(self.waiting) + len(self.running)
+        parts = [f"{self.total - unfinished} of {self.total}"]
         parts += [f"{len(self.failures)} failed"] if self.failures else []
-        parts += [f"{left.words} left"] if self._waiting or self._running else []
+        parts += [f"{left.words} left"] if unfinished else []
         return ", ".join(parts)
 
 

@@ -11,7 +11,7 @@ from castpoi.core.errors import BadInput
 from castpoi.core.files import read_or_nothing, write_json, writing
 from castpoi.experiments.experiment import Experiment
 from castpoi.experiments.folder import Planned, SuiteFolder
-from castpoi.experiments.runner import State, commands_of
+from castpoi.experiments.runner import State
 from castpoi.experiments.suite import Suite
 from castpoi.methods.outline import TableOutline
 
@@ -42,53 +42,37 @@ class SuiteStatus:
         check_rows(folder, suite)  # again, now that nobody else can write
         self._path = folder.root / SUITE_FILE
         former = read_or_nothing(self._path)
-        experiments = _entries(former, "experiments")
-        for entry in experiments.values():  # nothing is running, since this process has the lock
-            entry["state"] = "waiting" if entry.get("state") == "running" else entry.get("state")
-        self._content: dict[str, Any] = {
-            "kind": "suite",
-            "tables": {each.name: each.to_dict() for each in (*_tables_of(former), *suite.tables)},
-            "cities": _entries(former, "cities"),
-            "experiments": experiments,
-        }
+        self._experiments = _entries(former, "experiments")
+        for entry in self._experiments.values():  # nothing is running: this process has the lock
+            if entry.get("state") == "running":
+                entry["state"] = "waiting"
+        cities = _entries(former, "cities")
         for planned in plan:
-            self._add(planned, folder)
+            each, city = planned.experiment, planned.experiment.city
+            cities[city.name] = {"folder": str(city.folder), "fingerprint": city.fingerprint}
+            self._experiments[each.name] = {
+                "city": city.name,
+                "row": each.row.name,
+                "seed": each.seed,
+                "state": "done" if planned.is_done else "waiting",
+                "why": planned.why,
+            }
+        tables = {each.name: each.to_dict() for each in (*_tables_of(former), *suite.tables)}
+        self._content = {"kind": "suite", "tables": tables, "cities": cities}
         self._save()
 
     def note(self, experiment: Experiment, state: State, why: str = "") -> None:
         """Store the state of an experiment that is not done."""
-        self._change(experiment, state=state, why=why, seconds=None, key=None)
+        self._experiments[experiment.name] |= {"state": state, "why": why}
+        self._save()
 
     def note_done(self, experiment: Experiment, record: Mapping[str, Any]) -> None:
-        """Store how an experiment was made."""
-        seconds, key = record["seconds"], record["key"]
-        self._change(experiment, state="done", why="", seconds=seconds, key=key)
-
-    def _add(self, planned: Planned, folder: SuiteFolder) -> None:
-        experiment, city = planned.experiment, planned.experiment.city
-        record = folder.record(experiment) if planned.is_done else {}
-        self._content["cities"][city.name] = {
-            "folder": str(city.folder),
-            "fingerprint": city.fingerprint,
-        }
-        self._content["experiments"][experiment.name] = {
-            "city": city.name,
-            "row": experiment.row.name,
-            "seed": experiment.seed,
-            "state": "done" if planned.is_done else "waiting",
-            "why": planned.why,
-            "commands": commands_of(experiment, folder),
-            "seconds": record.get("seconds"),
-            "key": record.get("key"),
-        }
-
-    def _change(self, experiment: Experiment, **entries: object) -> None:
-        self._content["experiments"][experiment.name] |= entries
-        self._save()
+        """Store that an experiment is done; its result has the record."""
+        self.note(experiment, "done")
 
     def _save(self) -> None:
         with writing(self._path):
-            write_json(self._path, self._content)
+            write_json(self._path, {**self._content, "experiments": self._experiments})
 
 
 def _entries(former: Mapping[str, Any], part: str) -> dict[str, dict[str, Any]]:

@@ -1,8 +1,7 @@
-"""What `castpoi reproduce` and `castpoi tune` share: options, the plan, progress and failures."""
+"""What `castpoi reproduce` and `castpoi tune` show: the plan, the progress and the failures."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -11,46 +10,10 @@ from castpoi.core.quantities import duration_words
 from castpoi.experiments.estimate import Estimate, Estimator, PastRun, remaining
 from castpoi.experiments.experiment import Experiment
 from castpoi.experiments.folder import Planned, SuiteFolder
-from castpoi.experiments.runner import Failure, Pace, Status, cores, run_plan
+from castpoi.experiments.runner import Failure, Pace, Status, run_plan
 from castpoi.training.job import ignore
 
-Command = Callable[..., None]
-
-
-def paced(noun: str) -> Callable[[Command], Command]:
-    """Give a command `--jobs`, `--threads` and `--any-code`, as a `pace`, and `--dry-run`."""
-
-    def paced_command(command: Command) -> Command:
-        @click.option(
-            "--jobs",
-            type=click.IntRange(min=1),
-            default=1,
-            show_default=True,
-            help=f"{noun.capitalize()} that run at the same time.",
-        )
-        @click.option(
-            "--threads",
-            type=click.IntRange(min=1),
-            help="CPU cores to share among the jobs.  [default: all]",
-        )
-        @click.option(
-            "--dry-run", is_flag=True, help=f"List the {noun} and their time; run none of them."
-        )
-        @click.option(
-            "--any-code",
-            is_flag=True,
-            help=f"Keep {noun} that another version of the method has made.",
-        )
-        @wraps(command)
-        def wrapped(
-            *arguments: Any, jobs: int, threads: int | None, any_code: bool, **options: Any
-        ) -> None:
-            pace = Pace(jobs=jobs, threads=threads or cores(), any_code=any_code)
-            command(*arguments, pace=pace, **options)
-
-        return wrapped
-
-    return paced_command
+PACE_TYPES: Final = {"jobs": click.IntRange(min=1), "threads": click.IntRange(min=1)}
 
 
 def run_shown(
@@ -99,7 +62,7 @@ def show_plan(
         for each, guess in guessed
     ]
     console.table([noun.removesuffix("s"), "state", "time from", "time"], rows, left=3)
-    time_left = f": {left.words} on {pace.threads} cores" if to_run else ""
+    time_left = f": {left.words} on {pace.cores} cores" if to_run else ""
     console.say(f"{len(to_run)} of {len(plan)} {noun} are to be run{time_left}.")
     listed = [
         {**entry_of(each.experiment), "why": each.why}
