@@ -90,8 +90,8 @@ def _check_free(out: Path) -> None:
 def _show_tests(console: Console, found: TestedComparison) -> dict[str, object]:
     """Show the tests against one method; returns them for JSON."""
     rows = [
-        (each[0].text, *(cell.text + cell.marks for cell in each[-len(TESTED) :]))
-        for each in found.table.groups[0].rows
+        (row.method, *(cell.text + cell.marks for cell in cells[-len(TESTED) :]))
+        for row, cells in zip(found.rows.rows, found.table.groups[0].rows, strict=True)
     ]
     console.table((f"minus {found.against}", *TESTED), rows)
     console.say(
