@@ -8,7 +8,7 @@ Shapes: S seeds, N targets.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from statistics import fmean
@@ -27,13 +27,47 @@ from castpoi.evaluation.result import IS_REVISIT, RANK, Result
 _SHOWN: Final = 12  # characters of a fingerprint in an error
 
 
+@dataclass(frozen=True)
+class Contender:
+    """A name and one result a seed."""
+
+    name: str
+    results: tuple[Result, ...]
+    is_counted: bool = False  # whether it is a counting method: no seeds, one result
+
+    def __post_init__(self) -> None:
+        if not self.results:
+            raise BadInput(f"{self.name} has no result; name at least one result folder for it")
+        seen: dict[int, Result] = {}
+        for result in self.results:
+            twin = seen.setdefault(result.seed, result)
+            if twin is not result:  # a copy would narrow the spread
+                raise BadInput(
+                    f"{twin.name} and {result.name} are both {self.name} with seed {result.seed}; "
+                    "leave one out"
+                )
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Seeds of its trainings, ascending; none for a counting method."""
+        return () if self.is_counted else tuple(sorted(result.seed for result in self.results))
+
+    def spread(self, metric: str, stratum: str | None = None) -> Spread:
+        """Mean of a metric, of all targets or of a stratum, and deviation over the seeds."""
+        spread = Spread.of(
+            (result.strata[stratum] if stratum else result.metrics)[metric]
+            for result in self.results
+        )
+        return replace(spread, std=None) if self.is_counted else spread
+
+
 @dataclass(frozen=True, kw_only=True)
 class ComparedMethod:
     """One row: a method with all its seeds."""
 
     method: str
     seeds: list[int]
-    results: list[str] = field(default_factory=list)  # names of the folders
+    results: list[str]  # names of the folders
     seconds: float  # mean time to rank all targets
     metrics: dict[str, Spread]
     strata: dict[str, dict[str, Spread]]
@@ -79,10 +113,12 @@ def compare(results: Sequence[Result], *, sort_by: str = "MRR") -> Comparison:
     if not results:
         raise BadInput("there is no result to compare; name at least one result folder")
     ranks = join_ranks(results)
-    _check_seeds(results)
     is_revisit = ranks[IS_REVISIT].to_numpy()
     by_method = sorted(results, key=lambda each: (each.method, each.seed))
-    rows = [_row(list(seeds)) for _, seeds in groupby(by_method, key=lambda each: each.method)]
+    rows = [
+        _row(Contender(method, tuple(seeds)))
+        for method, seeds in groupby(by_method, key=lambda each: each.method)
+    ]
     rows.sort(key=lambda row: -(row.metrics[sort_by].mean or 0.0))
     return Comparison(
         fingerprint=results[0].fingerprint,
@@ -122,17 +158,15 @@ def rank_column(number: int) -> str:
     return f"{RANK}_{number}"
 
 
-def _row(seeds: Sequence[Result]) -> ComparedMethod:
+def _row(contender: Contender) -> ComparedMethod:
     return ComparedMethod(
-        method=seeds[0].method,
-        seeds=[each.seed for each in seeds],
-        results=[each.name for each in seeds],
-        seconds=fmean(each.seconds for each in seeds),
-        metrics={name: Spread.of(each.metrics[name] for each in seeds) for name in METRICS},
+        method=contender.name,
+        seeds=list(contender.seeds),
+        results=[each.name for each in contender.results],
+        seconds=fmean(each.seconds for each in contender.results),
+        metrics={metric: contender.spread(metric) for metric in METRICS},
         strata={
-            stratum: {
-                name: Spread.of(each.strata[stratum][name] for each in seeds) for name in METRICS
-            }
+            stratum: {metric: contender.spread(metric, stratum) for metric in METRICS}
             for stratum in STRATA
         },
     )
@@ -156,48 +190,6 @@ def _check_same_split(first: Result, other: Result) -> None:
             f"{timed.name} was given the time of each target and {untimed.name} was not, so their "
             "metrics cannot be compared; compare results of known time separately"
         )
-
-
-def _check_seeds(results: Sequence[Result]) -> None:
-    """Refuse a seed twice: a copy would narrow the spread."""
-    seen: dict[tuple[str, int], Result] = {}
-    for result in results:
-        twin = seen.setdefault((result.method, result.seed), result)
-        if twin is not result:
-            raise BadInput(
-                f"{twin.name} and {result.name} are both {result.method} with seed {result.seed}; "
-                "leave one out"
-            )
-
-
-@dataclass(frozen=True)
-class Contender:
-    """A name and one result a seed."""
-
-    name: str
-    results: tuple[Result, ...]
-    is_counted: bool = False  # whether it is a counting method: no seeds, one result
-
-    def __post_init__(self) -> None:
-        if not self.results:
-            raise BadInput(f"{self.name} has no result; name at least one result folder for it")
-        seeds = [result.seed for result in self.results]
-        twice = next((seed for seed in seeds if seeds.count(seed) > 1), None)
-        if twice is not None:
-            raise BadInput(
-                f"{self.name} has two results with seed {twice}, and a copy is not a second seed; "
-                "leave one out"
-            )
-
-    @property
-    def seeds(self) -> tuple[int, ...]:
-        """Seeds of its trainings, ascending; none for a counting method."""
-        return () if self.is_counted else tuple(sorted(result.seed for result in self.results))
-
-    def spread(self, metric: str) -> Spread:
-        """Mean of a metric, and deviation over the seeds of a learned method."""
-        spread = Spread.of(result.metrics[metric] for result in self.results)
-        return replace(spread, std=None) if self.is_counted else spread
 
 
 def with_equal_seeds(one: Contender, other: Contender) -> tuple[Contender, Contender]:

@@ -6,7 +6,6 @@ from statistics import fmean
 from typing import Final
 
 from castpoi.core.errors import UnknownMethod
-from castpoi.evaluation.compare import compare
 from castpoi.evaluation.metrics import METRICS
 from castpoi.methods.outline import ORACLE, Row
 from castpoi.methods.registry import METHODS
@@ -73,21 +72,20 @@ def _city_lines(city: CityEvidence) -> Iterator[str]:
 
 def _table(city: CityEvidence, row: Row) -> Table:
     """Metrics over all targets, over revisits and over new places."""
-    compared = compare([each.result for each in city.of(row.name)])
-    (own,) = compared.rows
-    sides = {"all": own.metrics, "revisit": own.strata["revisit"], "new": own.strata["new"]}
-    numbers = {"all": compared.n, **compared.strata_n}
+    contender = city.contenders[row.name]
+    strata = contender.results[0].strata
+    numbers = {"all": city.targets, **{name: int(own["n"] or 0) for name, own in strata.items()}}
 
     def cell(side: str, metric: str) -> Cell:
-        spread = sides[side][metric]
-        std = 100 * spread.std if row.is_learned and spread.std is not None else None
+        spread = contender.spread(metric, None if side == "all" else side)
+        std = None if spread.std is None else 100 * spread.std
         return Cell("–" if spread.mean is None else f"{100 * spread.mean:.2f}", std=std)
 
     lines = [
-        {"Metric": Cell(metric), **{side: cell(side, metric) for side in sides}}
+        {"Metric": Cell(metric), **{side: cell(side, metric) for side in numbers}}
         for metric in METRICS
     ]
-    lines.append({"Metric": Cell("targets"), **{side: count(numbers[side]) for side in sides}})
+    lines.append({"Metric": Cell("targets"), **{side: count(n) for side, n in numbers.items()}})
     return Table.of_lines(
         {"": lines},
         name="card",

@@ -39,7 +39,6 @@ class RowResult:
     row: Row
     city: str
     result: Result
-    experiment: Mapping[str, Any]  # how a suite made it; empty without a suite
     is_outdated: bool = False  # the suite has changed its row since
 
     @property
@@ -91,7 +90,8 @@ class RowResult:
     @property
     def commands(self) -> list[str]:
         """The commands that reproduce this result."""
-        commands = self.experiment.get("commands", [self.result.manifest.get("command")])
+        manifest = self.result.manifest
+        commands = manifest.get(EXPERIMENT, {}).get("commands", [manifest.get("command")])
         return [str(command) for command in commands if command is not None]
 
     @property
@@ -273,7 +273,6 @@ def read_result(path: Path, rows: Mapping[str, Row]) -> RowResult:
         row=row,
         city=experiment.get("city") or city,
         result=result,
-        experiment=experiment,
         is_outdated=is_outdated,
     )
 

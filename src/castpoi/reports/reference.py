@@ -5,9 +5,9 @@ city of ours is one of the paper's three only if it has its name and its number 
 """
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import Final
 
@@ -145,10 +145,7 @@ def _differences(
         apart = 100 * city.mean(row.name, metric) - reported.mean
         return Cell(_signed(apart), apart, is_best=abs(apart) > _FAR_POINTS)
 
-    return [
-        {"Method": Cell(row.label), **{metric: cell(row, metric) for metric in HEADLINE}}
-        for row in rows
-    ]
+    return [_line(row, partial(cell, row)) for row in rows]
 
 
 def _effects(
@@ -156,13 +153,15 @@ def _effects(
 ) -> list[dict[str, Cell]]:
     """The change of each variant from the full model, ours and the paper's."""
     full = next((row for row in rows if row.role == OURS), None)
-    paper = paper_city(city.name, city.targets)
+    if full is None:
+        return []
+    paper, name = paper_city(city.name, city.targets), full.name
 
-    def cell(full: Row, row: Row, metric: str) -> Cell:
-        whole, part = (paper_value(table, paper, each.name, metric) for each in (full, row))
+    def cell(row: Row, metric: str) -> Cell:
+        whole, part = (paper_value(table, paper, each, metric) for each in (name, row.name))
         if whole is None or part is None:
             return NOTHING
-        ours = 100 * city.change(full.name, row.name, metric)
+        ours = 100 * city.change(name, row.name, metric)
         verdict = verdicts.against_row(table.name, city.name, row.name, metric)
         stars = "" if verdict is None else verdict.stars
         return Cell(
@@ -174,11 +173,11 @@ def _effects(
             is_best=verdict is not None and bool(stars) != bool(part.stars),
         )
 
-    return [
-        {"Method": Cell(row.label), **{metric: cell(full, row, metric) for metric in HEADLINE}}
-        for row in rows
-        if full is not None and row.name != full.name
-    ]
+    return [_line(row, partial(cell, row)) for row in rows if row.name != name]
+
+
+def _line(row: Row, cell: Callable[[str], Cell]) -> dict[str, Cell]:
+    return {"Method": Cell(row.label), **{metric: cell(metric) for metric in HEADLINE}}
 
 
 def _signed(points: float) -> str:

@@ -8,7 +8,7 @@ REPORT/manifest.json      its results, command, versions and commit
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
@@ -42,12 +42,34 @@ NO_BREAK: Final = "\u00a0"  # a space that ends no line
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study:
-    """What the sections of a report are built from."""
+class BuiltSection:
+    """A section with its tables and charts."""
+
+    title: str
+    tables: list[Table]
+    charts: "list[Chart]"
+    folds: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """A report before it is written."""
 
     evidence: Evidence
     verdicts: Verdicts
-    out: Path  # the folder of the report, where its links start
+    out: Path  # its folder, where its links start
+    missing: list[str]
+    sections: list[BuiltSection] = field(default_factory=list)
+
+    @property
+    def tables(self) -> list[Table]:
+        """All tables."""
+        return [table for section in self.sections for table in section.tables]
+
+    @property
+    def charts(self) -> list["Chart"]:
+        """All charts."""
+        return [chart for section in self.sections for chart in section.charts]
 
     @cached_property
     def strata(self) -> list[tuple[CityEvidence, list[Stratum]]]:
@@ -65,54 +87,56 @@ class Section:
     """A section of the page; it is left out where it has neither tables nor charts."""
 
     title: str
-    tables: Callable[[Study], Iterable[Table | None]] = lambda _: ()
-    charts: Callable[[Study, Any], Iterable["Chart | None"]] = lambda *_: ()
-    """From a study and the module of figures, which is imported if matplotlib is installed."""
+    tables: Callable[[Report], Iterable[Table | None]] = lambda _: ()
+    charts: Callable[[Report, Any], Iterable["Chart | None"]] = lambda *_: ()
+    """From a report and the module of figures, which is imported if matplotlib is installed."""
     folds: bool = False  # whether its tables are folded below its charts
 
 
 SECTIONS: Final = (
     Section(
         title="Compared with the paper",
-        tables=lambda study: [reference_table(study.evidence, study.verdicts)],
+        tables=lambda report: [reference_table(report.evidence, report.verdicts)],
     ),
     Section(
         title="Pool size",
-        tables=lambda study: (analyses.pool_table(study.evidence, *one) for one in study.pools),
-        charts=lambda study, figures: (
-            figures.pool_lines(study.evidence, *one) for one in study.pools
+        tables=lambda report: (analyses.pool_table(report.evidence, *one) for one in report.pools),
+        charts=lambda report, figures: (
+            figures.pool_lines(report.evidence, *one) for one in report.pools
         ),
         folds=True,
     ),
     Section(
         title="Strata",
-        tables=lambda study: (analyses.strata_table(study.evidence, *one) for one in study.strata),
-        charts=lambda study, figures: (
-            figures.strata_dots(study.evidence, *one) for one in study.strata
+        tables=lambda report: (
+            analyses.strata_table(report.evidence, *one) for one in report.strata
+        ),
+        charts=lambda report, figures: (
+            figures.strata_dots(report.evidence, *one) for one in report.strata
         ),
         folds=True,
     ),
     Section(
         title="What was learned",
-        charts=lambda study, figures: (
-            draw(study.evidence, city)
+        charts=lambda report, figures: (
+            draw(report.evidence, city)
             for draw in (figures.learning_curves, figures.bias_bars, figures.reliability_lines)
-            for city in study.evidence.cities
+            for city in report.evidence.cities
         ),
     ),
     Section(
         title="Beyond accuracy",
-        tables=lambda study: (
-            analyses.beyond_table(study.evidence, city) for city in study.evidence.cities
+        tables=lambda report: (
+            analyses.beyond_table(report.evidence, city) for city in report.evidence.cities
         ),
     ),
     Section(
-        title="Tests", tables=lambda study: [significance_table(study.evidence, study.verdicts)]
+        title="Tests", tables=lambda report: [significance_table(report.evidence, report.verdicts)]
     ),
-    Section(title="Cities", tables=lambda study: [inventory.city_table(study.evidence)]),
-    Section(title="Methods", tables=lambda study: [inventory.method_table(study.evidence)]),
+    Section(title="Cities", tables=lambda report: [inventory.city_table(report.evidence)]),
+    Section(title="Methods", tables=lambda report: [inventory.method_table(report.evidence)]),
     Section(
-        title="Sources", tables=lambda study: [inventory.source_table(study.evidence, study.out)]
+        title="Sources", tables=lambda report: [inventory.source_table(report.evidence, report.out)]
     ),
 )
 """The sections of a report, after one for each table of its outline."""
@@ -122,44 +146,13 @@ def _section_of(outline: TableOutline) -> Section:
     """The section of a table of metrics; an ablation has a chart for each city."""
     return Section(
         title=outline.title,
-        tables=lambda study: [metric_table(outline, study.evidence, study.verdicts)],
-        charts=lambda study, figures: (
+        tables=lambda report: [metric_table(outline, report.evidence, report.verdicts)],
+        charts=lambda report, figures: (
             figures.ablation_bars(outline, city)
-            for city in study.evidence.cities
+            for city in report.evidence.cities
             if outline.is_ablation
         ),
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class BuiltSection:
-    """A section with its tables and charts."""
-
-    title: str
-    tables: list[Table]
-    charts: "list[Chart]"
-    folds: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Report:
-    """A report before it is written."""
-
-    evidence: Evidence
-    out: Path
-    verdicts: Verdicts
-    sections: list[BuiltSection]
-    missing: list[str]
-
-    @property
-    def tables(self) -> list[Table]:
-        """All tables."""
-        return [table for section in self.sections for table in section.tables]
-
-    @property
-    def charts(self) -> list["Chart"]:
-        """All charts."""
-        return [chart for section in self.sections for chart in section.charts]
 
 
 def make_report(
@@ -167,22 +160,21 @@ def make_report(
 ) -> Report:
     """All tables and charts that the results allow; links start in `out`."""
     verdicts = judge_all(evidence, draws=draws, progress=progress)
-    study = Study(evidence=evidence, verdicts=verdicts, out=out)
     has_charts = find_spec("matplotlib") is not None
     figures = import_module("castpoi.reports.figures") if has_charts else None
-    sections = []
+    missing = inventory.what_is_missing(evidence, has_charts=has_charts)
+    report = Report(evidence=evidence, verdicts=verdicts, out=out, missing=missing)
     planned = [*map(_section_of, evidence.tables), *SECTIONS]
     with progress.task("sections", total=len(planned)) as task:
         for each in planned:
-            tables = [table for table in each.tables(study) if table is not None]
-            charts = [chart for chart in each.charts(study, figures) if chart] if figures else []
+            tables = [table for table in each.tables(report) if table is not None]
+            charts = [chart for chart in each.charts(report, figures) if chart] if figures else []
             if tables or charts:
-                sections.append(
+                report.sections.append(
                     BuiltSection(title=each.title, tables=tables, charts=charts, folds=each.folds)
                 )
             task.advance()
-    missing = inventory.what_is_missing(evidence, has_charts=has_charts)
-    return Report(evidence=evidence, out=out, verdicts=verdicts, sections=sections, missing=missing)
+    return report
 
 
 def write_report(
