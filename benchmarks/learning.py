@@ -19,10 +19,10 @@ from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.checkins.prepare import Preparation, prepare
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize, write_checkins
-from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import CastPoi, new_model
 from castpoi.model.config import ModelConfig
 from castpoi.model.ranker import CastPoiRanker
+from castpoi.model.windows import BatchBuilder
 from castpoi.training.castpoi import objective_of
 from castpoi.training.config import CastPoiTraining
 from castpoi.training.objectives import Objective

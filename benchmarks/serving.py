@@ -26,10 +26,10 @@ from castpoi.checkins import record
 from castpoi.core.provenance import Stopwatch
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import KNOWN_CHECKINS, PLACE_SCHEMA, city_of, load_run, write_run
-from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import new_model
 from castpoi.model.config import ModelConfig
 from castpoi.model.ranker import CastPoiRanker
+from castpoi.model.windows import BatchBuilder
 from castpoi.recommend.recommender import Recommender, load
 from castpoi.recommend.request import Request
 from castpoi.training.job import TrainingOptions

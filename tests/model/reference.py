@@ -1,7 +1,7 @@
 """The equations of the CaST-POI paper, and of our own parts, in plain Python: slow, one number at
 a time, no tensors.
 
-It reads visits and weights and knows nothing of batches, padding, chunks or caches. Numbers of
+Its inputs are visits and weights; it has no batches, padding, chunks or caches. Numbers of
 equations follow the method section of the paper; constants follow `reference-facts.md`.
 """
 
@@ -16,8 +16,8 @@ from castpoi.geo.distance import (
 )
 from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import REVISIT_WINDOW
-from castpoi.model.traits import NEIGHBOURHOODS_KM
-from tests.model.slow_habits import distance_km, habits, local_time
+from castpoi.model.places import NEIGHBOURHOODS_KM
+from tests.model.features.slow_habits import distance_km, habits, local_time
 from tests.model.small import CATEGORIES, LAT, LON, Visit, next_moment
 
 Vector = list[float]
@@ -116,7 +116,7 @@ class Reference:
         return [self.norm("backbone.norm", state) for state in states]
 
     def backbone_block(self, block: str, states: list[Vector]) -> list[Vector]:
-        looked = []
+        after = []
         for number, state in enumerate(states):
             asking = self.norm(f"{block}.attention_norm", state)
             seen = range(max(0, number - self.config.window + 1), number + 1)
@@ -127,8 +127,8 @@ class Reference:
             asked = [states[earlier] for earlier in seen]
             found, _ = self.attend(f"{block}.attention", asking, asked, biases)
             grown = self.norm(f"{block}.feed_forward_norm", added(asking, found))
-            looked.append(self.feed_forward(f"{block}.feed_forward", grown))
-        return looked
+            after.append(self.feed_forward(f"{block}.feed_forward", grown))
+        return after
 
     def offset_bias(self, block: str, head: int, offset: int) -> float:
         table = self.weights.get(f"{block}.attention.offset_bias")
@@ -143,15 +143,15 @@ class Reference:
         bias = 0.0
         if self.config.temporal_bias:
             bucket = bucket_of(age_hours, TEMPORAL_BIAS_EDGES_HOURS)
-            bias += self.weights["refinement.temporal_bias.weight"][bucket]
+            bias += self.weights["reader.temporal_bias.weight"][bucket]
         if self.config.spatial_bias:
             bucket = bucket_of(far, SPATIAL_BIAS_EDGES_KM)
-            bias += self.weights["refinement.spatial_bias.weight"][bucket]
+            bias += self.weights["reader.spatial_bias.weight"][bucket]
         return bias
 
-    def placed(self, states: list[Vector]) -> list[Vector]:
-        """With relative positions, each visit is marked by how many visits ago it was."""
-        table = self.weights.get("refinement.reader.ago")
+    def with_offsets(self, states: list[Vector]) -> list[Vector]:
+        """With relative positions, each state has a vector of the number of visits since."""
+        table = self.weights.get("reader.layers.offset")
         if table is None:
             return states
         marks = table[len(table) - len(states) :]
@@ -160,12 +160,12 @@ class Reference:
     def read(self, visits: list[Visit], candidate: int) -> tuple[Vector, list[list[Vector]]]:
         """z of a candidate, and the attention of every layer and head over its visits."""
         window = visits[-self.config.window :]
-        states = self.placed(self.states(visits)[-self.config.window :])
+        states = self.with_offsets(self.states(visits)[-self.config.window :])
         bias = [self.bias(window, number, candidate) for number in range(len(window))]
         reading = self.vector(candidate)
         attentions = []
         for layer in range(self.config.reader_layers):
-            block = f"refinement.reader.blocks.{layer}"
+            block = f"reader.layers.blocks.{layer}"
             biases = [bias] * self.config.heads
             found, attention = self.attend(f"{block}.attention", reading, states, biases)
             attentions.append(attention)
@@ -179,8 +179,8 @@ class Reference:
     def refine(self, reading: Vector, candidate: int) -> float:
         vector = self.vector(candidate)
         product = [left * right for left, right in zip(reading, vector, strict=True)]
-        mixed = self.linear("refinement.head.mix", [*reading, *vector, *product])
-        return self.linear("refinement.head.last", [gelu(value) for value in mixed])[0]
+        mixed = self.linear("reader.head.mix", [*reading, *vector, *product])
+        return self.linear("reader.head.last", [gelu(value) for value in mixed])[0]
 
     # Gate: rho = w(u) . [log(1 + cnt), rec, 1[cnt > 0]]; habits and deep layers are ours
 
@@ -193,19 +193,19 @@ class Reference:
         if self.config.revisit_features == "habits":
             known_us = next_moment(visits) if self.config.known_time else None
             features += habits(counted, candidate, known_us)
-        inner = [max(0.0, value) for value in self.linear("revisit_gate.weigh.0", state)]
-        gain = dot(self.linear("revisit_gate.weigh.2", inner), features)
+        inner = [max(0.0, value) for value in self.linear("cheap_terms.revisit.weigh.0", state)]
+        gain = dot(self.linear("cheap_terms.revisit.weigh.2", inner), features)
         return gain + self.deep_revisit(state, features, candidate)
 
     def deep_revisit(self, state: Vector, features: Vector, candidate: int) -> float:
         if not self.config.deep_revisits:
             return 0.0
-        parts = {"told": features, "user": state, "place": self.vector(candidate)}
-        seen = [0.0] * len(self.weights["revisit_gate.deep.mix.bias"])
+        parts = {"features": features, "user": state, "place": self.vector(candidate)}
+        seen = [0.0] * len(self.weights["cheap_terms.revisit.deep.mix.bias"])
         for name, values in parts.items():
-            seen = added(seen, self.linear(f"revisit_gate.deep.{name}", values))
-        mixed = self.linear("revisit_gate.deep.mix", [gelu(value) for value in seen])
-        return self.linear("revisit_gate.deep.last", [gelu(value) for value in mixed])[0]
+            seen = added(seen, self.linear(f"cheap_terms.revisit.deep.{name}", values))
+        mixed = self.linear("cheap_terms.revisit.deep.mix", [gelu(value) for value in seen])
+        return self.linear("cheap_terms.revisit.deep.last", [gelu(value) for value in mixed])[0]
 
     # Distance gate (ours): delta = sum over anchors of w_a(u) [bucket of the distance]
 
@@ -217,8 +217,8 @@ class Reference:
         return places[-1] if places else None
 
     def distance(self, state: Vector, visits: list[Visit], candidate: int) -> float:
-        inner = [max(0.0, value) for value in self.linear("distance_gate.weigh.0", state)]
-        weights = self.linear("distance_gate.weigh.2", inner)
+        inner = [max(0.0, value) for value in self.linear("cheap_terms.distance.weigh.0", state)]
+        weights = self.linear("cheap_terms.distance.weigh.2", inner)
         edges = DISTANCE_GATE_EDGES_KM
         term = 0.0
         for number, name in enumerate(("last", "home")):
@@ -228,9 +228,7 @@ class Reference:
                 term += weights[number * (len(edges) + 1) + bucket]
         return term
 
-    # Crowd gate (ours): kappa = w(u) . [log(1 + 10 likeness), log(1 + people)], if c is new
-
-    # Score: s = h . e_c + beta_c + gamma r + rho (+ delta) (+ kappa)
+    # Score: s = h . e_c + beta_c + gamma r + rho (+ delta)
 
     def terms(self, visits: list[Visit], candidate: int) -> dict[str, float]:
         states = self.states(visits)
@@ -238,13 +236,10 @@ class Reference:
         terms = {
             "base": dot(state, self.vector(candidate)),
             "popularity": self.popularity(candidate),
-            "reader": 0.0,
-            "revisit": 0.0,
-            "distance": 0.0,
         }
         if self.config.candidate_conditioning:
             reading, _ = self.read(visits, candidate)
-            terms["reader"] = self.weights["refinement.gamma"] * self.refine(reading, candidate)
+            terms["reader"] = self.weights["reader.gamma"] * self.refine(reading, candidate)
         if self.config.revisit_gate:
             terms["revisit"] = self.revisit(state, visits, candidate)
         if self.config.distance_gate:
@@ -258,7 +253,7 @@ class Reference:
     ) -> tuple[Vector, list[Vector]]:
         """softmax(Q K^T / sqrt(d_h) + B) V, heads side by side, projected; and the weights.
 
-        Where candidates may look away, the softmax has one more column, where nothing is found.
+        Null attention adds a column to the softmax, whose value is zero.
         """
         size = self.config.width // self.config.heads
         query = self.linear(f"{name}.query", asking)
@@ -272,8 +267,8 @@ class Reference:
                 for key, bias in zip(keys, biases[head], strict=True)
             ]
             weights = [math.exp(logit) for logit in logits]
-            away = self.weights.get(f"{name}.away")
-            whole = sum(weights) + (0.0 if away is None else math.exp(away))
+            null = self.weights.get(f"{name}.null")
+            whole = sum(weights) + (0.0 if null is None else math.exp(null))
             weights = [weight / whole for weight in weights]
             attention.append(weights)
             found += [

@@ -1,4 +1,4 @@
-"""A model of a few numbers, the places it knows, and histories to give it."""
+"""A tiny model, the places of its city, and histories as its inputs."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,10 +9,10 @@ import numpy as np
 import torch
 
 from castpoi.checkins.trajectory import Histories
-from castpoi.model.batch import BatchBuilder, HistoryBatch
 from castpoi.model.castpoi import CastPoi, new_model
 from castpoi.model.config import ModelConfig
-from castpoi.model.traits import NEIGHBOURHOODS_KM, PlaceTraits
+from castpoi.model.places import PlaceTraits
+from castpoi.model.windows import BatchBuilder, HistoryBatch
 
 Visit = tuple[int, int, int]
 """Place, UTC microseconds, local offset in minutes."""
@@ -23,7 +23,7 @@ LON = np.array([-74.00, -74.001, -74.00, -73.95, -73.90, -73.50, -71.06])
 CATEGORIES = ["Food", "Food", "Arts", None, "Food", "Travel", "Arts"]
 
 PLACES = len(LAT)
-ALL_ROWS = torch.arange(1, PLACES + 1)
+ALL_PLACES = torch.arange(PLACES)
 
 _SMALL = {
     "width": 8,
@@ -39,7 +39,7 @@ def small_config(preset: str = "fast", /, **changes: Any) -> ModelConfig:
 
 
 def trained_model(config: ModelConfig, seed: int = 0) -> CastPoi:
-    """A model in which no weight is zero by its start, as if it had been trained."""
+    """A model in which no weight is zero, as after training."""
     traits = traits_of(config)
     model = new_model(config=config, lat=LAT, lon=LON, seed=seed, traits=traits).eval()
     generator = torch.Generator().manual_seed(seed)
@@ -51,10 +51,10 @@ def trained_model(config: ModelConfig, seed: int = 0) -> CastPoi:
 
 
 def traits_of(config: ModelConfig) -> PlaceTraits | None:
-    """What the places have in common, if the model wants to know."""
+    """The traits of the places, if the model has shared vectors."""
     if not config.shared_vectors:
         return None
-    return PlaceTraits.of(LAT, LON, CATEGORIES, NEIGHBOURHOODS_KM)
+    return PlaceTraits.of(LAT, LON, CATEGORIES)
 
 
 def builder(config: ModelConfig) -> BatchBuilder:
@@ -63,7 +63,7 @@ def builder(config: ModelConfig) -> BatchBuilder:
 
 def batch_of(config: ModelConfig, *visits: Sequence[Visit]) -> HistoryBatch:
     laid = histories(*visits)
-    return builder(config).build(asked_later(laid, *visits) if config.known_time else laid)
+    return builder(config).build(with_next_time(laid, *visits) if config.known_time else laid)
 
 
 def histories(*visits: Sequence[Visit]) -> Histories:
@@ -74,8 +74,8 @@ def histories(*visits: Sequence[Visit]) -> Histories:
     return Histories(place=place, at_us=at_us, offset_minutes=offset, bounds=bounds)
 
 
-def asked_later(laid: Histories, *visits: Sequence[Visit]) -> Histories:
-    """The same histories, each with a visit to come of which the moment is known."""
+def with_next_time(laid: Histories, *visits: Sequence[Visit]) -> Histories:
+    """The same histories, each with a known time of the next visit."""
     return replace(laid, next_at_us=np.array([next_moment(history) for history in visits]))
 
 
@@ -85,7 +85,7 @@ def next_moment(visits: Sequence[Visit]) -> int:
 
 
 def walk(count: int, seed: int = 0) -> list[Visit]:
-    """A random history of so many visits, minutes to weeks apart."""
+    """A random history of `count` visits, minutes to weeks apart."""
     rng = np.random.default_rng(seed)
     gaps = rng.choice([600, 3600, 40_000, 200_000, 2_000_000], size=count) * 1_000_000
     instants = 1_333_000_000_000_000 + np.cumsum(gaps)

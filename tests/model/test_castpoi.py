@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from castpoi.core.arrays import pad_left
 from castpoi.core.errors import BadInput
-from castpoi.model.batch import HistoryBatch, Windows, last_visits, windows_of
-from castpoi.model.castpoi import CastPoi, Terms, new_model
+from castpoi.model.castpoi import CastPoi, new_model
 from castpoi.model.config import ModelConfig
 from castpoi.model.scoring import ExactScorer
+from castpoi.model.windows import HistoryBatch, Windows, windows_of
 from tests.model.small import (
-    ALL_ROWS,
+    ALL_PLACES,
     LAT,
     LON,
     PLACES,
@@ -30,7 +31,7 @@ from tests.model.small import (
 
 BOTH = pytest.mark.parametrize("preset", ["paper", "fast"])
 NYC_PLACES = 4980
-FIRST_WEIGHTS = {"paper": "89d99d2791b12368", "fast": "49fa9e6f0ec76a36"}
+FIRST_WEIGHTS = {"paper": "9aa4d597eea98e25", "fast": "265df8c1924e35ff"}
 OUR_PARTS: dict[str, Any] = {
     "distance_gate": True,
     "revisit_features": "habits",
@@ -39,15 +40,22 @@ OUR_PARTS: dict[str, Any] = {
 }
 
 
-def score(model: CastPoi, *visits: list[Visit]) -> Tensor:
+def score(model: CastPoi, *visits: list[Visit], candidates: Tensor = ALL_PLACES) -> Tensor:
     with torch.inference_mode():
-        scores: Tensor = model(batch_of(model.config, *visits), ALL_ROWS)
+        scores: Tensor = model(batch_of(model.config, *visits), candidates)
     return scores
 
 
-def terms(model: CastPoi, *visits: list[Visit], candidates: Tensor = ALL_ROWS) -> Terms:
+def terms(model: CastPoi, *visits: list[Visit]) -> dict[str, Tensor]:
     with torch.inference_mode():
-        return model.terms(model.encode(batch_of(model.config, *visits)), candidates)
+        return model.term_values(model.encode(batch_of(model.config, *visits)), ALL_PLACES)
+
+
+def attention(model: CastPoi, *visits: list[Visit], candidates: Tensor = ALL_PLACES) -> Tensor:
+    assert model.reader is not None
+    with torch.inference_mode():
+        found: Tensor = model.reader(model.encode(batch_of(model.config, *visits)), candidates)[1]
+    return found
 
 
 def sizes(model: CastPoi) -> dict[str, int]:
@@ -63,7 +71,8 @@ def of_the_score(model: CastPoi) -> dict[str, torch.nn.Parameter]:
 def window_of(config: ModelConfig, visits: list[Visit], most: int) -> Windows:
     """The last `most` visits as one window, whatever the model would read itself."""
     laid = histories(visits)
-    return windows_of(builder(config).facts(laid), *last_visits(laid, most))
+    visits_and_real = pad_left(laid.bounds[:-1], laid.bounds[1:], most=most)
+    return windows_of(builder(config).features(laid), *visits_and_real)
 
 
 def test_the_paper_preset_has_the_published_number_of_parameters_on_nyc() -> None:
@@ -75,15 +84,15 @@ def test_the_paper_preset_has_the_published_number_of_parameters_on_nyc() -> Non
 @BOTH
 def test_a_new_model_starts_from_a_reader_that_contributes_nothing(preset: str) -> None:
     model = new_model(config=small_config(preset), lat=LAT, lon=LON, seed=0).eval()
-    assert not terms(model, walk(6)).reader.any()
+    assert not terms(model, walk(6))["reader"].any()
 
 
 @BOTH
 def test_a_new_models_reader_learns_from_its_first_step_or_gamma_does(preset: str) -> None:
     model = new_model(config=small_config(preset), lat=LAT, lon=LON, seed=0).eval()
-    model(batch_of(model.config, walk(6)), ALL_ROWS).square().sum().backward()
-    assert model.refinement is not None
-    last, gamma = model.refinement.head.last.weight.grad, model.refinement.gamma.grad
+    model(batch_of(model.config, walk(6)), ALL_PLACES).square().sum().backward()
+    assert model.reader is not None
+    last, gamma = model.reader.head.last.weight.grad, model.reader.gamma.grad
     assert last is not None
     assert gamma is not None
     assert bool(last.any()) == (preset == "fast")
@@ -92,11 +101,11 @@ def test_a_new_models_reader_learns_from_its_first_step_or_gamma_does(preset: st
 
 def test_at_gamma_zero_the_reader_contributes_nothing() -> None:
     model = trained_model(small_config())
-    assert model.refinement is not None
-    assert terms(model, walk(6)).reader.abs().min() > 0
+    assert model.reader is not None
+    assert terms(model, walk(6))["reader"].abs().min() > 0
     with torch.no_grad():
-        model.refinement.gamma.zero_()
-    assert not terms(model, walk(6)).reader.any()
+        model.reader.gamma.zero_()
+    assert not terms(model, walk(6))["reader"].any()
 
 
 def test_the_same_seed_gives_the_same_weights_and_leaves_other_randomness_alone() -> None:
@@ -116,9 +125,9 @@ def test_the_terms_sum_to_the_score(preset: str) -> None:
     model = trained_model(small_config(preset, **OUR_PARTS))
     visits = [walk(12, seed=4), walk(2, seed=5), []]
     found = terms(model, *visits)
-    total = torch.stack([getattr(found, name) for name in model.config.terms]).sum(dim=0)
-    assert found.distance.abs().max() > 0.01
-    # that of the scorer, which adds them up on a way of its own
+    total = torch.stack([*found.values()]).sum(dim=0)
+    assert found["distance"].abs().max() > 0.01
+    # that of the scorer, which computes them in another way
     encoded = model.encode(batch_of(model.config, *visits))
     torch.testing.assert_close(ExactScorer(model).score(encoded), total, rtol=0, atol=1e-5)
 
@@ -126,40 +135,38 @@ def test_the_terms_sum_to_the_score(preset: str) -> None:
 @BOTH
 def test_attention_sums_to_one_over_real_visits(preset: str) -> None:
     model = trained_model(small_config(preset, null_attention=False))
-    found = terms(model, walk(12, seed=4), walk(2, seed=5))
-    ones = torch.ones(2, 2, 2, PLACES)
-    torch.testing.assert_close(found.attention.sum(dim=-1), ones)
-    torch.testing.assert_close(found.attention_by_layer.sum(dim=-1), ones[:, :, 0])
-    torch.testing.assert_close(found.attention_by_visit.sum(dim=-1), ones[0, :, 0])
-    assert not found.attention[:, 1, :, :, :-2].any()  # the second history has two visits
+    found = attention(model, walk(12, seed=4), walk(2, seed=5))
+    torch.testing.assert_close(found.sum(dim=-1), torch.ones(2, 2, 2, PLACES))
+    assert not found[:, 1, :, :, :-2].any()  # the second history has two visits
 
 
-def test_a_candidate_that_may_look_away_gives_more_attention_the_nearer_all_visits_are() -> None:
+def test_with_null_attention_the_attention_to_visits_is_higher_the_nearer_they_all_are() -> None:
     model = trained_model(small_config("fast", null_attention=True))
-    assert model.refinement is not None
-    assert model.refinement.spatial_bias is not None
+    assert model.reader is not None
+    assert model.reader.spatial_bias is not None
     given = []
     for everywhere in (-4.0, 4.0):  # all visits far, all visits near
-        model.refinement.spatial_bias.weight.data.fill_(everywhere)
-        given.append(terms(model, walk(12, seed=4)).attention.sum(dim=-1))
+        model.reader.spatial_bias.weight.data.fill_(everywhere)
+        given.append(attention(model, walk(12, seed=4)).sum(dim=-1))
     assert (given[0] < given[1]).all()
     assert given[1].max() < 1
 
 
 @BOTH
-def test_nothing_is_attended_to_in_an_empty_history(preset: str) -> None:
-    found = terms(trained_model(small_config(preset)), [], walk(3))
-    assert not found.attention[:, 0].any()
+def test_an_empty_history_has_no_attention(preset: str) -> None:
+    found = attention(trained_model(small_config(preset)), [], walk(3))
+    assert not found[:, 0].any()
 
 
 @BOTH
-def test_an_empty_history_is_scored_by_popularity_and_an_unread_reader(preset: str) -> None:
+def test_an_empty_history_has_no_base_and_no_revisit_term(preset: str) -> None:
     model = trained_model(small_config(preset))
-    alone, padded = terms(model, []), terms(model, [], walk(9))
-    assert not alone.base.any()
-    assert not alone.revisit.any()
-    assert torch.isfinite(alone.score).all()
-    torch.testing.assert_close(padded.score[:1], alone.score, rtol=0, atol=1e-5)
+    alone = terms(model, [])
+    assert not alone["base"].any()
+    assert not alone["revisit"].any()
+    scores = score(model, [])
+    assert torch.isfinite(scores).all()
+    torch.testing.assert_close(score(model, [], walk(9))[:1], scores, rtol=0, atol=1e-5)
 
 
 @BOTH
@@ -175,15 +182,15 @@ def test_padding_changes_nothing(preset: str) -> None:
 @settings(max_examples=20, deadline=None)
 def test_permuting_candidates_permutes_scores(order: list[int]) -> None:
     model = trained_model(small_config())
-    permuted = terms(model, walk(8), candidates=ALL_ROWS[order]).score
+    permuted = score(model, walk(8), candidates=ALL_PLACES[order])
     torch.testing.assert_close(permuted, score(model, walk(8))[:, order], rtol=0, atol=1e-5)
 
 
-def test_a_candidate_scores_the_same_in_any_company() -> None:
+def test_the_score_of_a_candidate_does_not_depend_on_the_others() -> None:
     model = trained_model(small_config())
-    own = torch.tensor([[3, 3], [7, 1]])
-    expected = score(model, walk(8), walk(3)).gather(1, own - 1)
-    found = terms(model, walk(8), walk(3), candidates=own).score
+    own = torch.tensor([[2, 2], [6, 0]])
+    expected = score(model, walk(8), walk(3)).gather(1, own)
+    found = score(model, walk(8), walk(3), candidates=own)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
 
 
@@ -214,7 +221,7 @@ def test_a_state_is_the_same_in_every_window_that_begins_early_enough() -> None:
     assert (all_at_once[0, -1] - too_few).abs().max() > 1e-3
 
 
-def test_every_prefix_scores_as_if_it_stood_alone_though_all_were_encoded_at_once() -> None:
+def test_prefixes_encoded_at_once_score_as_they_would_alone() -> None:
     config = small_config("fast")
     model = trained_model(config)
     visits = walk(25, seed=9)
@@ -231,7 +238,7 @@ def test_every_prefix_scores_as_if_it_stood_alone_though_all_were_encoded_at_onc
                 age_us=windows.age_us[:, read] - windows.age_us[:, end - 1 : end],
             )
             torch.testing.assert_close(
-                model.terms(shared, ALL_ROWS).score,
+                ExactScorer(model).score(shared),
                 score(model, visits[:end]),
                 rtol=0,
                 atol=1e-5,
@@ -246,9 +253,9 @@ def test_visits_before_those_read_count_for_the_revisit_gate_only() -> None:
     # the visit before the first one read still decides the move that led to it
     changed = [(3, at_us, offset) for _, at_us, offset in visits[: first_read - 1]]
     before, after = terms(model, visits), terms(model, changed + visits[first_read - 1 :])
-    assert torch.equal(before.base, after.base)
-    assert torch.equal(before.reader, after.reader)
-    assert not torch.equal(before.revisit, after.revisit)
+    assert torch.equal(before["base"], after["base"])
+    assert torch.equal(before["reader"], after["reader"])
+    assert not torch.equal(before["revisit"], after["revisit"])
 
 
 def test_absolute_positions_refuse_a_window_longer_than_theirs() -> None:
@@ -264,7 +271,7 @@ def test_gradients_reach_every_parameter(preset: str) -> None:
     config = small_config(preset, **OUR_PARTS)
     model = trained_model(config)
     visits = [walk(25, seed=seed) for seed in range(12)]
-    model(batch_of(config, *visits), ALL_ROWS).square().sum().backward()
+    model(batch_of(config, *visits), ALL_PLACES).square().sum().backward()
     for name, parameter in of_the_score(model).items():
         assert parameter.grad is not None, name
         assert torch.isfinite(parameter.grad).all(), name
@@ -276,7 +283,7 @@ def test_gradients_reach_every_parameter(preset: str) -> None:
 @BOTH
 def test_gradients_are_finite_where_a_history_is_empty(preset: str) -> None:
     model = trained_model(small_config(preset, **OUR_PARTS))
-    model(batch_of(model.config, [], walk(2)), ALL_ROWS).square().sum().backward()
+    model(batch_of(model.config, [], walk(2)), ALL_PLACES).square().sum().backward()
     for name, parameter in of_the_score(model).items():
         assert parameter.grad is not None, name
         assert torch.isfinite(parameter.grad).all(), name
@@ -287,12 +294,12 @@ def test_gradients_are_finite_where_a_history_is_empty(preset: str) -> None:
     ("switch", "prefix"),
     [
         ("backbone", "backbone."),
-        ("candidate_conditioning", ("refinement.", "forecast.")),
-        ("temporal_bias", "refinement.temporal_bias."),
-        ("spatial_bias", "refinement.spatial_bias."),
-        ("revisit_gate", "revisit_gate."),
-        ("distance_gate", "distance_gate."),
-        ("null_attention", tuple(f"refinement.reader.blocks.{n}.attention.away" for n in range(2))),
+        ("candidate_conditioning", ("reader.", "forecast.")),
+        ("temporal_bias", "reader.temporal_bias."),
+        ("spatial_bias", "reader.spatial_bias."),
+        ("revisit_gate", "cheap_terms.revisit."),
+        ("distance_gate", "cheap_terms.distance."),
+        ("null_attention", tuple(f"reader.layers.blocks.{n}.attention.null" for n in range(2))),
     ],
 )
 def test_an_ablation_removes_the_parameters_of_its_part_and_no_others(
@@ -308,38 +315,34 @@ def test_an_ablation_removes_the_parameters_of_its_part_and_no_others(
 def test_our_own_parts_leave_the_papers_first_weights_as_they_are(
     preset: str,
 ) -> None:
-    """SHA-256 over names and bytes of all weights of a new model, as they were before our parts."""
+    """SHA-256 over all weights of a new model, as they were before our parts."""
     lat, lon = np.linspace(40, 41, 50), np.linspace(-74, -73, 50)
     config = replace(ModelConfig.preset(preset), null_attention=False)
     plain = of_the_score(new_model(config=config, lat=lat, lon=lon, seed=3))
     digest = hashlib.sha256()
-    for name in sorted(plain):
-        digest.update(name.encode() + plain[name].detach().numpy().tobytes())
+    for weight in plain.values():
+        digest.update(weight.detach().numpy().tobytes())
     assert digest.hexdigest()[:16] == FIRST_WEIGHTS[preset]
     ours = replace(config, **OUR_PARTS)
     richer = dict(new_model(config=ours, lat=lat, lon=lon, seed=3).named_parameters())
     assert len(richer) > len(plain)
-    kept = {name: weight for name, weight in plain.items() if "revisit_gate" not in name}
+    kept = {name: weight for name, weight in plain.items() if "cheap_terms.revisit" not in name}
     assert all(torch.equal(richer[name], weight) for name, weight in kept.items())
 
 
-def test_without_candidate_conditioning_there_is_no_reader_term_and_no_attention() -> None:
-    found = terms(trained_model(small_config(candidate_conditioning=False)), walk(6))
-    assert not found.reader.any()
-    assert found.attention.shape == (0, 1, 2, PLACES, 4)
-    assert not found.attention_by_visit.any()
-
-
-def test_without_the_revisit_gate_there_is_no_revisit_term() -> None:
-    found = terms(trained_model(small_config(revisit_gate=False)), walk(6))
-    assert not found.revisit.any()
+@pytest.mark.parametrize(
+    ("switch", "name"), [("candidate_conditioning", "reader"), ("revisit_gate", "revisit")]
+)
+def test_an_ablation_removes_its_term(switch: str, name: str) -> None:
+    assert name in terms(trained_model(small_config()), walk(6))
+    assert name not in terms(trained_model(small_config(**{switch: False})), walk(6))
 
 
 @pytest.mark.parametrize("switch", ["temporal_bias", "spatial_bias"])
 def test_a_bias_of_zero_is_no_bias(switch: str) -> None:
     whole, without = (trained_model(small_config(**{switch: on})) for on in (True, False))
     missing = whole.load_state_dict(without.state_dict(), strict=False).missing_keys
-    assert missing == [f"refinement.{switch}.weight"]
+    assert missing == [f"reader.{switch}.weight"]
     with torch.no_grad():
         whole.get_parameter(missing[0]).zero_()
     torch.testing.assert_close(score(whole, walk(9)), score(without, walk(9)), rtol=0, atol=1e-5)
@@ -349,6 +352,6 @@ def test_dropout_acts_in_training_only() -> None:
     model = trained_model(small_config(dropout=0.5))
     batch: HistoryBatch = batch_of(model.config, walk(6))
     with torch.no_grad():
-        assert torch.equal(model(batch, ALL_ROWS), model(batch, ALL_ROWS))
+        assert torch.equal(model(batch, ALL_PLACES), model(batch, ALL_PLACES))
         model.train()
-        assert not torch.equal(model(batch, ALL_ROWS), model(batch, ALL_ROWS))
+        assert not torch.equal(model(batch, ALL_PLACES), model(batch, ALL_PLACES))

@@ -5,11 +5,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from castpoi.model.castpoi import CastPoi, Terms
+from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import ModelConfig
 from castpoi.model.scoring import ExactScorer
+from castpoi.model.terms.base import Encoded
 from tests.model.reference import Reference
-from tests.model.small import ALL_ROWS, PLACES, batch_of, small_config, trained_model, walk
+from tests.model.small import ALL_PLACES, PLACES, batch_of, small_config, trained_model, walk
 
 SWITCHES = ("backbone", "candidate_conditioning", "temporal_bias", "spatial_bias", "revisit_gate")
 PRESETS = {preset: small_config(preset) for preset in ("paper", "fast")}
@@ -39,9 +40,9 @@ HISTORIES = [walk(14, seed=1), walk(1, seed=2), walk(3, seed=3)]
 TOLERANCE = 1e-5
 
 
-def terms_of(model: CastPoi) -> Terms:
+def encode(model: CastPoi) -> Encoded:
     with torch.inference_mode():
-        return model.terms(model.encode(batch_of(model.config, *HISTORIES)), ALL_ROWS)
+        return model.encode(batch_of(model.config, *HISTORIES))
 
 
 def assert_close(found: Tensor, expected: object) -> None:
@@ -55,7 +56,7 @@ def test_a_token_is_the_place_the_local_time_and_the_move_that_led_there(
     model = trained_model(config)
     windows = batch_of(config, *HISTORIES).windows
     with torch.inference_mode():
-        tokens = model.tokens(model.table().of(windows.row), windows)
+        tokens = model.tokens(model.table().of(windows.place), windows)
     reference = Reference(model)
     for history, visits in enumerate(HISTORIES):
         for back in range(1, min(len(visits), config.visits_read) + 1):
@@ -64,11 +65,9 @@ def test_a_token_is_the_place_the_local_time_and_the_move_that_led_there(
 
 
 @IN_BOTH_PRESETS
-def test_the_backbone_lets_visits_look_back_as_far_as_the_window(config: ModelConfig) -> None:
+def test_visits_attend_to_earlier_visits_as_far_as_the_window(config: ModelConfig) -> None:
     model = trained_model(config)
-    with torch.inference_mode():
-        encoded = model.encode(batch_of(config, *HISTORIES))
-    reference = Reference(model)
+    encoded, reference = encode(model), Reference(model)
     for history, visits in enumerate(HISTORIES):
         expected = reference.states(visits)[-config.window :]
         assert_close(encoded.visits[history, -len(expected) :], expected)
@@ -76,9 +75,11 @@ def test_the_backbone_lets_visits_look_back_as_far_as_the_window(config: ModelCo
 
 
 @IN_BOTH_PRESETS
-def test_the_reader_looks_where_the_paper_says(config: ModelConfig) -> None:
+def test_the_attention_of_the_reader_is_that_of_the_paper(config: ModelConfig) -> None:
     model = trained_model(config)
-    attention = terms_of(model).attention  # [N, B, H, C, T]
+    assert model.reader is not None
+    with torch.inference_mode():
+        _, attention = model.reader(encode(model), ALL_PLACES)  # [N, B, H, C, T]
     reference = Reference(model)
     for history, visits in enumerate(HISTORIES):
         for candidate in range(PLACES):
@@ -90,19 +91,22 @@ def test_the_reader_looks_where_the_paper_says(config: ModelConfig) -> None:
 @IN_EVERY_VARIANT
 def test_each_term_is_that_of_its_equation(config: ModelConfig) -> None:
     model = trained_model(config)
-    found = terms_of(model)
+    with torch.inference_mode():
+        found = model.term_values(encode(model), ALL_PLACES)
     reference = Reference(model)
+    assert tuple(found) == config.terms
     for history, visits in enumerate(HISTORIES):
         for candidate in range(PLACES):
-            for term, expected in reference.terms(visits, candidate).items():
-                assert_close(getattr(found, term)[history, candidate], expected)
+            expected = reference.terms(visits, candidate)
+            assert expected.keys() == found.keys()
+            for name, term in expected.items():
+                assert_close(found[name][history, candidate], term)
 
 
 @IN_EVERY_VARIANT
 def test_the_fast_scorer_gives_the_score_of_the_equations(config: ModelConfig) -> None:
     model = trained_model(config)
-    with torch.inference_mode():
-        scores = ExactScorer(model, chunk=3).score(model.encode(batch_of(config, *HISTORIES)))
+    scores = ExactScorer(model, chunk=3).score(encode(model))
     reference = Reference(model)
     for history, visits in enumerate(HISTORIES):
         expected = [sum(reference.terms(visits, place).values()) for place in range(PLACES)]

@@ -2,11 +2,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
-from castpoi.model.castpoi import CastPoi, Encoded
+from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import ModelConfig
 from castpoi.model.scoring import ExactScorer
-from tests.model.small import ALL_ROWS, PLACES, batch_of, small_config, trained_model, walk
+from castpoi.model.terms.base import Encoded
+from tests.model.small import ALL_PLACES, PLACES, batch_of, small_config, trained_model, walk
 
 HISTORIES = [walk(14, seed=1), [], walk(1, seed=2), walk(3, seed=3)]
 VARIANTS = {
@@ -26,13 +28,18 @@ def encode(model: CastPoi) -> Encoded:
         return model.encode(batch_of(model.config, *HISTORIES))
 
 
+@torch.inference_mode()
+def total(model: CastPoi, encoded: Encoded) -> Tensor:
+    return torch.stack([*model.term_values(encoded, ALL_PLACES).values()]).sum(dim=0)
+
+
 @IN_EVERY_VARIANT
 def test_exact_scores_are_the_sum_of_the_terms(config: ModelConfig) -> None:
     model = trained_model(config)
     encoded = encode(model)
-    with torch.inference_mode():
-        expected = model.terms(encoded, ALL_ROWS).score
-    torch.testing.assert_close(ExactScorer(model).score(encoded), expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(
+        ExactScorer(model).score(encoded), total(model, encoded), rtol=0, atol=1e-5
+    )
 
 
 @given(chunk=st.integers(1, PLACES + 2))
@@ -49,14 +56,14 @@ def test_scores_stay_exact_where_attention_is_extreme() -> None:
     model = trained_model(small_config())
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if "reader" in name and "query.weight" in name:
+            if name.startswith("reader") and "query.weight" in name:
                 parameter.mul_(1000)
     encoded = encode(model)
+    assert model.reader is not None
     with torch.inference_mode():
-        expected = model.terms(encoded, ALL_ROWS)
-    assert expected.attention.max() > 0.999
+        assert model.reader(encoded, ALL_PLACES)[1].max() > 0.999
     scores = ExactScorer(model).score(encoded)
-    torch.testing.assert_close(scores, expected.score, rtol=0, atol=1e-4)
+    torch.testing.assert_close(scores, total(model, encoded), rtol=0, atol=1e-4)
 
 
 @IN_EVERY_VARIANT
@@ -65,13 +72,13 @@ def test_candidates_score_the_same_shared_or_each_historys_own(config: ModelConf
     encoded = encode(model)
     scorer = ExactScorer(model)
     everywhere = scorer.score(encoded)
-    shared = torch.tensor([5, 1, 5])
-    own = torch.tensor([[1, 7], [2, 2], [6, 3], [4, 1]])
+    shared = torch.tensor([4, 0, 4])
+    own = torch.tensor([[0, 6], [1, 1], [5, 2], [3, 0]])
     torch.testing.assert_close(
-        scorer.score(encoded, shared), everywhere[:, shared - 1], rtol=0, atol=1e-5
+        scorer.score(encoded, shared), everywhere[:, shared], rtol=0, atol=1e-5
     )
     torch.testing.assert_close(
-        scorer.score(encoded, own), everywhere.gather(1, own - 1), rtol=0, atol=1e-5
+        scorer.score(encoded, own), everywhere.gather(1, own), rtol=0, atol=1e-5
     )
 
 
@@ -81,9 +88,9 @@ def test_the_cheap_terms_are_the_same_of_all_places_and_of_each_by_name(
 ) -> None:
     model = trained_model(config)
     encoded, scorer = encode(model), ExactScorer(model)
-    everywhere = scorer.quick(encoded)
-    own = ALL_ROWS.expand(len(encoded), -1)
-    for named in (scorer.quick(encoded, ALL_ROWS), scorer.quick(encoded, own)):
+    everywhere = scorer.cheap(encoded)
+    own = ALL_PLACES.expand(len(encoded), -1)
+    for named in (scorer.cheap(encoded, ALL_PLACES), scorer.cheap(encoded, own)):
         torch.testing.assert_close(everywhere, named, rtol=0, atol=1e-6)
 
 
@@ -99,3 +106,15 @@ def test_scoring_leaves_what_was_encoded_and_the_weights_as_they_were() -> None:
 def test_scores_do_not_ask_for_gradients() -> None:
     model = trained_model(small_config())
     assert not ExactScorer(model).score(encode(model)).requires_grad
+
+
+def test_places_outside_of_the_shortlist_are_below_it_in_the_order_of_the_forecast() -> None:
+    model = trained_model(small_config())
+    encoded, scorer = encode(model), ExactScorer(model)
+    exact, forecast = scorer.score(encoded), scorer.forecast(encoded)
+    found = scorer.shortlisted(encoded, 3)
+    best = forecast.argsort(dim=1, descending=True)
+    torch.testing.assert_close(found.gather(1, best[:, :3]), exact.gather(1, best[:, :3]))
+    rest = found.gather(1, best[:, 3:])
+    assert (rest.amax(dim=1) < found.gather(1, best[:, :3]).amin(dim=1)).all()
+    assert (rest.diff(dim=1) <= 0).all()

@@ -11,6 +11,7 @@ from castpoi.checkins import record
 from castpoi.core.errors import BadInput
 from castpoi.methods.run import load_run, read_places
 from castpoi.model.ranker import CastPoiRanker
+from castpoi.model.terms.distance import DistanceGate
 from castpoi.recommend.cold_places import with_cold_places
 from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.recommender import Recommender, load
@@ -78,9 +79,10 @@ def test_a_nearby_cold_place_of_a_popular_category_ranks_first(sharing: Path) ->
     assert isinstance(run.ranker, CastPoiRanker)
     model = run.ranker.model
     assert model.shared is not None
-    assert model.distance_gate is not None
     food = int(model.shared.rows[1, 0])
-    last = model.distance_gate.weigh[-1]
+    gate = model.cheap_terms["distance"]
+    assert isinstance(gate, DistanceGate)
+    last = gate.weigh[-1]
     assert isinstance(last, torch.nn.Linear)
     with torch.no_grad():
         for weight in (model.place.weight, model.popularity, model.shared.vectors):

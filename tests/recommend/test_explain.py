@@ -8,9 +8,8 @@ import torch
 from numpy.typing import NDArray
 
 from castpoi.checkins.trajectory import Histories
-from castpoi.model.castpoi import Encoded
-from castpoi.model.config import PAPER_TERMS
 from castpoi.model.ranker import CastPoiRanker
+from castpoi.model.terms.base import Encoded
 from castpoi.recommend.explain import Explanation, explain
 from castpoi.recommend.recommender import Recommender
 from castpoi.recommend.request import Request, Visit, Visits
@@ -48,8 +47,9 @@ def explained(
     """A recommender, the ranker behind it, and the terms its scores have."""
     if request.param == "ours":
         ranker = small_ranker(odd_city(), **OUR_PARTS)
-        return near_sighted, ranker, (*PAPER_TERMS, "distance")
-    return recommender, small_ranker(odd_city()), PAPER_TERMS
+        return near_sighted, ranker, ranker.model.config.terms
+    ranker = small_ranker(odd_city())
+    return recommender, ranker, ranker.model.config.terms
 
 
 def test_an_answer_has_the_terms_of_its_model_which_sum_to_the_score(explained: Explained) -> None:
@@ -65,13 +65,13 @@ def test_the_terms_are_those_of_the_model(explained: Explained) -> None:
     recommender, ranker, names = explained
     with torch.inference_mode():
         encoded = ranker.encode(history(DAY))
-        model = ranker.model.terms(encoded, torch.arange(1, 6))
+        values = ranker.model.term_values(encoded, torch.arange(5))
     went = {visit.place for visit in DAY}
     for each in recommender.recommend(DAY, explain=True):
         place = small_book().number_of[each.place]
         assert each.terms is not None
         for name in names:
-            expected = float(getattr(model, name)[0, place])
+            expected = float(values[name][0, place])
             is_unknown = name == "revisit" and each.place not in went
             assert (expected == 0) == is_unknown
             assert each.terms[name] == pytest.approx(expected, abs=1e-5)
@@ -96,7 +96,8 @@ def test_a_weight_is_a_share_of_the_attention_to_all_visits() -> None:
     ranker = small_ranker(odd_city())
     with torch.inference_mode():
         encoded = ranker.encode(history(DAY))
-        attention = ranker.model.terms(encoded, torch.arange(1, 6)).attention  # [N, 1, H, 5, 4]
+        assert ranker.model.reader is not None
+        _, attention = ranker.model.reader(encoded, torch.arange(5))  # [N, 1, H, 5, 4]
     layers, _, heads, _, slots = attention.shape
     for place, explanation in enumerate(explanations(ranker, DAY)):
         slow = [

@@ -11,9 +11,9 @@ from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.core.provenance import Stopwatch
 from castpoi.methods.run import places_of, write_run
-from castpoi.model.batch import BatchBuilder
 from castpoi.model.castpoi import new_model
 from castpoi.model.ranker import CastPoiRanker
+from castpoi.model.windows import BatchBuilder
 from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.request import Visit
 from castpoi.training.castpoi import traits_of

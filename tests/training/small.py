@@ -12,7 +12,7 @@ from castpoi.model.castpoi import CastPoi, new_model
 from castpoi.model.config import ModelConfig
 from castpoi.training.castpoi import traits_of
 from castpoi.training.config import CastPoiTraining
-from castpoi.training.full_objective import FullObjective
+from castpoi.training.objectives.full import FullObjective
 
 TINY = {
     "width": "8",
@@ -61,7 +61,7 @@ def events_of(log: RunLog) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.lines]
 
 
-def slopes(model: CastPoi) -> dict[str, torch.Tensor]:
+def gradients(model: CastPoi) -> dict[str, torch.Tensor]:
     """The gradient of every weight that has one."""
     return {
         name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None

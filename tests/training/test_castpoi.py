@@ -14,7 +14,6 @@ from castpoi.methods.registry import METHODS
 from castpoi.methods.run import RunLog, load_run
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.training import castpoi
-from castpoi.training.castpoi import ShortlistRanker
 from castpoi.training.config import CastPoiTraining
 from castpoi.training.job import TrainingOptions
 from castpoi.training.loop import _optimizer
@@ -113,7 +112,7 @@ def test_checkpoints_of_another_training_are_removed_with_a_warning(
 
 def test_ablations_are_settings(town: City) -> None:
     ranker = fitted(town, spatial_bias="false", revisit_gate="false", epochs="1")
-    assert not any("spatial_bias" in name or "gate" in name for name in ranker.arrays)
+    assert not any("spatial_bias" in name or "revisit" in name for name in ranker.arrays)
 
 
 def test_shared_vectors_are_learned_and_rank_a_place_without_visits(town: City) -> None:
@@ -232,51 +231,40 @@ def test_training_does_not_change_the_random_numbers_of_its_caller(town: City) -
 def test_a_shortlist_of_all_places_is_the_exact_ranker(town: City) -> None:
     config = tiny_model_config()
     model, builder = tiny_model(town, config, noise=0.3), full_objective(town, config).builder
-    cheap, exact = ShortlistRanker(model, builder), CastPoiRanker(model, builder)
+    cheap = CastPoiRanker(model, builder, shortlist=town.places.height)
+    exact = CastPoiRanker(model, builder)
     histories = town.trajectories.histories_before(town.targets("validation"))
     np.testing.assert_allclose(
         cheap.score(cheap.encode(histories)), exact.score(exact.encode(histories)), atol=1e-5
     )
 
 
-def test_other_places_rank_below_the_shortlist_in_their_own_order(
-    town: City, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A constant that the reader adds to all its scores must not change the ranks."""
+def test_no_constant_of_the_reader_moves_a_rank_of_a_shortlist(town: City) -> None:
     config = tiny_model_config()
     model, builder = tiny_model(town, config, noise=0.3), full_objective(town, config).builder
-    assert model.refinement is not None
-    with torch.no_grad():
-        model.refinement.head.last.bias.sub_(100.0)
-    monkeypatch.setattr(castpoi, "SHORTLIST", 3)
-    ranker = ShortlistRanker(model, builder)
-    encoded = ranker.encode(town.trajectories.histories_before(town.targets("validation")))
-    found = ranker.score(encoded)
-    forecast, exact = ranker.forecast(encoded), ranker.scorer.score(encoded).numpy()
-    order = np.argsort(-forecast, axis=1)
-    best, others = order[:, :3], order[:, 3:]
-    np.testing.assert_allclose(
-        np.take_along_axis(found, best, axis=1), np.take_along_axis(exact, best, axis=1), atol=1e-5
-    )
-    below = np.take_along_axis(found, others, axis=1)  # in the order of the forecast
-    assert (np.diff(below, axis=1) <= 0).all()
-    assert (below[:, 0] < np.take_along_axis(found, best, axis=1).min(axis=1)).all()
+    histories = town.trajectories.histories_before(town.targets("validation"))
+    orders = []
+    for shift in (0.0, 100.0):
+        assert model.reader is not None
+        with torch.no_grad():
+            model.reader.head.last.bias.sub_(shift)
+        ranker = CastPoiRanker(model, builder, shortlist=3)
+        orders.append(np.argsort(-ranker.score(ranker.encode(histories)), axis=1))
+    np.testing.assert_array_equal(orders[0], orders[1])
 
 
 @pytest.mark.parametrize(
-    ("settings", "kind"),
-    [
-        ({"objective": "full"}, CastPoiRanker),
-        ({}, ShortlistRanker),
-        ({"candidate_conditioning": "false"}, CastPoiRanker),
-    ],
+    ("settings", "shortlist"),
+    [({"objective": "full"}, None), ({}, 256), ({"candidate_conditioning": "false"}, None)],
 )
 def test_only_the_fast_objective_with_a_reader_selects_its_epoch_by_a_shortlist(
-    settings: dict[str, str], kind: type
+    settings: dict[str, str], shortlist: int | None
 ) -> None:
     model, training = castpoi.configs("castpoi", "fast", settings)
     plan = castpoi.plan_of(odd_city(), model, training, seed=0)
-    assert type(plan.ranker(plan.new_model())) is kind
+    ranker = plan.ranker(plan.new_model())
+    assert isinstance(ranker, CastPoiRanker)
+    assert ranker.shortlist == shortlist
 
 
 @pytest.mark.parametrize("preset", ["next", "fast"])

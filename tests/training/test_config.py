@@ -12,8 +12,8 @@ from castpoi.methods.registry import METHODS, Method
 from castpoi.model.config import ModelConfig
 from castpoi.training import castpoi, sequence
 from castpoi.training.config import PRESETS, CastPoiTraining, SequenceTraining, TrainingConfig
-from castpoi.training.fused_loss import LossConstants
 from castpoi.training.job import TrainingJob, TrainingOptions
+from castpoi.training.objectives.fused_loss import LossConstants
 from castpoi.training.train import configs_for, fit
 from castpoi.training.trainer import TrainingPlan
 from tests.contract import odd_city

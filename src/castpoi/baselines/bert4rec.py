@@ -27,7 +27,7 @@ from castpoi.baselines.transformer import (
     init_normal,
 )
 from castpoi.core.config import Share, Size
-from castpoi.model.dropout import Dropout
+from castpoi.model.layers import Dropout
 
 
 @dataclass(frozen=True, kw_only=True)

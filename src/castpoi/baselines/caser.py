@@ -36,7 +36,7 @@ from castpoi.baselines.sequence import (
 )
 from castpoi.core.config import NotNegative, Share, Size
 from castpoi.core.errors import BadInput
-from castpoi.model.dropout import Dropout
+from castpoi.model.layers import Dropout
 
 _HEIGHTS_AT_ONCE: Final = 10
 """More heights waste more on zeros, fewer make small convolutions; 8 to 13 are equally fast."""

@@ -22,7 +22,7 @@ from torch.nn import functional
 from castpoi.baselines.sequence import Presets, SequenceModel
 from castpoi.baselines.transformer import NORM_EPSILON, PostNormBlock, TransformerConfig
 from castpoi.core.config import Positive, Share
-from castpoi.model.dropout import Dropout
+from castpoi.model.layers import Dropout
 
 
 @dataclass(frozen=True, kw_only=True)

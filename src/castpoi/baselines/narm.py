@@ -32,7 +32,7 @@ from castpoi.baselines.sequence import (
     zero_where_empty,
 )
 from castpoi.core.config import Layers, Share, Size
-from castpoi.model.dropout import Dropout
+from castpoi.model.layers import Dropout
 
 
 @dataclass(frozen=True, kw_only=True)

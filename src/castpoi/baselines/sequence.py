@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.config import Config, Size, preset_named
 from castpoi.core.errors import BadInput
-from castpoi.model.weights import fill
+from castpoi.model.layers import fill
 
 PADDING: Final = 0
 """Row of the place table for no place."""

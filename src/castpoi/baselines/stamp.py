@@ -36,7 +36,7 @@ from castpoi.baselines.sequence import (
     zero_where_empty,
 )
 from castpoi.core.config import Share
-from castpoi.model.dropout import Dropout
+from castpoi.model.layers import Dropout
 
 _PLACE_SPREAD, _LAYER_SPREAD = 0.002, 0.05
 """Standard deviations of the initial place vectors and of the initial weights of layers."""

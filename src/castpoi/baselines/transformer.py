@@ -20,7 +20,7 @@ from torch.nn import functional
 from castpoi.baselines.sequence import SequenceConfig
 from castpoi.core.config import Layers, Share, Size
 from castpoi.core.errors import BadInput
-from castpoi.model.dropout import Dropout
+from castpoi.model.layers import Dropout
 
 NORM_EPSILON: Final = 1e-12
 """RecBole's; no effect in float32."""

@@ -15,8 +15,8 @@ from castpoi.methods.run import Run, city_of, load_run
 from castpoi.training.train import fit
 
 _BIASES: Final = {
-    "spatial": ("refinement.spatial_bias.weight", SPATIAL_BIAS_EDGES_KM),
-    "temporal": ("refinement.temporal_bias.weight", TEMPORAL_BIAS_EDGES_HOURS),
+    "spatial": ("reader.spatial_bias.weight", SPATIAL_BIAS_EDGES_KM),
+    "temporal": ("reader.temporal_bias.weight", TEMPORAL_BIAS_EDGES_HOURS),
 }
 _OF_TRAINING: Final = ("commit", "started_utc", "wall_seconds", "peak_memory_mb")
 

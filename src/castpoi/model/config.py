@@ -31,9 +31,6 @@ GammaStart = Literal["zero", "one"]
 SpatialStart = Literal["zero", "near"]
 RevisitFeatures = Literal["paper", "habits"]
 
-PAPER_TERMS: Final = ("base", "popularity", "reader", "revisit")
-"""Terms of the paper's score, in their order; a term that is switched off is zero."""
-
 REVISIT_WINDOW: Final = 512
 """Last visits of a history in which the visits to each place are counted."""
 
@@ -98,8 +95,13 @@ class ModelConfig(Config):
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """Names of the terms of the score: the paper's four, then ours."""
-        return (*PAPER_TERMS, "distance") if self.distance_gate else PAPER_TERMS
+        """Names of the terms of the score, in their order: the paper's four, then ours."""
+        has = {
+            "reader": self.candidate_conditioning,
+            "revisit": self.revisit_gate,
+            "distance": self.distance_gate,
+        }
+        return ("base", "popularity", *(name for name, is_on in has.items() if is_on))
 
     @property
     def has_forecast(self) -> bool:

@@ -1,9 +1,9 @@
-"""CaST-POI behind the one protocol of every ranking method: numpy in, numpy out.
+"""CaST-POI as a ranking method: numpy in, numpy out.
 
-On disk it is its config, its weights by name, and the coordinates of its places: a run needs no
-city to rank.
+On disk it is its config, its weights by name, and the coordinates of its places: a run ranks
+without its city.
 
-Shapes: B histories, P places, C candidates.
+Shapes: B histories, P places, C candidates, T slots.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,24 +16,25 @@ from numpy.typing import NDArray
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadInput
 from castpoi.methods.ranker import Abilities
-from castpoi.model.batch import BatchBuilder
-from castpoi.model.castpoi import MEANINGS, CastPoi, Encoded, new_model
+from castpoi.model.castpoi import MEANINGS, CastPoi, new_model
 from castpoi.model.config import ModelConfig
+from castpoi.model.layers import fill
+from castpoi.model.places import NEIGHBOURHOODS_KM, PlaceTraits, Traits
 from castpoi.model.scoring import CHUNK, ExactScorer
-from castpoi.model.traits import NEIGHBOURHOODS_KM, PlaceTraits, Traits
-from castpoi.model.weights import fill
-from castpoi.model.workers import cores_for
+from castpoi.model.terms.base import Encoded
+from castpoi.model.terms.reader_fast import cores_for
+from castpoi.model.windows import BatchBuilder
 
 _LAT: Final = "places.lat"
 _LON: Final = "places.lon"
 _TRAITS: Final = "places.traits"
 _SQUARES: Final = "traits.squares"
 _CATEGORIES: Final = "categories"
-_OWN: Final = {"place.weight", "popularity", "forecast.popularity"}  # a row a place
+_OWN: Final = {"place.weight", "popularity", "forecast.popularity"}  # one row for each place
 
 
 class CastPoiRanker:
-    """Ranks places with a CaST-POI model whose weights no longer change."""
+    """Ranks places with a trained CaST-POI model."""
 
     def __init__(
         self,
@@ -41,11 +42,14 @@ class CastPoiRanker:
         builder: BatchBuilder,
         *,
         chunk: int = CHUNK,
+        shortlist: int | None = None,
         training: Mapping[str, Any] | None = None,
     ) -> None:
+        """With a shortlist, the reader's term is computed for the best places by forecast only."""
         self.model = model.eval()
         self.builder = builder
-        self.training = dict(training or {})  # how the weights came about, for the record
+        self.shortlist = shortlist
+        self.training = dict(training or {})  # summary of the training, for the record
         self.scorer = ExactScorer(model, chunk=chunk)
 
     @property
@@ -55,7 +59,7 @@ class CastPoiRanker:
 
     @property
     def abilities(self) -> Abilities:
-        """What the settings of its model need and offer."""
+        """Needs and abilities of the model, from its settings."""
         config = self.model.config
         return Abilities(
             needs_next_time=config.known_time,
@@ -66,57 +70,47 @@ class CastPoiRanker:
 
     @property
     def terms(self) -> Mapping[str, str]:
-        """What each term of the score measures, by name."""
-        config = self.model.config
-        without = () if config.candidate_conditioning else ("reader",)
-        return {name: MEANINGS[name] for name in config.terms if name not in without}
+        """The terms of the score by name, and what each measures."""
+        return {name: MEANINGS[name] for name in self.model.config.terms}
 
     @torch.inference_mode()
     def encode(self, histories: Histories) -> Encoded:
-        """Read a batch of histories once, before any place is scored."""
+        """Encode a batch of histories, before any place is scored."""
         batch = self.builder.build(histories).to(self.model.popularity.device)
         with cores_for(len(batch)):
-            return self.model.encode(batch, self.scorer.places)
+            return self.model.encode(batch, self.scorer.table)
 
     def score(
         self, encoded: Encoded, candidates: NDArray[np.int64] | None = None
     ) -> NDArray[np.float32]:
         """Score every place, or candidates shared or each history's own. [B, P] or [B, C]"""
-        if candidates is None:
-            return self._as_numpy(self.scorer.score(encoded))
-        return self._as_numpy(self.scorer.score(encoded, self._rows(candidates)))
+        if candidates is not None:
+            return self._as_numpy(self.scorer.score(encoded, self._checked(candidates)))
+        if self.shortlist is not None:
+            return self._as_numpy(self.scorer.shortlisted(encoded, self.shortlist))
+        return self._as_numpy(self.scorer.score(encoded))
 
     @torch.inference_mode()
     def term_values(
         self, encoded: Encoded, candidates: NDArray[np.int64]
     ) -> dict[str, NDArray[np.float32]]:
         """Each term of the score of each candidate. [C] or [B, C] -> [B, C] each"""
-        terms = self.model.terms(encoded, self._rows(candidates))
-        return {name: self._as_numpy(getattr(terms, name)) for name in self.terms}
+        values = self.model.term_values(encoded, self._checked(candidates))
+        return {name: self._as_numpy(value) for name, value in values.items()}
 
     @torch.inference_mode()
     def attention(
         self, encoded: Encoded, candidates: NDArray[np.int64]
     ) -> NDArray[np.float32] | None:
         """Attention to each visit, mean over heads and layers. [C] or [B, C] -> [B, C, T]"""
-        if self.model.refinement is None:
+        if self.model.reader is None:
             return None
-        terms = self.model.terms(encoded, self._rows(candidates))
-        return self._as_numpy(terms.attention_by_visit)
+        _, attention = self.model.reader(encoded, self._checked(candidates))  # [N, B, H, C, T]
+        return self._as_numpy(attention.mean(dim=2).sum(dim=0) / len(attention))
 
     def forecast(self, encoded: Encoded) -> NDArray[np.float32]:
         """The score of every place with the forecast in place of the reader. [B, P]"""
-        return self._as_numpy(self.scorer.foretold(encoded))
-
-    def _rows(self, candidates: NDArray[np.int64]) -> torch.Tensor:
-        """Rows of candidates in the place table; refuses numbers that are no place."""
-        outside = (candidates < 0) | (candidates >= self.places)
-        if outside.any():
-            raise BadInput(
-                f"candidate {candidates[outside][0]} is no place of the city; "
-                f"its places are 0 to {self.places - 1}"
-            )
-        return torch.from_numpy(candidates + 1).to(self.model.popularity.device)
+        return self._as_numpy(self.scorer.forecast(encoded))
 
     def with_places(
         self,
@@ -124,7 +118,7 @@ class CastPoiRanker:
         lon: NDArray[np.float64],
         categories: Sequence[str | None],
     ) -> Self:
-        """The same ranker with cold places after its own: known by what they share, no more."""
+        """The same ranker with cold places after its own, which have shared vectors only."""
         shared, arrays = self.model.shared, self.arrays
         assert shared is not None
         added: dict[str, NDArray[np.generic]] = {
@@ -139,7 +133,7 @@ class CastPoiRanker:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The shape of its model and how it was trained, as JSON can hold them."""
+        """The settings of its model and the summary of its training, for JSON."""
         config = {"model": self.model.config.to_dict(), "training": self.training}
         if self.model.shared is None:
             return config
@@ -147,7 +141,7 @@ class CastPoiRanker:
 
     @property
     def arrays(self) -> dict[str, NDArray[np.generic]]:
-        """Its weights, where its places are, and what they have in common."""
+        """Its weights, and the coordinates and traits of its places."""
         weights: dict[str, NDArray[np.generic]] = {
             name: weight.detach().cpu().numpy() for name, weight in self.model.state_dict().items()
         }
@@ -160,7 +154,7 @@ class CastPoiRanker:
 
     @classmethod
     def restore(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The ranker that once had these settings and arrays; it scores the same."""
+        """The ranker with these settings and arrays; it scores the same."""
         model_config = ModelConfig.from_dict(config["model"])
         lat, lon = arrays[_LAT], arrays[_LON]
         traits = _traits(config, arrays, model_config)
@@ -169,16 +163,25 @@ class CastPoiRanker:
         builder = BatchBuilder(config=model_config, lat=lat, lon=lon)
         return cls(model, builder, training=config.get("training"))
 
+    def _checked(self, candidates: NDArray[np.int64]) -> torch.Tensor:
+        """Candidates as a tensor; rejects numbers that are not a place of the city."""
+        outside = (candidates < 0) | (candidates >= self.places)
+        if outside.any():
+            raise BadInput(
+                f"candidate {candidates[outside][0]} is no place of the city; "
+                f"its places are 0 to {self.places - 1}"
+            )
+        return torch.from_numpy(candidates).to(self.model.popularity.device)
+
     @staticmethod
     def _as_numpy(scores: torch.Tensor) -> NDArray[np.float32]:
-        array: NDArray[np.float32] = scores.float().cpu().numpy()
-        return array
+        return scores.float().cpu().numpy()
 
 
 def _traits(
     config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], model: ModelConfig
 ) -> PlaceTraits | None:
-    """What its places have in common, as it was saved."""
+    """The saved traits of its places."""
     if not model.shared_vectors:
         return None
     traits = Traits(

@@ -1,9 +1,12 @@
-"""The token encoder: which place, at what local time, after what move.
+"""The token encoder: a vector of each visit from its place, its local time and the move to it.
 
     x_i = W_in [ e_place ; e_time(t_i) ; e_geo(l_{i-1}, l_i) ]  ( + e_position_i ) ( + e_next_i )
 
-The position is added here only if positions are absolute; else the backbone knows the order. The
-last one is ours: when the next visit is, of a model that knows it (`next_time.py`).
+The position is added here only if positions are absolute; relative ones are in the backbone. The
+last vector is ours, for models that know the time of the next visit (`ModelConfig.known_time`): the
+hour of the next visit, separately for working days and weekends, and the time until then. In the
+history that is the visit that followed. The clock is that of the visit itself: the offset from UTC
+of the next one would reveal where it is.
 
 Shapes: B histories, T slots, D width.
 """
@@ -12,46 +15,45 @@ import math
 from typing import Final
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from castpoi.core.errors import BadInput
-from castpoi.geo.distance import DISPLACEMENT_EDGES_KM
-from castpoi.model.batch import Windows
+from castpoi.geo.distance import DISPLACEMENT_EDGES_KM, TEMPORAL_BIAS_EDGES_HOURS
 from castpoi.model.config import ModelConfig
-from castpoi.model.dropout import Dropout
-from castpoi.model.next_time import NextTime
+from castpoi.model.layers import Dropout, small_table
+from castpoi.model.windows import Windows
 
-SMALL_TABLE_STD: Final = 0.02
-"""Spread of small learned tables at the start."""
-
-_SLOT_HOURS: Final = 6  # night, morning, afternoon, evening
+_HOURS: Final = 24
+_PART_HOURS: Final = 6  # night, morning, afternoon, evening
+_PART_WIDTH: Final = 16
+_CIRCLE_FEATURES: Final = 4
 _DEGREES_SCALE: Final = 0.1  # of the order of a long move within a city
-_PERIODIC_FEATURES: Final = 4
-_SLOT_WIDTH: Final = 16
 _MOVE_BUCKET_WIDTH: Final = 16
 
 
 class TimeEncoder(nn.Module):
     """Local hour and weekday as points on two circles, and the part of the day as a vector."""
 
+    width: Final = _CIRCLE_FEATURES + _PART_WIDTH
+
     def __init__(self) -> None:
         super().__init__()
-        self.slot = small_table(24 // _SLOT_HOURS, _SLOT_WIDTH)
-        self.width = _PERIODIC_FEATURES + _SLOT_WIDTH
+        self.slot = small_table(_HOURS // _PART_HOURS, _PART_WIDTH)
 
     def forward(self, local_hour: Tensor, weekday: Tensor) -> Tensor:
-        """What time it was. [B, T], [B, T] -> [B, T, 4 + 16]"""
-        hour_angle = local_hour * (2 * math.pi / 24)
+        """Features of the local time. [B, T], [B, T] -> [B, T, 4 + 16]"""
+        hour_angle = local_hour * (2 * math.pi / _HOURS)
         weekday_angle = weekday * (2 * math.pi / 7)
         circles = torch.stack(
             [hour_angle.sin(), hour_angle.cos(), weekday_angle.sin(), weekday_angle.cos()], dim=-1
         )  # [B, T, 4]
-        slot = self.slot((local_hour / _SLOT_HOURS).long())  # [B, T, slot_width]
-        return torch.cat([circles, slot], dim=-1)
+        part = self.slot((local_hour / _PART_HOURS).long())  # [B, T, 16]
+        return torch.cat([circles, part], dim=-1)
 
 
 class MoveEncoder(nn.Module):
-    """How far and in which direction the last move went."""
+    """Length and direction of the move that led to a visit."""
 
     width: Final = 32
 
@@ -64,12 +66,26 @@ class MoveEncoder(nn.Module):
         )
 
     def forward(self, move_km: Tensor, move_bucket: Tensor, move_degrees: Tensor) -> Tensor:
-        """The move that led to each visit. [B, T], [B, T], [B, T, 2] -> [B, T, width]"""
+        """Features of the moves. [B, T], [B, T], [B, T, 2] -> [B, T, width]"""
         far = move_km.log1p().unsqueeze(-1)  # [B, T, 1]
-        mixed: Tensor = self.mix(
+        return self.mix(
             torch.cat([far, self.bucket(move_bucket), move_degrees / _DEGREES_SCALE], dim=-1)
         )
-        return mixed
+
+
+class NextTime(nn.Module):
+    """One vector of the hour of the next visit and one of the time until then; zero at first."""
+
+    def __init__(self, *, width: int) -> None:
+        super().__init__()
+        # no random draw: all other weights start as they do without this part
+        self.hour = nn.Parameter(torch.zeros(2 * _HOURS, width))
+        self.wait = nn.Parameter(torch.zeros(len(TEMPORAL_BIAS_EDGES_HOURS) + 1, width))
+
+    def forward(self, next_time: Tensor) -> Tensor:
+        """The two vectors summed. [B, T, 2] -> [B, T, D]"""
+        hour, wait = next_time.unbind(dim=-1)
+        return F.embedding(hour, self.hour) + F.embedding(wait, self.wait)
 
 
 class TokenEncoder(nn.Module):
@@ -83,35 +99,27 @@ class TokenEncoder(nn.Module):
         self.position = (
             small_table(config.window, config.width) if config.positions == "absolute" else None
         )
-        self.next_time = NextTime(config=config) if config.known_time else None
+        self.next_time = NextTime(width=config.width) if config.known_time else None
         self.dropout = Dropout(config.dropout)
 
     def forward(self, place: Tensor, windows: Windows) -> Tensor:
-        """One vector a visit. [B, T, D], windows -> [B, T, D]"""
+        """One vector for each visit. [B, T, D], windows -> [B, T, D]"""
         time = self.time(windows.local_hour, windows.weekday)
         move = self.move(windows.move_km, windows.move_bucket, windows.move_degrees)
         token = self.mix(torch.cat([place, time, move], dim=-1))  # [B, T, D]
         if self.position is not None:
-            token = token + self._last_positions(token.shape[1])
+            token = token + _last_positions(self.position, token.shape[1])
         if self.next_time is not None:
             token = token + self.next_time(windows.next_time)
-        tokens: Tensor = self.dropout(token) * windows.is_real.unsqueeze(-1)
-        return tokens
-
-    def _last_positions(self, slots: int) -> Tensor:
-        """Vectors of the last slots of the window, so that padding may be left away. [T, D]"""
-        assert self.position is not None
-        if slots > self.position.num_embeddings:
-            raise BadInput(
-                f"a window of {slots} visits was given to a model with "
-                f"{self.position.num_embeddings} absolute positions; give it the last "
-                f"{self.position.num_embeddings} or use positions='relative'"
-            )
-        return self.position.weight[-slots:]
+        return self.dropout(token) * windows.is_real.unsqueeze(-1)
 
 
-def small_table(rows: int, width: int) -> nn.Embedding:
-    """A learned table that starts near zero. [rows, width]"""
-    table = nn.Embedding(rows, width)
-    nn.init.normal_(table.weight, std=SMALL_TABLE_STD)
-    return table
+def _last_positions(position: nn.Embedding, slots: int) -> Tensor:
+    """Vectors of the last slots of the window, so that padding can be left out. -> [T, D]"""
+    if slots > position.num_embeddings:
+        raise BadInput(
+            f"a window of {slots} visits was given to a model with {position.num_embeddings} "
+            f"absolute positions; give it the last {position.num_embeddings} or use "
+            "positions='relative'"
+        )
+    return position.weight[-slots:]

@@ -1,31 +1,23 @@
-"""Training of CaST-POI: its configs, plan, objective and need of memory.
-
-Shapes: B histories, P places, M shortlisted places.
-"""
+"""Training of CaST-POI: its configs, plan, objective and need of memory."""
 
 from collections.abc import Mapping
 from typing import Any, Final
-
-import numpy as np
-import torch
-from numpy.typing import NDArray
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.core.config import changed
 from castpoi.core.errors import BadInput
-from castpoi.model.batch import BatchBuilder
-from castpoi.model.castpoi import CastPoi, Encoded, new_model
+from castpoi.model.castpoi import CastPoi, new_model
 from castpoi.model.config import ModelConfig
+from castpoi.model.places import PlaceTraits
 from castpoi.model.ranker import CastPoiRanker
-from castpoi.model.traits import NEIGHBOURHOODS_KM, PlaceTraits
+from castpoi.model.windows import BatchBuilder
 from castpoi.training.config import CastPoiTraining
 from castpoi.training.device import device_named, free_bytes
-from castpoi.training.fast_objective import FastConfig, FastObjective
-from castpoi.training.full_objective import CANDIDATES_AT_ONCE, FullObjective
-from castpoi.training.fused_loss import LossConstants
 from castpoi.training.job import TrainingJob
 from castpoi.training.objectives import Objective
+from castpoi.training.objectives.fast import FastObjective
+from castpoi.training.objectives.full import CANDIDATES_AT_ONCE, FullObjective
 from castpoi.training.trainer import TrainingPlan, run_plan
 
 SHORTLIST: Final = 256
@@ -75,7 +67,7 @@ def plan_of(
     Validation ranks all places exactly, or with the reader of the fast objective only a shortlist.
     """
     has_shortlist = training.objective == "fast" and model.candidate_conditioning
-    ranker = ShortlistRanker if has_shortlist else CastPoiRanker
+    shortlist = SHORTLIST if has_shortlist else None
     builder, traits = _builder(city, model), traits_of(city, model)
     return TrainingPlan(
         model_config=model.to_dict(),
@@ -84,27 +76,8 @@ def plan_of(
             config=model, lat=city.lat, lon=city.lon, seed=seed, traits=traits
         ),
         objective=lambda: objective_of(city, model, training, seed=seed),
-        ranker=lambda trained: ranker(trained, builder),
+        ranker=lambda trained: CastPoiRanker(trained, builder, shortlist=shortlist),
     )
-
-
-class ShortlistRanker(CastPoiRanker):
-    """Ranks places for validation in training: the best by all other terms are scored exactly."""
-
-    @torch.inference_mode()
-    def score(
-        self, encoded: Encoded, candidates: NDArray[np.int64] | None = None
-    ) -> NDArray[np.float32]:
-        """Score every place for each history; all others are below the shortlist. [B, P]"""
-        if candidates is not None:
-            return super().score(encoded, candidates)
-        scores = self.scorer.foretold(encoded)  # [B, P]
-        shortlist = scores.topk(min(SHORTLIST, self.places), dim=1, sorted=False).indices  # [B, M]
-        exact = self.scorer.score(encoded, shortlist + 1)  # [B, M]
-        # only differences between places matter, so scores with and without the reader cannot be
-        # compared: all others come after the shortlist, in their own order
-        below = exact.amin(dim=1, keepdim=True) - scores.amax(dim=1, keepdim=True) - 1  # [B, 1]
-        return self._as_numpy(scores.add_(below).scatter_(1, shortlist, exact))
 
 
 def traits_of(city: City, model: ModelConfig) -> PlaceTraits | None:
@@ -112,7 +85,7 @@ def traits_of(city: City, model: ModelConfig) -> PlaceTraits | None:
     if not model.shared_vectors:
         return None
     categories = city.places[record.CATEGORY].to_list()
-    return PlaceTraits.of(city.lat, city.lon, categories, NEIGHBOURHOODS_KM)
+    return PlaceTraits.of(city.lat, city.lon, categories)
 
 
 def objective_of(
@@ -121,22 +94,7 @@ def objective_of(
     """The objective of a training."""
     if training.objective == "full":
         return FullObjective(city, model=model, config=training, seed=seed)
-    rivals = max(1, city.places.height - 1)
-    return FastObjective(
-        city,
-        model=model,
-        config=FastConfig(
-            windows_per_step=training.windows_per_step,
-            hard_candidates=min(training.hard_candidates, rivals),
-            drawn_candidates=training.drawn_candidates,
-            explore_weight=training.explore_weight,
-        ),
-        constants=LossConstants(
-            margin_weight=training.margin_weight,
-            hard_negatives=min(LossConstants.hard_negatives, rivals),
-        ),
-        seed=seed,
-    )
+    return FastObjective(city, model=model, config=training, seed=seed)
 
 
 def bytes_of_training(

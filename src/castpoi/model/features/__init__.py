@@ -1,0 +1,1 @@
+"""Features of (history, place) pairs, counted from visits and not learned."""

@@ -1,0 +1,280 @@
+"""Habits: when, from where and after what a history visits each place that it knows.
+
+*Here* is the place of the last visit. Each visit *followed* the one before it, in a situation; its
+weight is how similar that situation was to here and now. The time of the next visit is not known,
+so *now* is the time of the last visit, and a situation has the hour of the visit that was followed.
+If the time of the next visit is known, it is now, on the clock of the last visit, and a situation
+has the hour of the visit itself.
+
+    alike in hour    exp(4 (cos of the angle between the two clocks - 1)); 1 at the same time of day
+    nearby           exp(- distance from here / 0.5 km)
+    fresh            exp(- age / 20 days), or 3 days
+
+So nearly every habit is a transformed sum of weights over the visits to a place. All prefixes of a
+stretch of a history are summed at once: a matrix of weights [positions, visits] times a matrix of
+which visit is to which place [visits, places].
+
+Shapes: N visits laid end to end, E (position, known place) pairs; of one stretch of a history: n
+positions, v visits, p places.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castpoi.checkins.record import HOUR_US
+from castpoi.checkins.trajectory import Histories, hour_of, is_weekend, local_us
+from castpoi.geo.distance import EARTH_RADIUS_KM
+
+Numbers = NDArray[np.int64]
+Values = NDArray[np.float32]
+
+_FRESH_HOURS: Final = (20 * 24.0, 3 * 24.0)
+_NEARBY_KM: Final = 0.5
+_SHARPNESS: Final = 4.0  # of the similarity of hours: 1/e at 2 h 46 min
+_LONG_HOURS: Final = float(np.log1p(365 * 24))  # a year is 1
+_FAR_KM: Final = float(np.log1p(100.0))  # 100 km is 1
+_SHARE: Final = 20.0  # a share of a twentieth is log 2
+_LEAST: Final = 1e-9
+
+
+class Sum(NamedTuple):
+    """A quantity of pairs, summed over the visits to the place and over all visits."""
+
+    here: NDArray[Any]  # over the visits to the place of the pair [E]
+    all: NDArray[Any]  # over all visits of the position [E]
+
+
+Sums = Mapping[str, Sum]
+
+
+def _share(sums: Sums, name: str) -> NDArray[Any]:
+    own, whole = sums[name]
+    return np.log1p(_SHARE * own / np.maximum(whole, _LEAST))  # small shares differ too
+
+
+def _log(sums: Sums, name: str) -> NDArray[Any]:
+    return np.log1p(sums[name].here)
+
+
+def _log_hours(sums: Sums, name: str) -> NDArray[Any]:
+    return np.log1p(sums[name].here) / _LONG_HOURS
+
+
+def _log_km(sums: Sums, name: str) -> NDArray[Any]:
+    return np.log1p(sums[name].here) / _FAR_KM
+
+
+def _per_visit(sums: Sums, name: str) -> NDArray[Any]:
+    return sums[name].here / sums["visits"].here
+
+
+def _per_move(sums: Sums, name: str) -> NDArray[Any]:
+    return sums[name].here / np.maximum(sums["moves"].here, 1)
+
+
+def _plain(sums: Sums, name: str) -> NDArray[Any]:
+    return sums[name].here
+
+
+class Habit(NamedTuple):
+    """One feature: a transformed sum."""
+
+    name: str
+    sum: str  # its name in `_Stretch`
+    transform: Callable[[Sums, str], NDArray[Any]]
+
+
+HABITS: Final = (
+    Habit("share of all visits", "visits", _share),
+    Habit("fresh visits, 20 days", "fresh", _log),
+    Habit("fresh visits, 3 days", "fresher", _log),
+    Habit("time since the last visit there", "hours since the last visit", _log_hours),
+    Habit("hour of day", "hour", _per_visit),
+    Habit("kind of day", "kind of day", _per_visit),
+    Habit("moves from here", "from here", _log),
+    Habit("share of the moves from here", "from here", _share),
+    Habit("fresh moves from here", "from here, fresh", _log),
+    Habit("moves from here at a like hour", "from here, hour", _log),
+    Habit("moves from here, by the same way here", "from here, same way", _log),
+    Habit("two visits after the place before here", "two after", _log),
+    Habit("after a like hour", "after hour", _log),
+    Habit("share of all after a like hour", "after hour", _share),
+    Habit("after a like hour of a like day", "after hour and day", _log),
+    Habit("share of all after a like hour of a like day", "after hour and day", _share),
+    Habit("after a place nearby", "nearby", _log),
+    Habit("after a place nearby at a like hour", "nearby, hour", _log),
+    Habit("distance from here", "km", _log_km),
+    Habit("time that leads there", "time before", _per_move),
+    Habit("is here", "is here", _plain),
+    # the last four depend on the history alone
+    Habit("visits of all", "number of visits", _log),
+    Habit("share of places among visits", "places per visit", _plain),
+    Habit("time since the visit before", "hours since the visit before", _log_hours),
+    Habit("share of visits here", "visits here", _share),
+)
+"""The features in their order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Visits:
+    """The columns of the visits of some histories that habits need. [N] each"""
+
+    place: Numbers
+    begin: Numbers  # first visit of the history
+    hours: NDArray[np.float64]  # since the first visit of all
+    angle: Values  # of the hand of a 24-hour clock
+    is_weekend: NDArray[np.bool_]
+    now_hours: NDArray[np.float64]  # the same three for now, if the history ends with this visit
+    now_angle: Values
+    now_is_weekend: NDArray[np.bool_]
+    known_time: bool  # whether now is the time of the next visit
+    points: NDArray[np.float64]  # all places of the city on the unit sphere [P, 3]
+
+    @classmethod
+    def of(cls, histories: Histories, points: NDArray[np.float64]) -> "Visits":
+        """The columns of histories of a city. [P, 3]"""
+        known_time = histories.next_at_us is not None
+        now_us = histories.following_us if known_time else histories.at_us
+        local, local_now = local_us(histories), local_us(histories, now_us)
+        first_us = histories.at_us.min(initial=np.iinfo(np.int64).max)
+        return cls(
+            place=histories.place,
+            begin=histories.starts,
+            hours=(histories.at_us - first_us) / HOUR_US,
+            angle=_angle(local),
+            is_weekend=is_weekend(local),
+            now_hours=(now_us - first_us) / HOUR_US,
+            now_angle=_angle(local_now),
+            now_is_weekend=is_weekend(local_now),
+            known_time=known_time,
+            points=points,
+        )
+
+    def part(self, some: slice) -> "Visits":
+        """Some of the visits."""
+        columns = {each.name: getattr(self, each.name) for each in fields(self)}
+        rest = {name: columns.pop(name) for name in ("known_time", "points")}
+        return Visits(**{name: column[some] for name, column in columns.items()}, **rest)
+
+
+def habits_of_stretch(visits: Visits, position: Numbers, last: Numbers, *, window: int) -> Values:
+    """Habits of pairs of one history, in order of position. [E] -> [E, habits]
+
+    A pair is a position and the last visit to the place up to it; both are visits.
+    """
+    stretch = _Stretch(visits, int(position[0]), int(position[-1]) + 1, window)
+    sums = stretch.sums(position, last)
+    habits = np.empty((len(position), len(HABITS)), dtype=np.float32)
+    for column, (_, name, transform) in enumerate(HABITS):
+        habits[:, column] = transform(sums, name)
+    return habits
+
+
+class _Stretch:
+    """Positions first:end of one history, and the visits that any of them counts."""
+
+    def __init__(self, visits: Visits, first: int, end: int, window: int) -> None:
+        self.first = first
+        self.start = max(int(visits.begin[first]), first - window + 1)
+        self.visits = visits.part(slice(self.start, end))
+        count = end - self.start
+        self.now = np.arange(first - self.start, count)  # numbers of visits count from `start`
+        self.places, self.of_visit = np.unique(self.visits.place, return_inverse=True)
+        self.is_there = np.zeros((count, len(self.places)), dtype=np.float32)  # [v, p]
+        self.is_there[np.arange(count), self.of_visit] = 1.0
+        ago = self.now[:, None] - np.arange(count)  # [n, v]
+        self.counts = ((ago >= 0) & (ago < window)).astype(np.float32)  # [n, v]
+        # whether the visit before it is counted too
+        self.follows = self.counts * (ago < window - 1)  # [n, v]
+        self.follows[:, 0] = 0.0
+        hours = self.visits.now_hours[self.now, None] - self.visits.hours
+        self.age = np.maximum(hours, 0).astype(np.float32)  # [n, v]
+        self.here = self.of_visit[self.now]  # [n]
+        here, everywhere = visits.points[self.places[self.here]], visits.points[self.places]
+        self.km = _kilometres(here, everywhere)  # [n, p]
+
+    def sums(self, position: Numbers, last: Numbers) -> dict[str, Sum]:
+        """All sums of pairs by name; see `habits_of_stretch`."""
+        at, latest = position - self.first, last - self.start
+        there = self.of_visit[latest]
+        sums = {
+            name: Sum((weight @ self.is_there)[at, there], weight.sum(axis=1)[at])
+            for name, weight in self._weights()
+        }
+        own = {
+            "hours since the last visit": self.age[at, latest],
+            "km": self.km[at, there],
+            "is here": there == self.here[at],
+        }
+        of_history = {name: values[at] for name, values in self._of_history()}
+        number = of_history["number of visits"]
+        return sums | {name: Sum(each, number) for name, each in (own | of_history).items()}
+
+    def _weights(self) -> Iterator[tuple[str, Values]]:
+        """The weight of each visit at each position, by the name of the sum. [n, v] each"""
+        before, visits, now = _shifted(self.of_visit, 1), self.visits, self.now[:, None]
+        clock = visits.now_angle[now] - visits.angle  # [n, v]
+        same_day = visits.now_is_weekend[now] == visits.is_weekend
+        yield "visits", self.counts
+        yield "fresh", self.counts * np.exp(-self.age / _FRESH_HOURS[0])
+        yield "fresher", self.counts * np.exp(-self.age / _FRESH_HOURS[1])
+        yield "hour", self.counts * np.cos(clock)
+        yield "kind of day", self.counts * same_day
+        # from here on the weight of a visit depends on the situation that it followed
+        followed = 0 if self.visits.known_time else 1
+        hour = self.follows * _shifted(np.exp(_SHARPNESS * (np.cos(clock) - 1)), followed)
+        from_here = self.follows * (before == self.here[:, None])
+        nearby = self.follows * np.exp(-self.km / _NEARBY_KM)[:, before]
+        yield "moves", self.follows
+        yield "from here", from_here
+        yield "from here, fresh", from_here * _shifted(np.exp(-self.age / _FRESH_HOURS[0]), 1)
+        yield "from here, hour", from_here * hour
+        yield "after hour", hour
+        yield "after hour and day", hour * _shifted(same_day, followed)
+        yield "nearby", nearby
+        yield "nearby, hour", nearby * hour
+        hours_before = np.maximum(np.diff(visits.hours, prepend=visits.hours[0]), 0)  # [v]
+        time_before = (np.log1p(hours_before) / _LONG_HOURS).astype(np.float32)
+        yield "time before", self.follows * time_before
+        two_after = self._two_after()
+        yield "two after", two_after
+        yield "from here, same way", two_after * from_here
+
+    def _two_after(self) -> Values:
+        """Whether a visit came two after one to the place before here. [n, v]"""
+        two_before = _shifted(self.of_visit, 2)
+        way = np.where(self.now > 0, self.of_visit[self.now - 1], -1)
+        is_way = (two_before == way[:, None]) & (np.arange(len(self.of_visit)) >= 2)
+        return self.follows * _shifted(self.follows, 1) * is_way
+
+    def _of_history(self) -> Iterator[tuple[str, NDArray[Any]]]:
+        """Quantities of each position alone, by name. [n] each"""
+        visits, row = self.counts.sum(axis=1), np.arange(len(self.now))
+        of_place = self.counts @ self.is_there  # [n, p]
+        yield "number of visits", visits
+        yield "places per visit", (of_place > 0).sum(axis=1) / visits
+        waited = self.age[row, self.now]  # zero, unless the time of the next visit is known
+        if not self.visits.known_time:
+            waited = self.age[row, self.now - 1] * self.follows[row, self.now]
+        yield "hours since the visit before", waited
+        yield "visits here", of_place[row, self.here]
+
+
+def _angle(local: Numbers) -> Values:
+    """Of the hand of a 24-hour clock. [N]"""
+    return (hour_of(local) * (2 * np.pi / 24)).astype(np.float32)
+
+
+def _shifted(values: NDArray[Any], by: int) -> NDArray[Any]:
+    """The value of an earlier visit at each visit; those of the first ones are never used."""
+    return np.roll(values, by, axis=-1)
+
+
+def _kilometres(left: NDArray[np.float64], right: NDArray[np.float64]) -> Values:
+    """Great-circle distance of all pairs of points on the unit sphere. [n, 3], [p, 3] -> [n, p]"""
+    half_chord = np.linalg.norm(left[:, None] - right, axis=2) / 2  # [n, p, 3] -> [n, p]
+    return (2 * EARTH_RADIUS_KM * np.arcsin(np.minimum(half_chord, 1))).astype(np.float32)

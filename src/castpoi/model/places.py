@@ -1,0 +1,177 @@
+"""Vectors and popularity of places; optionally shared by category and neighbourhood.
+
+    e_c    = own_c    + sum over the traits of c of shared_t
+    beta_c = own_c    + sum over the traits of c of shared_t          one number each
+
+A *trait* is something that a place has in common with others: its category, or its neighbourhood of
+each size. With shared vectors places learn from similar ones, and a *cold place*, one without a
+visit, has the vectors of its traits. In each training step some places are used without their own
+part, so that the shared part alone becomes meaningful. Shared parts start at zero.
+
+Each trait has a row in the table of shared vectors:
+
+    row 0                   no trait: a neighbourhood in which the city has no place
+    then, if the city has categories:
+        1 row               places without a category, or with one that the city does not have
+        1 row a category    by name
+    1 row a neighbourhood   squares of the first size, then of the next
+
+A place is its number, 0 to P - 1; an empty slot is NO_PLACE. Only the table of vectors has a row
+for it, the first one: the row of a place is its number plus one.
+
+Shapes: P places, L traits of a place, R rows of shared vectors, M neighbourhoods, D width.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from castpoi.geo.distance import squares_of
+
+NO_PLACE: Final = -1
+"""Place number of an empty slot."""
+
+NEIGHBOURHOODS_KM: Final = (1.0, 5.0)
+"""Sizes of the squares that are neighbourhoods."""
+
+FORGOTTEN_PLACES: Final = 0.1
+"""Share of places that have only their shared vectors in a training step."""
+
+NO_TRAIT: Final = 0
+"""Row of the table of shared vectors that means no trait."""
+
+_UNKNOWN_CATEGORY: Final = 1
+
+Degrees = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceTable:
+    """The vector and the popularity of every place in one step; the first row is padding."""
+
+    vectors: Tensor  # [P + 1, D]
+    popularity: Tensor  # [P + 1]
+
+    def of(self, places: Tensor) -> Tensor:
+        """The vectors of places, zero for NO_PLACE. [...] -> [..., D]"""
+        return F.embedding(places + 1, self.vectors, padding_idx=0)
+
+    def detach(self) -> "PlaceTable":
+        """The same without gradients."""
+        return PlaceTable(vectors=self.vectors.detach(), popularity=self.popularity.detach())
+
+
+class SharedVectors(nn.Module):
+    """Adds the vectors of their traits to the own vectors of places."""
+
+    rows: Tensor
+
+    def __init__(self, *, places: "PlaceTraits", width: int, forgotten: float) -> None:
+        super().__init__()
+        self.traits = places.traits
+        self.forgotten = forgotten
+        self.vectors = nn.Parameter(torch.zeros(places.traits.rows, width))
+        self.popularity = nn.Parameter(torch.zeros(places.traits.rows))
+        rows = F.pad(torch.from_numpy(places.rows), (0, 0, 1, 0), value=NO_TRAIT)  # [P + 1, L]
+        self.register_buffer("rows", rows, persistent=False)
+
+    def forward(self, own: PlaceTable) -> PlaceTable:
+        """Own and shared parts summed; in training some places have only the latter."""
+        if self.training and self.forgotten:
+            draws = torch.rand(len(own.popularity), device=own.popularity.device)
+            is_kept = draws >= self.forgotten
+            own = PlaceTable(
+                vectors=own.vectors * is_kept.unsqueeze(1), popularity=own.popularity * is_kept
+            )
+        shared = F.embedding_bag(self.rows, self.vectors, mode="sum", padding_idx=NO_TRAIT)
+        popularity = F.embedding(self.rows, self.popularity.unsqueeze(1), padding_idx=NO_TRAIT)
+        return PlaceTable(
+            vectors=own.vectors + shared,  # [P + 1, D]
+            popularity=own.popularity + popularity.sum(dim=(1, 2)),  # [P + 1]
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traits:
+    """The categories and neighbourhoods of a city, and their rows."""
+
+    categories: tuple[str, ...]  # empty if the city has no categories
+    squares: Rows  # the neighbourhoods: which size, band, column [M, 3]
+    sizes_km: tuple[float, ...]
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of the table of shared vectors."""
+        return self._first_square + len(self.squares)
+
+    def rows_of(self, lat: Degrees, lon: Degrees, categories: Sequence[str | None]) -> Rows:
+        """The rows of the traits of places, of the city or new ones. -> [P, L]"""
+        columns = [self._category_rows(categories)] if self.categories else []
+        for size, squares in enumerate(_squares(lat, lon, self.sizes_km)):
+            known = (self._row_of_square.get((size, *square), NO_TRAIT) for square in squares)
+            columns.append(np.fromiter(known, dtype=np.int64, count=len(lat)))
+        return np.stack(columns, axis=1)  # [P, L]
+
+    @property
+    def _first_square(self) -> int:
+        with_categories = _UNKNOWN_CATEGORY + 1 + len(self.categories)
+        return with_categories if self.categories else NO_TRAIT + 1
+
+    @cached_property
+    def _row_of_square(self) -> dict[tuple[int, ...], int]:
+        squares = map(tuple, self.squares.tolist())
+        return {square: row for row, square in enumerate(squares, start=self._first_square)}
+
+    def _category_rows(self, categories: Sequence[str | None]) -> Rows:
+        first = _UNKNOWN_CATEGORY + 1
+        row_of = {_folded(name): row for row, name in enumerate(self.categories, start=first)}
+        rows = [row_of.get(_folded(name), _UNKNOWN_CATEGORY) for name in categories]
+        return np.array(rows, dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceTraits:
+    """The traits of a city, and those of each place."""
+
+    traits: Traits
+    rows: Rows  # [P, L]
+
+    @classmethod
+    def of(
+        cls,
+        lat: Degrees,
+        lon: Degrees,
+        categories: Sequence[str | None],
+        sizes_km: tuple[float, ...] = NEIGHBOURHOODS_KM,
+    ) -> "PlaceTraits":
+        """The traits that at least one place of the city has."""
+        squares = [
+            np.insert(np.unique(each, axis=0), 0, size, axis=1)  # [M of this size, 3]
+            for size, each in enumerate(_squares(lat, lon, sizes_km))
+        ]
+        # one spelling of each category, in order
+        by_folded = {_folded(name): name for name in sorted(filter(None, categories), reverse=True)}
+        traits = Traits(
+            categories=tuple(sorted(name for folded, name in by_folded.items() if folded)),
+            squares=np.concatenate(squares),  # [M, 3]
+            sizes_km=sizes_km,
+        )
+        return cls(traits=traits, rows=traits.rows_of(lat, lon, categories))
+
+
+def _squares(lat: Degrees, lon: Degrees, sizes_km: tuple[float, ...]) -> list[Rows]:
+    """The squares of every size that contain the places. -> [P, 2] a size"""
+    return [squares_of(lat, lon, size) for size in sizes_km]
+
+
+def _folded(category: str | None) -> str:
+    """A category without case and surrounding blanks."""
+    return (category or "").strip().casefold()

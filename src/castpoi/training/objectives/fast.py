@@ -1,0 +1,247 @@
+"""The fast objective: the paper's loss for all positions of a window at once.
+
+All terms but the reader's are trained by every target against the full vocabulary; the reader is
+trained by a few candidates of each (see `fused_loss.py`). The model and its exact scorer are the
+same as with the full objective.
+
+Shapes: B windows, T slots, R targets of a batch, C candidates, L visits read, D width, P places.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from castpoi.checkins.city import City
+from castpoi.core.arrays import pad_left
+from castpoi.model.castpoi import CastPoi
+from castpoi.model.config import ModelConfig
+from castpoi.model.features.known import KnownPairs
+from castpoi.model.terms.base import ScoreInputs
+from castpoi.model.terms.reader import Reader
+from castpoi.model.windows import BatchBuilder, Windows, windows_of
+from castpoi.training.config import CastPoiTraining
+from castpoi.training.device import free_bytes
+from castpoi.training.objectives.draws import draw_places
+from castpoi.training.objectives.fused_loss import (
+    LossConstants,
+    LossInputs,
+    ReaderSample,
+    fused_loss,
+    scores_for_loss,
+)
+from castpoi.training.objectives.known_blocks import KEPT_BYTES, KnownBlocks
+from castpoi.training.windows import TrainWindows, cut_windows
+
+_LAST_VISITS: Final = 5  # from which nearby candidates are drawn
+_FORECAST_WEIGHT: Final = 0.1  # of the forecast's loss; low, as all gradients are clipped together
+
+
+@dataclass(frozen=True)
+class FastBatch:
+    """Some windows of an epoch, and the seed of what is drawn for them."""
+
+    windows: NDArray[np.int64]
+    seed: tuple[int, ...]
+
+
+class FastObjective:
+    """All positions of a window at once, full vocabulary, the reader for few candidates."""
+
+    def __init__(
+        self, city: City, *, model: ModelConfig, config: CastPoiTraining, seed: int
+    ) -> None:
+        self.model = model
+        self.config = config
+        self.seed = seed
+        self.others = max(1, city.places.height - 1)  # places besides the target
+        self.constants = LossConstants(
+            margin_weight=config.margin_weight,
+            hard_negatives=min(LossConstants.hard_negatives, self.others),
+        )
+        histories = city.train
+        if model.known_time:  # of each visit but a user's last, which has no target
+            last = histories.bounds[1:] - 1
+            histories = replace(histories, next_at_us=histories.at_us[last])
+        builder = BatchBuilder(config=model, lat=city.lat, lon=city.lon)
+        self.features = builder.features(histories)
+        self.place = histories.place
+        self.user_begin = histories.starts  # [N]
+        self.known = KnownBlocks(
+            histories, builder.points, kept_bytes=min(KEPT_BYTES, free_bytes() // 4)
+        )
+        windows = cut_windows(histories, first=model.window, stride=model.window)
+        windows = windows.looking_back(model.window)
+        self.windows = windows.chosen(np.argsort(windows.learn))  # user by user
+
+    def batches(self, epoch: int) -> Sequence[FastBatch]:
+        """All windows once, in an order fixed by seed and epoch."""
+        order = np.random.default_rng((self.seed, epoch)).permutation(len(self.windows))
+        size = self.config.windows_per_step
+        return [
+            FastBatch(order[start : start + size], (self.seed, epoch, start))
+            for start in range(0, len(order), size)
+        ]
+
+    def targets(self, batch: FastBatch) -> int:
+        """Number of targets in a batch."""
+        return int(self.windows.targets[batch.windows].sum())
+
+    def share(self, batch: FastBatch, rank: int, ranks: int) -> FastBatch:
+        """The windows of a batch for one of several processes."""
+        return FastBatch(batch.windows[rank::ranks], (*batch.seed, rank))
+
+    def loss(self, model: nn.Module, batch: FastBatch) -> Tensor:
+        """Mean loss over the targets of a batch."""
+        assert isinstance(model, CastPoi)
+        device = model.popularity.device
+        layout = self._layout(self.windows.chosen(batch.windows)).to(device)
+        table = model.table()
+        states = model.states(layout.windows, table)  # [B, T, D]
+        state = states[layout.learns]  # [R, D]
+        vectors, popularity = table.vectors[1:], table.popularity[1:]
+        pairs = self.known.of(layout.visit)
+        anchors = np.stack([self.place[layout.visit], pairs.home], axis=1)  # [R, 2]
+        inputs = ScoreInputs(
+            state=state,
+            known=pairs.tensors().to(device),
+            anchors=torch.from_numpy(anchors).to(device),
+            table=table,
+        )
+        spreads = list(model.spreads(inputs))
+        following = self.place[layout.visit + 1]
+        is_new = torch.from_numpy(_is_new(following, pairs)).to(device)
+        loss_inputs = LossInputs(
+            scores=scores_for_loss(state, vectors, popularity, spreads),
+            target=torch.from_numpy(following).to(device),
+            weight=torch.where(is_new, self.config.explore_weight, 1.0) / len(following),
+            constants=self.constants,
+        )
+        if model.reader is None:
+            return fused_loss(state, vectors, popularity, spreads, None, loss_inputs)
+        rng = np.random.default_rng(np.random.SeedSequence(batch.seed))
+        sample, refinement, wrong = self._read_sample(
+            model, inputs, states, layout, loss_inputs, rng
+        )
+        loss_inputs = replace(loss_inputs, sample=sample)
+        loss = fused_loss(state, vectors, popularity, spreads, refinement, loss_inputs)
+        # the forecast has a loss of its own, whose value is not reported
+        return loss + _FORECAST_WEIGHT * (wrong - wrong.detach())
+
+    def _read_sample(
+        self,
+        model: CastPoi,
+        inputs: ScoreInputs,
+        states: Tensor,
+        layout: "_Layout",
+        loss_inputs: LossInputs,
+        rng: np.random.Generator,
+    ) -> tuple[ReaderSample, Tensor, Tensor]:
+        """The sample that the reader reads, its term less the forecast [R, C], the forecast's loss.
+
+        Adds the forecast to the scores of the loss.
+        """
+        assert model.reader is not None
+        scores = loss_inputs.scores  # [R, P]
+        forecast = None
+        if model.forecast is not None:
+            detached = replace(inputs, state=inputs.state.detach())
+            forecast = partial(model.forecast, detached, inputs.is_known())
+            with torch.no_grad():
+                scores.add_(forecast())
+        visit = layout.visit
+        last = np.maximum(visit[:, None] - np.arange(_LAST_VISITS), self.user_begin[visit][:, None])
+        last_places = torch.from_numpy(self.place[last]).to(scores.device)  # [R, a few]
+        nearest = model.reader.distances.nearest(last_places)  # [R, P]
+        sample = self._sample(scores, loss_inputs.target, nearest, rng)
+        term = _read(model.reader, inputs, states, layout, sample.candidates)  # [R, C]
+        predicted = torch.zeros_like(term) if forecast is None else forecast(sample.candidates)
+        wrong = (term.detach() - predicted).var(dim=1, correction=0).mean()
+        return sample, term - predicted.detach(), wrong
+
+    def _layout(self, windows: TrainWindows) -> "_Layout":
+        """Left-padded windows, and which of their slots have a target."""
+        visits, is_real = pad_left(windows.begin, windows.end)  # [B, T] each
+        slots = visits.shape[1]
+        learns = is_real & (visits >= windows.learn[:, None])  # [B, T]
+        window, slot = np.nonzero(learns)  # [R], [R]
+        back = slot[:, None] + np.arange(1 - self.model.window, 1)  # [R, L]
+        read = window[:, None] * slots + np.maximum(back, 0)
+        visit, visit_read = visits[learns], visits.reshape(-1)[read]
+        at_us = self.features.at_us
+        return _Layout(
+            windows=windows_of(self.features, visits, is_real),
+            learns=torch.from_numpy(learns),
+            visit=visit,
+            read=torch.from_numpy(read),
+            is_read=torch.from_numpy((back >= 0) & is_real.reshape(-1)[read]),
+            read_place=torch.from_numpy(self.place[visit_read]),
+            read_age_us=torch.from_numpy(np.maximum(at_us[visit][:, None] - at_us[visit_read], 0)),
+        )
+
+    def _sample(
+        self, scores: Tensor, target: Tensor, nearest: Tensor, rng: np.random.Generator
+    ) -> ReaderSample:
+        """The candidates of each target that the reader reads. [R, P], [R], [R, P]"""
+        target = target.unsqueeze(1)  # [R, 1]
+        others = scores.scatter(1, target, -torch.inf)
+        hardest = others.topk(min(self.config.hard_candidates, self.others), dim=1)
+        rest = others.scatter_(1, hardest.indices, -torch.inf)
+        probability = rest.sub_(hardest.values[:, :1]).exp_()  # [R, P], unnormalised
+        drawn, weight = draw_places(probability, nearest, self.config.drawn_candidates, rng)
+        candidates = torch.cat([target, hardest.indices, drawn], dim=1)  # [R, C]
+        return ReaderSample(candidates=candidates, weight=weight)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Layout:
+    """The windows of a batch."""
+
+    windows: Windows
+    learns: Tensor  # whether the visit in a slot has a target [B, T]
+    visit: NDArray[np.int64]  # number of each visit that has a target [R]
+    read: Tensor  # slots read for a target, its own last, counted through all windows [R, L]
+    is_read: Tensor  # whether there is such a slot, with a visit [R, L]
+    read_place: Tensor  # place of that visit [R, L]
+    read_age_us: Tensor  # microseconds from that visit to the last one [R, L]
+
+    def to(self, device: torch.device) -> "_Layout":
+        """The same on another device."""
+        return replace(
+            self,
+            windows=self.windows.to(device),
+            learns=self.learns.to(device),
+            read=self.read.to(device),
+            is_read=self.is_read.to(device),
+            read_place=self.read_place.to(device),
+            read_age_us=self.read_age_us.to(device),
+        )
+
+
+def _read(
+    reader: Reader, inputs: ScoreInputs, states: Tensor, layout: _Layout, places: Tensor
+) -> Tensor:
+    """The reader's term of places of every target. [B, T, D], [R, C] -> [R, C]
+
+    Every target has the last `window` visits before it.
+    """
+    buckets = reader.distances(layout.read_place, places)  # [R, C, L]
+    term, _ = reader.read(
+        inputs.table.of(places),
+        reader.layers.memories_of_prefixes(states, layout.read),
+        reader.bias(layout.read_age_us, layout.is_read, buckets),
+    )
+    return term
+
+
+def _is_new(target: NDArray[np.int64], pairs: KnownPairs) -> NDArray[np.bool_]:
+    """Whether the history of each target does not contain it. [R]"""
+    owner = pairs.owner
+    is_new = np.ones(len(target), dtype=np.bool_)
+    is_new[owner[pairs.place == target[owner]]] = False
+    return is_new
