@@ -152,18 +152,16 @@ def _steps(recipe: Recipe) -> Iterator[tuple[str, Step]]:
             lambda c: keep_seen_in_train(c, (c[record.SOURCE_PART] == record.TRAIN).to_numpy()),
         )
     if recipe.time_split:
-        yield "unseen in the first 80 %", _keep_seen_in_first_part
+        yield (
+            "unseen in the first 80 %",
+            lambda c: keep_seen_in_train(c, (at := _columns(c)[2]) < time_cuts(at)[0]),
+        )
 
 
 def _sessions(checkins: pl.DataFrame, recipe: Recipe) -> Numbers:
     if recipe.published_sessions:
         return checkins[record.SESSION].to_numpy().astype(np.int64)
     return sessions_of(checkins, recipe.session_gap_hours)
-
-
-def _keep_seen_in_first_part(checkins: pl.DataFrame) -> Mask:
-    at = checkins[record.AT_UTC].to_physical().to_numpy()
-    return keep_seen_in_train(checkins, at < time_cuts(at)[0])
 
 
 def keep_first_of_duplicates(checkins: pl.DataFrame) -> Mask:

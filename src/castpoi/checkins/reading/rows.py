@@ -176,8 +176,10 @@ class _Reader:
             means = naive_times or conventions.naive_times or by_column or "refuse"
             rows = self._without_blank_lines(self._parsed(sample[self.meaning["time"]], means))
             if not rows.is_empty():
-                rows = self._with_bad_ids(rows)
-                kept = self._without_padding(rows, conventions.padding_place)
+                kept = rows = self._with_bad_ids(rows)
+                if (padding := conventions.padding_place) is not None:
+                    place = pl.col(record.PLACE).cast(pl.String)
+                    kept = rows.filter(place.ne_missing(padding))
                 return kept, rows.height - kept.height, means
         raise BadInput(f"{self.source.name} has a header but no rows; export it again")
 
@@ -307,21 +309,9 @@ class _Reader:
             }
             for rule, is_bad in bad.items():
                 if is_bad.any():
-                    codes = is_bad.arg_true().to_list()
-                    is_marked = pl.col(word).to_physical().is_in(codes)
-                    rows = rows.with_columns(_marked(is_marked, rule))
+                    code = pl.lit(CODE[rule], dtype=pl.UInt8)
+                    is_marked = pl.col(word).to_physical().is_in(is_bad.arg_true().to_list())
+                    is_first = (pl.col(BROKEN) == OK) | (pl.col(BROKEN) > code)
+                    broken = pl.when(is_marked & is_first).then(code).otherwise(BROKEN)
+                    rows = rows.with_columns(broken.alias(BROKEN))
         return rows
-
-    def _without_padding(self, rows: pl.DataFrame, padding_place: str | None) -> pl.DataFrame:
-        code = padding_place and self.categories["place"].to_series().index_of(padding_place)
-        if code is None:
-            return rows
-        place = pl.col(record.PLACE).to_physical()
-        return rows.filter(place.is_null() | (place != code))
-
-
-def _marked(is_bad: pl.Expr, rule: str) -> pl.Expr:
-    """The broken rule of every row: this one if it applies and no earlier one does."""
-    code = pl.lit(CODE[rule], dtype=pl.UInt8)
-    is_first = (pl.col(BROKEN) == OK) | (pl.col(BROKEN) > code)
-    return pl.when(is_bad & is_first).then(code).otherwise(BROKEN).alias(BROKEN)

@@ -174,14 +174,9 @@ def draw_instants(checkins: Numbers, calendar: Calendar, rng: Rng) -> Numbers:
     span = calendar.end_s - calendar.begin_s
     ordered = np.sort(owner * span + (utc_s - calendar.begin_s)) - owner * span
     rank = np.arange(len(owner)) - begin
-    return calendar.begin_s + _apart(ordered, owner, rank, checkins[owner], span)
-
-
-def _apart(offset_s: Numbers, owner: Numbers, rank: Numbers, count: Numbers, span: int) -> Numbers:
-    """The same ordered seconds; equal ones are moved on by a second or a few. [N]"""
     lead = 2 * span * owner  # keeps the running maximum within each person
-    later = np.maximum.accumulate(offset_s - rank + lead) - lead + rank
-    return np.minimum(later, span - count + rank)
+    apart = np.maximum.accumulate(ordered - rank + lead) - lead + rank  # equal ones move on
+    return calendar.begin_s + np.minimum(apart, span - checkins[owner] + rank)
 
 
 class KnownPlaces:
