@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from castpoi.baselines.sequence import Presets, SequenceModel, real_slots, zero_where_empty
+from castpoi.baselines.sequence import Preset, SequenceModel, real_slots, zero_where_empty
 from castpoi.baselines.transformer import (
     INITIAL_SPREAD,
     NORM_EPSILON,
@@ -34,10 +34,7 @@ from castpoi.model.layers import Dropout
 class Bert4RecConfig(TransformerConfig):
     """The settings of BERT4Rec, and of its masks in training."""
 
-    presets: ClassVar[Presets] = {
-        "paper": {},
-        "tuned": {"width": 128, "heads": 4, "feed_forward_width": 512, "dropout": 0.1},
-    }
+    tuned: ClassVar[Preset] = {"width": 128, "heads": 4, "feed_forward_width": 512, "dropout": 0.1}
 
     dropout: Share = 0.2
     """Share of activations dropped in training."""
@@ -75,13 +72,12 @@ class Bert4Rec(SequenceModel):
     """Ranks places by the output at a mask after the last visit."""
 
     config_class: ClassVar[type[Bert4RecConfig]] = Bert4RecConfig
+    config: Bert4RecConfig
     objective: ClassVar[Literal["next", "cloze"]] = "cloze"
 
     def __init__(self, *, config: Bert4RecConfig, places: int) -> None:
         super().__init__(config=config, places=places)
         width = config.width
-        self.window = config.window
-        self.forgets_first_visit = config.forgets_first_visit
         self.mask = nn.Parameter(torch.empty(width))
         self.slot = nn.Embedding(config.window, width)
         self.norm = nn.LayerNorm(width, eps=NORM_EPSILON)
@@ -97,9 +93,10 @@ class Bert4Rec(SequenceModel):
 
     def state(self, rows: Tensor, lengths: Tensor) -> Tensor:
         """The state after the last visit, zero for an empty history. [B, T], [B] -> [B, D]"""
-        most = self.window - 1  # next to the mask
-        kept = (lengths - 1).clamp(min=0) if self.forgets_first_visit else lengths.clamp(max=most)
-        slots = torch.arange(min(rows.shape[1] + 1, self.window), device=rows.device)
+        window, forgets = self.config.window, self.config.forgets_first_visit
+        # a slot is for the mask
+        kept = (lengths - 1).clamp(min=0) if forgets else lengths.clamp(max=window - 1)
+        slots = torch.arange(min(rows.shape[1] + 1, window), device=rows.device)
         # shifted to the left by the number of visits left out
         source = (slots + (lengths - kept).unsqueeze(1)).clamp(max=rows.shape[1] - 1)  # [B, T]
         is_masked = slots == kept.unsqueeze(1)  # [B, T], once in every row

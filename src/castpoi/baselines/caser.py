@@ -29,7 +29,7 @@ from torch.nn import functional
 from castpoi.baselines.prefix_responses import LONGEST_WINDOW, prefix_responses
 from castpoi.baselines.sequence import (
     PADDING,
-    Presets,
+    Preset,
     SequenceConfig,
     SequenceModel,
     zero_where_empty,
@@ -46,10 +46,9 @@ _HEIGHTS_AT_ONCE: Final = 10
 class CaserConfig(SequenceConfig):
     """The settings of Caser."""
 
-    presets: ClassVar[Presets] = {
-        "paper": {"padding_class": True},  # filters read the vector of padding in short windows
-        "tuned": {"width": 128, "dropout": 0.2},
-    }
+    # filters read the vector of padding in short windows
+    paper: ClassVar[Preset] = {"padding_class": True}
+    tuned: ClassVar[Preset] = {"width": 128, "dropout": 0.2}
 
     window: Size = 50
     """Number of last visits that are read, and height of the tallest filter. The paper used 50 for

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from castpoi.baselines.sequence import Presets, SequenceModel
+from castpoi.baselines.sequence import Preset, SequenceModel
 from castpoi.baselines.transformer import NORM_EPSILON, PostNormBlock, TransformerConfig
 from castpoi.core.config import Positive, Share
 from castpoi.model.layers import Dropout
@@ -29,15 +29,12 @@ from castpoi.model.layers import Dropout
 class CoreConfig(TransformerConfig):
     """The settings of CORE."""
 
-    presets: ClassVar[Presets] = {
-        "paper": {},
-        "tuned": {
-            "width": 128,
-            "heads": 4,
-            "dropout": 0.3,
-            "attention_dropout": 0.1,
-            "history_dropout": 0.1,
-        },
+    tuned: ClassVar[Preset] = {
+        "width": 128,
+        "heads": 4,
+        "dropout": 0.3,
+        "attention_dropout": 0.1,
+        "history_dropout": 0.1,
     }
 
     history_dropout: Share = 0.2
@@ -52,11 +49,11 @@ class Core(SequenceModel):
     """Ranks places by the angle between their vector and a weighted mean of visited places."""
 
     config_class: ClassVar[type[CoreConfig]] = CoreConfig
+    config: CoreConfig
     all_positions: ClassVar[bool] = True
 
     def __init__(self, *, config: CoreConfig, places: int) -> None:
         super().__init__(config=config, places=places)
-        self.temperature = config.temperature
         self.slot = nn.Embedding(config.window, config.width)
         self.norm = nn.LayerNorm(config.width, eps=NORM_EPSILON)
         self.dropout = Dropout(config.dropout)
@@ -75,7 +72,7 @@ class Core(SequenceModel):
     def candidate_vectors(self) -> Tensor:
         """Normalised place vectors, divided by the temperature. [P + 1, D]"""
         vectors = self.candidate_dropout(self.place.weight)
-        return functional.normalize(vectors, dim=-1) / self.temperature
+        return functional.normalize(vectors, dim=-1) / self.config.temperature
 
     def _shares(self, vectors: Tensor) -> Tensor:
         """Weight of each visit in each prefix (first). [B, T, D] -> [B, T, T]"""

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from castpoi.baselines.prefix_weights import prefix_weights
 from castpoi.baselines.sequence import (
-    Presets,
+    Preset,
     SequenceConfig,
     SequenceModel,
     last_of,
@@ -39,7 +39,7 @@ from castpoi.model.layers import Dropout
 class NarmConfig(SequenceConfig):
     """The settings of NARM."""
 
-    presets: ClassVar[Presets] = {"paper": {}, "tuned": {"width": 128, "place_dropout": 0.1}}
+    tuned: ClassVar[Preset] = {"width": 128, "place_dropout": 0.1}
 
     memory_width: Size = 128
     """Size of the GRU's output."""

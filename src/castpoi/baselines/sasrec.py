@@ -22,7 +22,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from castpoi.baselines.sequence import Presets, SequenceModel
+from castpoi.baselines.sequence import Preset, SequenceModel
 from castpoi.baselines.transformer import (
     NORM_EPSILON,
     GatedPreNormBlock,
@@ -38,10 +38,7 @@ from castpoi.model.layers import Dropout
 class SasRecConfig(TransformerConfig):
     """The settings of SASRec."""
 
-    presets: ClassVar[Presets] = {
-        "paper": {},
-        "tuned": {"width": 128, "heads": 4, "dropout": 0.2, "attention_dropout": 0.1},
-    }
+    tuned: ClassVar[Preset] = {"width": 128, "heads": 4, "dropout": 0.2, "attention_dropout": 0.1}
 
 
 class SasRec(SequenceModel):
@@ -72,10 +69,7 @@ class SasRec(SequenceModel):
 class ESasRecConfig(TransformerConfig):
     """The settings of eSASRec."""
 
-    presets: ClassVar[Presets] = {
-        "paper": {},
-        "tuned": {"width": 128, "heads": 4, "feed_forward_width": 512},
-    }
+    tuned: ClassVar[Preset] = {"width": 128, "heads": 4, "feed_forward_width": 512}
 
     dropout: Share = 0.2
     """Share of activations dropped in training."""

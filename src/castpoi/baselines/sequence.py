@@ -49,7 +49,8 @@ MODELS: Final[Mapping[str, str]] = {
 }
 """File and class of each model; imported only when needed."""
 
-Presets = Mapping[str, Mapping[str, Any]]
+Preset = Mapping[str, Any]
+"""Changes to the defaults of a config."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +61,8 @@ class SequenceConfig(Config, ABC):
     trained it, and `tuned` the width of CaST-POI, so that a comparison is fair.
     """
 
-    presets: ClassVar[Presets]
-    """Changes of each preset to the defaults."""
+    paper: ClassVar[Preset] = {}
+    tuned: ClassVar[Preset]
 
     width: Size = 64
     """Size of a place vector."""
@@ -73,7 +74,7 @@ class SequenceConfig(Config, ABC):
     @classmethod
     def preset(cls, name: str) -> Self:
         """The config of a preset."""
-        return cls(**preset_named(cls.presets, name))
+        return cls(**preset_named({"paper": cls.paper, "tuned": cls.tuned}, name))
 
 
 class SequenceModel(nn.Module):

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from castpoi.baselines.sequence import (
-    Presets,
+    Preset,
     SequenceConfig,
     SequenceModel,
     real_slots,
@@ -37,7 +37,7 @@ from castpoi.model.layers import Dropout
 class SrGnnConfig(SequenceConfig):
     """The settings of SR-GNN."""
 
-    presets: ClassVar[Presets] = {"paper": {}, "tuned": {"width": 128, "dropout": 0.2}}
+    tuned: ClassVar[Preset] = {"width": 128, "dropout": 0.2}
 
     steps: Layers = 1
     """Number of exchanges between neighbours."""
@@ -104,11 +104,11 @@ class SrGnn(SequenceModel):
     """Ranks places by the graph of a history and its last visit."""
 
     config_class: ClassVar[type[SrGnnConfig]] = SrGnnConfig
+    config: SrGnnConfig
 
     def __init__(self, *, config: SrGnnConfig, places: int) -> None:
         super().__init__(config=config, places=places)
         width = config.width
-        self.steps = config.steps
         self.from_before = nn.Linear(width, width)
         self.from_after = nn.Linear(width, width)
         self.bias_before = nn.Parameter(torch.empty(width))
@@ -130,7 +130,7 @@ class SrGnn(SequenceModel):
             return self.place.weight.new_zeros(len(rows), self.place.embedding_dim)
         graph = VisitGraph.of(rows, lengths)
         vectors = self.dropout(self.place(graph.row))  # [N, D]
-        for _ in range(self.steps):
+        for _ in range(self.config.steps):
             vectors = self._exchange(vectors, graph)
         last = vectors[graph.last]  # [B, D]
         both = torch.cat([self._whole(vectors, last, graph), last], dim=1)  # [B, 2 D]

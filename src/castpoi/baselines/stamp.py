@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from castpoi.baselines.prefix_weights import prefix_weights
 from castpoi.baselines.sequence import (
     PADDING,
-    Presets,
+    Preset,
     SequenceConfig,
     SequenceModel,
     last_of,
@@ -46,10 +46,8 @@ _PLACE_SPREAD, _LAYER_SPREAD = 0.002, 0.05
 class StampConfig(SequenceConfig):
     """The settings of STAMP."""
 
-    presets: ClassVar[Presets] = {
-        "paper": {"padding_class": True, "reads_padding": True},
-        "tuned": {"width": 128, "place_dropout": 0.1},
-    }
+    paper: ClassVar[Preset] = {"padding_class": True, "reads_padding": True}
+    tuned: ClassVar[Preset] = {"width": 128, "place_dropout": 0.1}
 
     place_dropout: Share = 0.0
     """Share of the entries of place vectors dropped in training; RecBole has none."""

@@ -1,12 +1,12 @@
-"""Checkpoints: a training that is killed at any moment resumes as if nothing had happened.
+"""Checkpoints: a training that is killed at any moment resumes with the same result.
 
     RUN.training/manifest.json           marks the folder as ours
-    RUN.training/checkpoint.json         which training it is, its epochs, the name of its tensors
+    RUN.training/checkpoint.json         identity of the training, epochs, file of its tensors
     RUN.training/epoch-N.safetensors     weights, running mean, best weights, optimizer
     RUN.training/log.jsonl               the events so far
 
-The tensors are written first, under a name of their own; then checkpoint.json is replaced in one
-move, so it always names complete tensors. Loading runs no code from the folder.
+The tensors are written first, to a new file; then checkpoint.json is replaced in one move, so it
+always names complete tensors. Loading runs no code from the folder.
 """
 
 import hashlib
@@ -41,10 +41,6 @@ class EpochRecord:
     seconds: float  # validation included
     targets_per_second: float  # without validation
 
-    def to_dict(self) -> dict[str, Any]:
-        """The record for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
@@ -60,8 +56,7 @@ class Checkpoints:
     """The folder with the checkpoints of one training."""
 
     folder: Path
-    identity: Mapping[str, Any]
-    """All that a training depends on: version, city, seed, configs."""
+    identity: Mapping[str, Any]  # all that the training depends on: version, city, seed, configs
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint and remove the previous one."""
@@ -72,7 +67,7 @@ class Checkpoints:
         state = {
             "identity": self.identity,
             "threads": checkpoint.threads,
-            "epochs": [record.to_dict() for record in checkpoint.records],
+            "epochs": [asdict(record) for record in checkpoint.records],
             "tensors": name,
             "sha256": hashlib.sha256(content).hexdigest(),
         }
@@ -90,8 +85,7 @@ class Checkpoints:
         if not path.is_file():
             return None
         state = read_json(path)
-        different = differences(state.get("identity", {}), self.identity)
-        if different:
+        if different := differences(state.get("identity", {}), self.identity):
             raise BrokenFolder(f"it is of another training ({different})")
         try:
             content = (self.folder / state["tensors"]).read_bytes()
@@ -117,17 +111,13 @@ class Checkpoints:
 
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any], within: str = "") -> str:
-    """Differences of two nested mappings in words, like `seed 1, not 2`; empty if equal."""
+    """Differences of two nested mappings as text, like `seed 1, not 2`; empty if equal."""
     found = []
     for name in sorted({*one, *other}):
         mine, theirs = one.get(name), other.get(name)
         if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
             found.append(differences(mine, theirs, f"{within}{name}."))
         elif mine != theirs:
-            found.append(f"{within}{name} {_short(mine)}, not {_short(theirs)}")
+            texts = [text if len(text) <= 20 else text[:12] for text in (str(mine), str(theirs))]
+            found.append(f"{within}{name} {', not '.join(texts)}")
     return "; ".join(filter(None, found))
-
-
-def _short(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 20 else text[:12]

@@ -8,7 +8,7 @@ training ends with exactly the weights of an uninterrupted one.
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from time import perf_counter
 from typing import Any
 
@@ -109,7 +109,7 @@ class TrainingLoop:
             self.best = weights
         self._save()
         release_memory()
-        self.context.log.event("epoch finished", **record.to_dict())
+        self.context.log.event("epoch finished", **asdict(record))
 
     def _train_epoch(self, epoch: int, task: Task) -> tuple[float, int, float]:
         """One step per batch; the mean loss, the number of targets, and the last learning rate."""

@@ -4,7 +4,7 @@ A method adds only a `TrainingPlan`.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -155,5 +155,5 @@ def _log_start(context: TrainingContext, model: nn.Module, checkpoint: Checkpoin
     )
     if checkpoint is not None:
         for each in checkpoint.records:
-            context.log.event("epoch finished", **each.to_dict())
+            context.log.event("epoch finished", **asdict(each))
         context.log.event("training resumed", epochs=len(checkpoint.records))
