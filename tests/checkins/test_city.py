@@ -41,7 +41,7 @@ def test_a_saved_city_is_loaded_as_it_was(tmp_path: Path) -> None:
     assert loaded.fingerprint == CITY.fingerprint
 
 
-def test_a_city_is_not_written_over_another_unless_asked(tmp_path: Path) -> None:
+def test_a_city_replaces_another_only_with_overwrite(tmp_path: Path) -> None:
     CITY.save(tmp_path / "city")
     with refused(BadInput):
         CITY.save(tmp_path / "city")
@@ -137,7 +137,7 @@ def test_a_table_that_cannot_be_read_is_refused_even_for_the_audit(
         City.load(tmp_path / "city", verify=False)
 
 
-def test_the_audit_may_look_at_a_changed_city(tmp_path: Path) -> None:
+def test_the_audit_can_load_a_changed_city(tmp_path: Path) -> None:
     CITY.save(tmp_path / "city")
     flip(tmp_path / "city", "checkins", pl.col(record.AT_UTC) + pl.duration(seconds=1))
     city = City.load(tmp_path / "city", verify=False)
@@ -191,7 +191,7 @@ def test_only_the_owner_may_read_the_tables(tmp_path: Path) -> None:
     assert modes == [0o600] * 4
 
 
-def test_the_tables_of_a_city_need_nothing_of_castpoi_to_be_read(tmp_path: Path) -> None:
+def test_any_parquet_reader_can_read_the_tables(tmp_path: Path) -> None:
     CITY.save(tmp_path / "city")
     places = pl.read_parquet(tmp_path / "city" / "places.parquet")
     visits = pl.read_parquet(tmp_path / "city" / "checkins.parquet").join(places, on="place")

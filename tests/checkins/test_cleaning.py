@@ -93,7 +93,7 @@ def test_the_core_agrees_with_a_slow_loop(
 
 @given(rows_of_a_city, st.integers(1, 6), st.integers(1, 6))
 @settings(max_examples=60, deadline=None)
-def test_the_iterated_core_changes_nothing_the_second_time_and_leaves_nobody_below(
+def test_in_the_iterated_core_every_place_and_user_has_enough(
     rows: list[tuple[int, int, int]], least_place: int, least_user: int
 ) -> None:
     frame = checkins(list(rows))
@@ -149,7 +149,7 @@ def test_later_check_ins_need_a_user_and_a_place_of_train() -> None:
     assert kept(frame, mask) == [(0, 0, 1), (0, 1, 2), (1, 0, 1), (1, 1, 3)]
 
 
-def test_a_step_says_what_it_left() -> None:
+def test_a_step_has_its_counts() -> None:
     frame = checkins([(0, 0, 1), (0, 0, 1), (5, 3, 2)])
     left, counts = cleaning.clean(frame, cleaning.Recipe())
     assert left.height == 2
@@ -158,5 +158,5 @@ def test_a_step_says_what_it_left() -> None:
 
 
 @pytest.mark.parametrize("rounds", ["once", "twice", "iterate"])
-def test_nothing_has_a_core_too(rounds: Literal["once", "twice", "iterate"]) -> None:
+def test_the_core_of_no_check_ins_is_empty(rounds: Literal["once", "twice", "iterate"]) -> None:
     assert cleaning.keep_core(checkins([]), rounds, 10, 10).tolist() == []

@@ -48,7 +48,7 @@ def test_counts_days_and_parts_are_those_of_the_tables(city: City) -> None:
     assert description.test_targets == 2
 
 
-def test_half_the_targets_are_revisits_when_one_of_two_goes_back(city: City) -> None:
+def test_one_of_two_targets_is_a_revisit(city: City) -> None:
     description = describe_city(city)
     assert description.revisit_share == 0.5
     assert description.new_share == 0.5
@@ -90,7 +90,7 @@ def test_instants_before_1970_have_their_own_day_and_hour() -> None:
     assert filled(description.weekdays) == {"Tue": 1}
 
 
-def test_checkins_per_user_and_place_have_hand_counted_spreads(city: City) -> None:
+def test_quartiles_of_checkins_per_user_and_place(city: City) -> None:
     description = describe_city(city)
     assert description.checkins_per_user is not None
     assert (description.checkins_per_user.min, description.checkins_per_user.max) == (2, 4)
@@ -139,7 +139,7 @@ def test_a_city_of_one_checkin_has_no_moves() -> None:
     assert description.top_1_percent_share == 1.0
 
 
-def test_an_empty_city_has_counts_of_zero() -> None:
+def test_an_empty_city_has_no_numbers_but_zeros() -> None:
     description = describe_city(small_city([], []))
     assert (description.checkins, description.users, description.days) == (0, 0, 0)
     assert description.first_day is None
@@ -187,7 +187,7 @@ places_of_users = st.lists(
 
 
 @given(places_of_users)
-def test_moves_and_spreads_agree_with_a_slow_loop(paths: list[list[int]]) -> None:
+def test_moves_and_quartiles_agree_with_a_slow_loop(paths: list[list[int]]) -> None:
     visits = [
         (user, place, f"2024-05-{6 + user:02d} {hour:02d}:00")
         for user, path in enumerate(paths)

@@ -110,7 +110,7 @@ def test_a_file_with_another_checksum_never_gets_its_name(site: Site) -> None:
     assert site.names == set()
 
 
-def test_a_server_that_always_breaks_off_and_is_always_wrong_is_given_up(site: Site) -> None:
+def test_a_server_that_always_breaks_off_with_a_wrong_file_is_given_up(site: Site) -> None:
     site.server.files[GZ] = OTHER
     site.server.answers = [Answer(cut_after=HALF), Answer()] * 5
     with refused(DownloadFailed):

@@ -122,7 +122,7 @@ def test_names_zones_and_offsets_do_not_change_the_fingerprint() -> None:
     assert fingerprint(replace(CITY, places=places, checkins=checkins)) == fingerprint(CITY)
 
 
-def test_a_negative_zero_is_a_zero() -> None:
+def test_negative_zero_and_zero_have_the_same_fingerprint() -> None:
     north = replace(CITY, places=CITY.places.with_columns(pl.lit(0.0).alias(record.LAT)))
     south = replace(CITY, places=CITY.places.with_columns(pl.lit(-0.0).alias(record.LAT)))
     assert fingerprint(north) == fingerprint(south)
@@ -192,7 +192,7 @@ def clock_of(zone: str) -> Iterator[None]:
     weeks, st.randoms(use_true_random=False), st.sampled_from(["leave-one-out", "chronological"])
 )
 @settings(max_examples=12, deadline=None)
-def test_order_format_and_files_of_the_source_and_the_zone_of_the_machine_have_no_say(
+def test_the_fingerprint_depends_on_no_row_order_format_file_or_machine_zone(
     week: list[tuple[str, int, int]], random: object, split: SplitKind
 ) -> None:
     rows = as_rows(week)

@@ -33,7 +33,7 @@ def marks(points: list[Row], limit_km: float = 25) -> dict[Row, str]:
     return {(place, lat, lon): words[mark] for place, lat, lon, mark in found.iter_rows()}
 
 
-def test_a_place_lies_at_its_most_frequent_point() -> None:
+def test_a_place_is_at_its_most_frequent_point() -> None:
     points = [(1, 40.70, -74.0), (1, 40.71, -74.0), (1, 40.71, -74.0), (0, 41.0, -74.0)]
     found = one_point_each(places.points_of(rows(points)))
     assert found.rows() == [(0, 41.0, -74.0), (1, 40.71, -74.0)]
@@ -47,33 +47,35 @@ def test_a_tie_goes_to_the_south_then_to_the_west_in_any_order_of_rows() -> None
         assert found.rows() == [(1, 40.70, -74.0)]
 
 
-def test_points_near_the_usual_one_are_no_mistake() -> None:
+def test_points_near_the_usual_one_are_not_misplaced() -> None:
     near = [(1, 40.70, -74.0), (1, 40.70, -74.0), (1, 40.90, -74.0)]  # 22 km
     assert marks(near) == {}
     assert marks(near, limit_km=20) == {(1, 40.90, -74.0): "far-apart coordinates"}
 
 
-def test_only_the_rarer_of_two_far_apart_points_is_a_mistake() -> None:
+def test_the_rarer_of_two_far_apart_points_is_misplaced() -> None:
     points = [(1, *PARIS), (1, *PARIS), (1, *LONDON), (2, *LONDON)]
     assert marks(points) == {(1, *LONDON): "far-apart coordinates"}
 
 
-def test_one_swapped_point_is_known_by_the_city_around_it() -> None:
+def test_one_swapped_point_is_found_by_the_rest_of_the_city() -> None:
     points = [(place, 40.70 + place / 100, -74.0) for place in range(9)] + [(9, -74.0, 40.7)]
     assert marks(points) == {(9, -74.0, 40.7): "swapped coordinates"}
 
 
-def test_a_city_that_also_lies_near_itself_when_exchanged_is_right_as_written() -> None:
+def test_a_city_that_would_stay_near_itself_with_exchanged_coordinates_is_not_swapped() -> None:
     assert marks([(place, 33.9 + place / 100, 35.5) for place in range(9)]) == {}  # Beirut
 
 
-def test_a_far_point_that_is_not_in_the_city_when_exchanged_is_a_journey() -> None:
+def test_a_far_point_that_is_not_in_the_city_when_exchanged_is_kept() -> None:
     points = [(place, 40.70 + place / 100, -74.0) for place in range(9)] + [(9, 35.7, 139.7)]
     assert marks(points) == {}
 
 
 @pytest.mark.parametrize("city", [(40.7, -74.0), PARIS, (-23.55, -46.63), (52.5, 13.4)])
-def test_a_whole_city_that_lies_at_sea_as_written_is_swapped(city: tuple[float, float]) -> None:
+def test_a_whole_city_at_sea_that_is_on_land_when_exchanged_is_swapped(
+    city: tuple[float, float],
+) -> None:
     lat, lon = city
     there = [(place, lat + place / 100, lon) for place in range(9)]
     assert marks(there) == {}
@@ -82,7 +84,7 @@ def test_a_whole_city_that_lies_at_sea_as_written_is_swapped(city: tuple[float, 
     assert len(marks(swapped)) == 9
 
 
-def test_an_island_at_sea_is_a_city_too() -> None:
+def test_a_city_at_sea_in_both_orders_is_not_swapped() -> None:
     assert marks([(place, 30.0 + place / 100, -45.0) for place in range(3)]) == {}
 
 

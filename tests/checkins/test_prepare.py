@@ -31,7 +31,7 @@ def city_of(folder: Path, rows: list[list[str]], **options: object) -> City:
     return prepare([source], folder / "city", preparation, overwrite=True)
 
 
-def test_what_is_prepared_is_what_is_on_disk(tmp_path: Path) -> None:
+def test_the_saved_city_equals_the_prepared_one(tmp_path: Path) -> None:
     prepared = city_of(tmp_path, ROWS)
     loaded = City.load(tmp_path / "city")
     assert checkins_in(loaded) == checkins_in(prepared)
@@ -64,7 +64,7 @@ def test_numbers_of_users_and_places_have_no_gaps_after_cleaning(tmp_path: Path)
     assert city.places.schema == record.PLACE_SCHEMA
 
 
-def test_among_visits_of_one_instant_the_later_place_is_the_later_visit(tmp_path: Path) -> None:
+def test_visits_of_one_instant_are_ordered_by_place(tmp_path: Path) -> None:
     same = "04-07 20:00:00"
     rows = [row("u", place, f"04-0{day} 10:00:00") for day, place in enumerate("abc", start=1)]
     rows += [row("u", place, same) for place in "cab"]
@@ -89,7 +89,7 @@ def test_a_duplicate_of_the_target_comes_before_it_and_never_after(tmp_path: Pat
     assert without.checkins.height == 4
 
 
-def test_the_split_in_time_is_eight_tenths_one_tenth_and_one_tenth(tmp_path: Path) -> None:
+def test_the_chronological_split_is_80_10_10(tmp_path: Path) -> None:
     rows = [
         row(f"u{n % 2}", f"p{n % 3}", f"04-{1 + n // 2:02} {n % 24:02}:00:00") for n in range(40)
     ]
@@ -112,7 +112,7 @@ def test_local_offsets_follow_daylight_saving(tmp_path: Path) -> None:
     assert city.checkins[record.OFFSET].to_list() == [-300, -240, -240, -300]
 
 
-def test_local_clocks_of_an_hour_that_came_twice_mean_its_first_time(tmp_path: Path) -> None:
+def test_a_local_time_that_occurred_twice_means_its_first_occurrence(tmp_path: Path) -> None:
     rows = [[*r[:4], r[4].removesuffix("Z")] for r in (row("u", "a", "11-04 01:30:00"), *ROWS)]
     city = city_of(tmp_path, rows, naive_times="local")
     assert ("u", "a", "2012-11-04T05:30:00+00:00") in checkins_in(city)
@@ -140,7 +140,7 @@ def test_too_few_check_ins_for_a_split_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "city").exists()
 
 
-def test_a_target_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+def test_a_wrong_output_folder_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     (tmp_path / "city").write_text("mine")
     with refused(BadInput):
         prepare([tmp_path / "gone.csv"], tmp_path / "city", Preparation(), overwrite=True)

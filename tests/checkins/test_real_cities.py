@@ -66,7 +66,7 @@ def test_the_wrong_clock_of_foursquare_us_is_found_and_corrected(
     assert accepted["fingerprint"] != corrected["fingerprint"]
 
 
-def test_the_tails_of_tokyo_are_a_city(
+def test_a_city_of_the_tails_of_tokyo(
     castpoi: CommandLine, shared_data: Path, tmp_path: Path
 ) -> None:
     words = ("data", "prepare", source(shared_data, "tokyo-tails"), "--out", tmp_path / "tokyo")

@@ -35,12 +35,12 @@ def test_the_recipes_of_the_paper_run_its_steps_in_its_order() -> None:
     assert list(RECIPES) == ["nyc", "tky", "ca"]
 
 
-def test_without_a_wish_only_exact_duplicates_go() -> None:
+def test_by_default_only_exact_duplicates_are_dropped() -> None:
     assert steps_of(Recipe()) == ["exact duplicates"]
     assert steps_of(Recipe(keep_duplicates=True)) == []
 
 
-def test_every_step_can_be_asked_for() -> None:
+def test_every_step_has_an_option() -> None:
     recipe = Recipe(repeat_minutes=5, core="iterate", drop_isolated_hours=48, min_session=2)
     assert steps_of(recipe) == [
         "exact duplicates",
@@ -51,7 +51,7 @@ def test_every_step_can_be_asked_for() -> None:
     ]
 
 
-def test_later_rows_with_a_new_place_go_in_a_split_in_time() -> None:
+def test_a_split_in_time_drops_later_rows_with_a_new_place() -> None:
     # of 12 check-ins the tenth, at hour 9, is the first of the validation part
     rows = [(0, 0, float(hour)) for hour in range(9)] + [(0, 1, 9.0), (0, 0, 10.0), (0, 0, 11.0)]
     left, counts = clean(checkins(rows), Recipe(time_split=True))
@@ -72,7 +72,7 @@ def test_a_recipe_refuses_nonsense(option: str, value: float) -> None:
         Recipe(**{option: value})  # type: ignore[arg-type]
 
 
-def test_a_step_that_leaves_nothing_is_named() -> None:
+def test_a_step_after_which_nothing_is_left_is_an_error() -> None:
     with refused(TooFewCheckins):
         clean(checkins([(0, 0, 0), (0, 0, 5)]), Recipe(drop_isolated_hours=1))
 

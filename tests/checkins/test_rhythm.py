@@ -39,7 +39,7 @@ def test_a_human_curve_is_quiet_at_three_and_busy_by_day() -> None:
 
 
 @pytest.mark.parametrize("shift", range(-11, 13))
-def test_a_human_curve_that_runs_late_names_the_shift_back(shift: int) -> None:
+def test_a_shifted_curve_gets_the_shift_that_corrects_it(shift: int) -> None:
     rhythm = curve(np.roll(HUMAN_CURVE, shift))
     assert rhythm.correction_hours == (12 if shift == 12 else -shift)
     if not rhythm.is_human:
@@ -52,7 +52,7 @@ def test_a_human_curve_that_runs_late_names_the_shift_back(shift: int) -> None:
 
 
 @given(st.lists(st.integers(0, 50), min_size=24, max_size=24), st.integers(0, 23))
-def test_turning_the_clock_turns_the_curve(counts: list[int], shift: int) -> None:
+def test_a_shift_of_the_clock_rotates_the_curve(counts: list[int], shift: int) -> None:
     before, after = curve(np.array(counts)), curve(np.roll(counts, shift))
     assert after.hour_share == tuple(np.roll(before.hour_share, shift).tolist())
     assert sum(after.hour_share) == pytest.approx(1.0 if sum(counts) else 0.0)
@@ -69,7 +69,7 @@ def test_times_before_1970_have_their_hour_too() -> None:
     assert rhythm_of(np.array([-3_600_000_000])).hour_share[23] == 1.0
 
 
-def test_a_night_without_check_ins_has_a_ratio_that_json_can_hold() -> None:
+def test_a_night_without_check_ins_has_a_finite_ratio() -> None:
     by_day = curve(np.array([0] * 8 + [40] * 14 + [0] * 2))
     assert by_day.day_night_ratio == 999.0
     assert rhythm_of(np.zeros(0, dtype=np.int64)).day_night_ratio == 0.0

@@ -69,7 +69,7 @@ def test_equal_instants_are_never_on_both_sides_of_a_cut() -> None:
     assert chronological(one, one, at).tolist() == [TRAIN] * 7 + [TEST] * 3
 
 
-def test_eight_tenths_one_tenth_and_one_tenth_of_distinct_instants() -> None:
+def test_distinct_instants_are_split_80_10_10() -> None:
     one = np.zeros(100, dtype=np.int64)
     part = chronological(one, one, np.arange(100))
     assert np.bincount(part).tolist() == [80, 10, 10]
@@ -77,7 +77,7 @@ def test_eight_tenths_one_tenth_and_one_tenth_of_distinct_instants() -> None:
 
 @given(cities)
 @settings(max_examples=80, deadline=None)
-def test_leaving_one_out_loses_nothing_and_never_sees_the_future(city: City) -> None:
+def test_leave_one_out_has_every_check_in_once_and_no_train_after_a_target(city: City) -> None:
     user, place, at = columns(city)
     part = leave_one_out(user, place)
     assert len(part) == len(city)
@@ -97,7 +97,7 @@ def test_leaving_one_out_loses_nothing_and_never_sees_the_future(city: City) -> 
 
 @given(cities.filter(bool))
 @settings(max_examples=80, deadline=None)
-def test_a_split_in_time_loses_nothing_and_never_sees_the_future(city: City) -> None:
+def test_a_split_in_time_has_every_check_in_once_and_no_train_after_a_target(city: City) -> None:
     user, place, at = columns(city)
     part = chronological(user, place, at)
     assert len(part) == len(city)

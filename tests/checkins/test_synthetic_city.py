@@ -35,7 +35,7 @@ def test_another_seed_makes_another_city() -> None:
     assert not one["time"].head(20).equals(other["time"].head(20))
 
 
-def test_the_number_of_threads_has_no_say() -> None:
+def test_the_number_of_threads_changes_nothing() -> None:
     words = (
         "from castpoi.checkins.synthetic import *; import hashlib; "
         "city = synthesize(SynthesisConfig(users=40, places=200, days=20), seed=5); "
@@ -74,14 +74,14 @@ def test_a_place_has_one_id_one_point_one_category_and_one_name() -> None:
     assert places.select("lat", "lon").is_unique().all()
 
 
-def test_places_are_called_after_their_category() -> None:
+def test_the_name_of_a_place_fits_its_category() -> None:
     nouns = {category.name: category.nouns for category in CATEGORIES}
     for category, name in synthesize(SMALL, seed=1).select("category", "name").unique().rows():
         assert name.endswith(nouns[category])
         assert len(name.split()) == 3
 
 
-def test_a_city_of_another_first_day_keeps_to_its_days() -> None:
+def test_all_check_ins_are_within_the_days_from_the_first_day_on() -> None:
     config = SynthesisConfig(users=60, places=100, days=3, first_day=date(2023, 11, 4))
     local = synthesize(config, seed=2)["time"].dt.convert_time_zone(ZONE)
     assert set(local.dt.date()) == {date(2023, 11, day) for day in (4, 5, 6)}
@@ -96,7 +96,7 @@ def test_a_city_of_another_first_day_keeps_to_its_days() -> None:
     seed=st.integers(0, 2**63),
 )
 @settings(max_examples=15, deadline=None)
-def test_any_city_keeps_to_its_size_and_days(
+def test_any_city_has_its_size_and_days(
     users: int, places: int, days: int, rate: float, first_day: date, seed: int
 ) -> None:
     config = SynthesisConfig(

@@ -224,7 +224,7 @@ def test_the_present_place_predicts_the_next_one(town: pl.DataFrame) -> None:
     assert mean(common, "share") > 0.30  # 0.19 without companions
 
 
-def test_people_have_tastes_of_their_own(town: pl.DataFrame) -> None:
+def test_people_prefer_different_categories(town: pl.DataFrame) -> None:
     """Of two halves of the places a person finds, one predicts the categories of the other."""
     found = town.filter("is_new", ~pl.col("category").is_in(["Residence", "Office"]))
     found = found.with_columns(
@@ -273,7 +273,7 @@ def test_the_rhythm_keeps_local_time_across_the_change_of_clocks(town: pl.DataFr
     assert by_hour(winter) == pytest.approx(by_hour(summer), abs=0.012)  # 8 to 9 differ by 0.02
 
 
-def test_people_differ_in_how_much_they_share(town: pl.DataFrame) -> None:
+def test_people_have_different_numbers_of_checkins(town: pl.DataFrame) -> None:
     count = town.group_by("user").len()["len"].cast(pl.Int64).to_numpy()
     assert count.min() >= 3
     assert 60 < count.mean() < 120

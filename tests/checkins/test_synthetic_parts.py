@@ -111,7 +111,7 @@ def test_the_day_the_clocks_go_back_has_25_hours_and_one_oclock_twice() -> None:
     assert calendar.slot_of(np.array(at)).tolist() == [24 + 0, 24 + 1, 24 + 1, 24 + 2]
 
 
-def test_workdays_and_weekends_have_slots_of_their_own() -> None:
+def test_workdays_and_weekends_have_different_slots() -> None:
     calendar = Calendar(SynthesisConfig(days=7, first_day=date(2024, 1, 8)))
     noon = [int(datetime(2024, 1, day, 17, tzinfo=UTC).timestamp()) for day in range(8, 15)]
     assert calendar.slot_of(np.array(noon)).tolist() == [12] * 5 + [36] * 2

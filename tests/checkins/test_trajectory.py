@@ -113,7 +113,7 @@ def test_the_last_visits_before_a_row_are_the_tail_of_its_history(asked: Asked) 
     assert as_lists(found, found.at_us) == as_lists(expected, expected.at_us)
 
 
-def test_the_start_of_a_row_is_where_its_user_begins() -> None:
+def test_the_start_of_a_row_is_the_first_row_of_its_user() -> None:
     city = trajectories([(3, 0), (3, 1), (5, 0), (9, 2), (9, 2)])
     assert city.starts.tolist() == [0, 0, 2, 3, 3]
     assert len(city) == 5

@@ -22,7 +22,7 @@ def test_edges_are_those_of_the_paper() -> None:
 
 
 @pytest.mark.parametrize("edges", ALL_EDGES)
-def test_an_edge_opens_the_bucket_above_it(edges: tuple[float, ...]) -> None:
+def test_an_edge_belongs_to_the_bucket_above_it(edges: tuple[float, ...]) -> None:
     at_edges = bucket_of(np.array(edges), edges)
     just_below = bucket_of(np.nextafter(np.array(edges), 0), edges)
     assert at_edges.tolist() == list(range(1, len(edges) + 1))
@@ -30,14 +30,14 @@ def test_an_edge_opens_the_bucket_above_it(edges: tuple[float, ...]) -> None:
 
 
 @pytest.mark.parametrize("edges", ALL_EDGES)
-def test_nothing_is_in_the_first_bucket_and_the_far_end_in_the_last(
+def test_zero_is_in_the_first_bucket_and_infinity_in_the_last(
     edges: tuple[float, ...],
 ) -> None:
     assert bucket_of([0.0, 1e9, np.inf], edges).tolist() == [0, len(edges), len(edges)]
 
 
 @given(st.lists(st.floats(0, 1e5), min_size=1, max_size=30), st.sampled_from(ALL_EDGES))
-def test_a_bucket_counts_the_edges_that_were_reached(
+def test_a_bucket_is_the_number_of_edges_reached(
     values: list[float], edges: tuple[float, ...]
 ) -> None:
     slow = [sum(value >= edge for edge in edges) for value in values]

@@ -29,7 +29,7 @@ def test_one_degree_along_a_meridian_is_111_km() -> None:
     assert haversine_km(40.0, -74.0, 41.0, -74.0) == pytest.approx(6371 * math.pi / 180)
 
 
-def test_new_york_and_london_lie_5570_km_apart() -> None:
+def test_new_york_and_london_are_5570_km_apart() -> None:
     # published great-circle distance of the two city halls, on this sphere
     assert haversine_km(40.7128, -74.006, 51.5074, -0.1278) == pytest.approx(5570, abs=1)
 
@@ -46,7 +46,7 @@ def test_the_vectorised_distance_agrees_with_a_slow_one(
 
 
 @given(lats, lons, lats, lons)
-def test_there_and_back_is_the_same_distance_and_never_too_long(
+def test_distances_are_symmetric_and_at_most_half_a_circumference(
     lat_a: float, lon_a: float, lat_b: float, lon_b: float
 ) -> None:
     there = haversine_km(lat_a, lon_a, lat_b, lon_b)
@@ -57,12 +57,12 @@ def test_there_and_back_is_the_same_distance_and_never_too_long(
 
 
 @given(lats, lons)
-def test_a_place_is_at_no_distance_from_itself(lat: float, lon: float) -> None:
+def test_the_distance_of_a_place_to_itself_is_zero(lat: float, lon: float) -> None:
     assert haversine_km(lat, lon, lat, lon) == 0
 
 
 @given(lats, st.floats(-180, 0))
-def test_antipodes_lie_half_a_round_apart(lat: float, lon: float) -> None:
+def test_antipodes_are_half_a_circumference_apart(lat: float, lon: float) -> None:
     assert haversine_km(lat, lon, -lat, lon + 180) == pytest.approx(HALF_ROUND_KM, abs=0.5)
 
 

@@ -20,7 +20,7 @@ from castpoi.geo.zones import boundaries_version, is_land, zones_of
         (-33.87, 151.21, "Australia/Sydney"),
     ],
 )
-def test_a_city_lies_in_its_zone(lat: float, lon: float, zone: str) -> None:
+def test_the_zone_of_a_point_is_found(lat: float, lon: float, zone: str) -> None:
     assert zones_of(np.array([lat]), np.array([lon])) == [zone]
 
 

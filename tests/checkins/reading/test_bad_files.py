@@ -139,14 +139,14 @@ def test_a_bad_file_gets_one_sentence_with_file_row_and_how_to_fix_it(
     refuse(source)
 
 
-def test_an_encoding_that_does_not_fit_merges_nobody(tmp_path: Path) -> None:
+def test_a_wrong_encoding_is_refused_instead_of_merging_users(tmp_path: Path) -> None:
     source = tmp_path / "v.csv"
     people = [[name, *ROWS[0][1:]] for name in ("Jörg", "Jürg")]
     source.write_text(table([*ROWS, *people]), encoding="utf-8")
     refuse(source, encoding="ascii")
 
 
-def test_a_path_without_check_ins_is_named(tmp_path: Path) -> None:
+def test_a_path_without_check_ins_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     refuse(tmp_path / "gone.csv")
     refuse(tmp_path / "notes")
@@ -177,7 +177,7 @@ def test_a_column_of_structs_has_no_ids(tmp_path: Path) -> None:
     refuse(source)
 
 
-def test_a_panic_of_the_parquet_reader_is_a_file_that_is_not_whole(
+def test_a_panic_of_the_parquet_reader_is_reported_as_an_incomplete_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def panic(path: Path) -> None:

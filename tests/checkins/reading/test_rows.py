@@ -14,7 +14,7 @@ import pytest
 from castpoi.checkins import record
 from castpoi.checkins.cleaning import NYC
 from castpoi.checkins.prepare import Preparation, make_city
-from castpoi.core.errors import BadInput, BadRows
+from castpoi.core.errors import BadRows
 from tests.checkins.reading.conftest import CityOf
 from tests.messages import refused
 from tests.sources import (
@@ -287,11 +287,6 @@ def test_naive_times_of_a_typed_table_need_a_meaning(city_of: CityOf) -> None:
         city_of(naive, "visits.parquet")
     assert checkins_in(city_of(naive, "visits.parquet", naive_times="utc")) == CHECKINS
     assert set(local_hours_in(city_of(naive, "visits.parquet", naive_times="local"))) == {18}
-
-
-def test_a_list_is_not_an_id(city_of: CityOf) -> None:
-    with refused(BadInput):
-        city_of(frame(user=[[user] for user in USERS]), "visits.parquet")
 
 
 # Ids
