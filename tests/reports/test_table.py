@@ -71,7 +71,7 @@ def test_markdown_marks_best_strongest_stars_and_the_paper() -> None:
     ]
 
 
-def test_csv_has_all_digits_and_columns_for_what_stands_beside_a_number() -> None:
+def test_csv_has_all_digits_and_a_column_for_each_mark_of_a_number() -> None:
     head, first, ours, improvement = csv.reader(comma_separated(TABLE).splitlines())
     assert head == ["group", "Method", "HR@10", "HR@10 std", "HR@10 stars", "HR@10 paper", "MRR"]
     assert first == ["ny_c", "A|B_1", "57.7612", "0.171", "", "58.01*", ""]
