@@ -190,12 +190,6 @@ def test_a_target_that_one_of_them_lacks_is_an_error() -> None:
         ranks_side_by_side(contenders_of([near, far]))
 
 
-def test_a_contender_with_a_seed_twice_is_refused() -> None:
-    near = result_of([1], method="near", seed=4)
-    with refused(BadInput):
-        Contender("near", (near, replace(near, name="copy")))
-
-
 def test_no_contender_and_two_of_one_name_are_refused() -> None:
     near = result_of([1], method="near")
     with refused(BadInput):

@@ -42,11 +42,6 @@ def test_a_count_equal_to_a_percentile_falls_below_it() -> None:
     assert counts(found, "frequency") == {"tail": 8, "torso": 1, "head": 2}
 
 
-def test_places_that_are_all_equally_frequent_are_all_tail() -> None:
-    found = result_of([1] * 3, place_count_in_train=[4, 4, 4]).ranks
-    assert counts(found, "frequency") == {"tail": 3, "torso": 0, "head": 0}
-
-
 def test_every_stratum_has_the_metrics_of_every_contender_over_its_own_targets() -> None:
     flags = [True, True, False]
     near = [

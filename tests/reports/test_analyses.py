@@ -71,14 +71,6 @@ def test_pairs_that_a_small_pool_reverses_are_named(tmp_path: Path) -> None:
     assert note.endswith("not in a pool of 100: CaST-POI over Markov, Revisit heuristic.")
 
 
-def test_one_method_alone_is_not_the_best(tmp_path: Path) -> None:
-    result_of([1.0] * 240, method="castpoi", seed=1).save(tmp_path / "t" / "ours")
-    evidence = read_evidence(tmp_path / "t")
-    (city,) = evidence.cities
-    for table in (pools(evidence), strata_table(evidence, city, strata_of(evidence, city))):
-        assert not any(cell.is_best for group in table.groups for row in group for cell in row)
-
-
 def test_calibration_is_that_of_learned_methods_only(two: Evidence, city: CityEvidence) -> None:
     table = beyond_table(two, city)
     assert table is not None

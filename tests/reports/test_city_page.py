@@ -140,20 +140,25 @@ def test_the_same_city_gives_the_same_page(page: str) -> None:
     assert page == page_of(small_city(TWO_PEOPLE, THEIR_PARTS))
 
 
-def test_steps_show_their_counts_and_a_dash_for_what_they_lack(city: City) -> None:
+def page_of_steps(steps: object) -> str:
+    """The text of a page of an empty city, which draws nothing."""
+    city = small_city([], [])
+    return text_of(page_of(replace(city, manifest={**city.manifest, "steps": steps})))
+
+
+def test_steps_show_their_counts_and_a_dash_for_what_they_lack() -> None:
     steps = [
         {"step": "read", "checkins_before": 1234, "checkins_after": 1200, "users_after": 9},
         {"checkins_after": "many"},
         "no step at all",
     ]
-    text = text_of(page_of(replace(city, manifest={**city.manifest, "steps": steps})))
+    text = page_of_steps(steps)
     assert "read 34 1,200 9 – – – – – –" in text
 
 
 @pytest.mark.parametrize("steps", [None, "none", {"read": 1}])
-def test_a_manifest_without_steps_has_a_page(city: City, steps: Any) -> None:
-    page = page_of(replace(city, manifest={**city.manifest, "steps": steps}))
-    assert "The manifest lists no steps." in text_of(page)
+def test_a_manifest_without_steps_has_a_page(steps: Any) -> None:
+    assert "The manifest lists no steps." in page_of_steps(steps)
 
 
 def test_a_city_without_categories_shows_none(city: City) -> None:

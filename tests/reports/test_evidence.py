@@ -113,12 +113,6 @@ def test_results_without_a_suite_are_rows_by_method(tmp_path: Path) -> None:
     assert city.of("castpoi")[0].commands == ["castpoi evaluate RUN --out castpoi-1"]
 
 
-def test_one_result_is_evidence_enough(tmp_path: Path) -> None:
-    result_of([3], method="revisit").save(tmp_path / "demo" / "results" / "revisit")
-    evidence = read_evidence(tmp_path / "demo" / "results" / "revisit")
-    assert [city.name for city in evidence.cities] == ["demo"]
-
-
 def test_other_splits_and_parts_are_cities_of_their_own(tmp_path: Path) -> None:
     town = tmp_path / "town"
     result_of([1], method="revisit").save(town / "a")

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from castpoi.evaluation.evaluate import evaluate
 from castpoi.methods.outline import Row
 from castpoi.reports.evidence import Evidence, read_evidence
 from castpoi.reports.inventory import (
@@ -18,8 +17,6 @@ from castpoi.reports.inventory import (
     what_is_missing,
 )
 from castpoi.reports.metrics import cities_of
-from tests.contract import odd_city
-from tests.evaluation.rankers import fixed
 from tests.reports.result_folders import PLACES, result_of, write_suite
 from tests.reports.test_analyses import line
 
@@ -36,13 +33,6 @@ def test_the_paper_s_counts_are_below_a_city_of_the_paper(tmp_path: Path) -> Non
     assert (ours["Users"].text, ours["Check-ins of a user"].text) == ("10", "2.5")
     assert (ours["Places"].text, ours["Revisits %"].text) == (str(PLACES), "50.0")
     assert (paper["Places"].text, paper["Targets"].text) == ("4,974", "1,044")
-
-
-def test_a_result_records_the_size_of_its_city(tmp_path: Path) -> None:
-    result = evaluate(fixed(5, 4, 3, 2, 1), odd_city(), method="revisit")
-    result.save(tmp_path / "town" / "revisit")
-    ours = line(city_table(read_evidence(tmp_path / "town")), "town")
-    assert (ours["Users"].text, ours["Places"].text, ours["Check-ins"].text) == ("4", "5", "14")
 
 
 def test_every_row_has_a_description_and_its_parameters(evidence: Evidence) -> None:
@@ -90,18 +80,6 @@ def test_rows_with_few_seeds_are_named(tmp_path: Path) -> None:
     root = write_suite(tmp_path / "s", seeds=(1, 2, 3), targets=4)
     shutil.rmtree(root / "oldtown" / "sasrec" / "3")
     assert "oldtown: only 2 seeds of SASRec, where others have 3." in gaps_in(root)
-
-
-def test_settings_that_were_tried_on_one_city_are_not_missing_on_another(tmp_path: Path) -> None:
-    for city, seed in (("a", 1), ("b", 2)):
-        recipe: dict[str, Any] = {"method": "castpoi", "fingerprint": city * 64, "seed": seed}
-        result_of([1.0], **recipe).save(tmp_path / city / "full")
-        for part, value in (("dropout", "0.5"), ("spatial_bias", "false")) if city == "a" else ():
-            variant = result_of([2.0], **recipe, settings={part: value})
-            variant.save(tmp_path / city / part)
-    gaps = gaps_in(tmp_path)
-    assert not any("no result of CaST-POI" in gap for gap in gaps)
-    assert "a: no training log of CaST-POI, so no training curve." in gaps  # not of variants
 
 
 def test_tuned_baselines_of_one_city_are_not_missing_on_another(tmp_path: Path) -> None:

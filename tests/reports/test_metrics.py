@@ -63,14 +63,6 @@ def test_a_cell_is_the_mean_and_sample_deviation_over_seeds(table: Table) -> Non
     ]
 
 
-def test_a_row_has_its_number_of_seeds_unless_it_only_counts(table: Table) -> None:
-    seeds = {row[0].text: row[1].text for row in table.groups[0]}
-    assert seeds == {
-        "SASRec": "1", "Revisit heuristic": "–", "CaST-POI": "2", "Improvement": ""
-    }  # fmt: skip
-    assert table.sorted_by == "MRR"
-
-
 def test_the_best_is_bold_and_the_strongest_other_method_underlined(table: Table) -> None:
     rows = table.groups[0].rows
     assert {row[0].text: (row[2].is_best, row[2].is_strongest) for row in rows} == {
@@ -126,13 +118,6 @@ def test_without_another_method_there_is_no_improvement_and_no_mark(tmp_path: Pa
     assert table.footnotes == []
 
 
-def test_a_count_that_was_made_twice_has_no_deviation_over_seeds(tmp_path: Path) -> None:
-    for seed in (1, 2):
-        result_of(FOUR, method="revisit", seed=seed).save(tmp_path / "t" / str(seed))
-    (table,) = tables_in(tmp_path / "t")
-    assert cells(table, "Revisit heuristic")["MRR"].std is None
-
-
 def test_stars_are_on_the_improvement_and_on_variants_that_differ(tables: dict[str, Table]) -> None:
     main, ablation = tables["main"], tables["ablation"]
     assert cells(main, "Improvement")["MRR"].stars == "***"
@@ -166,12 +151,6 @@ def test_the_papers_values_are_next_to_ours_on_its_cities(tmp_path: Path) -> Non
     # over all methods of the paper, also those without a result here
     assert cells(table, "Improvement")["HR@5"].paper == "-0.57 %"
     assert notes.PAPER in table.footnotes
-
-
-def test_a_namesake_with_other_targets_is_not_the_papers_city(tmp_path: Path) -> None:
-    result_of([1.0] * 1043, method="castpoi", seed=1).save(tmp_path / "nyc" / "ours")
-    (table,) = tables_in(tmp_path / "nyc")
-    assert cells(table, "CaST-POI")["HR@10"].paper == ""
 
 
 def test_the_papers_ablation_is_next_to_our_ablation(tmp_path: Path) -> None:

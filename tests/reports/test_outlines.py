@@ -8,7 +8,6 @@ from castpoi.core.errors import BrokenFolder
 from castpoi.methods.outline import STRONGEST, Row
 from castpoi.reports.outlines import (
     HEADLINE,
-    is_not_paper_preset,
     outlines_in,
     outlines_of,
     row_of_result,
@@ -96,13 +95,6 @@ def test_without_a_suite_ours_are_tested_in_a_main_table() -> None:
     assert alone.families == ()
 
 
-def test_variants_without_the_full_model_have_an_ablation() -> None:
-    variant = row_of_run("castpoi", "fast", {"backbone": "false"})
-    (table,) = outlines_of([*rows_of("castpoi"), variant])
-    assert table.is_ablation
-    assert table.families[0].against == ("no-backbone",)
-
-
 def test_each_of_our_methods_is_tested_and_has_an_ablation_of_its_own() -> None:
     main, first, second = outlines_of(
         [
@@ -152,18 +144,3 @@ def test_an_oracle_is_next_to_our_copy_and_no_baseline() -> None:
     assert ORACLE not in main.rows
     assert names(apart.rows) == ["stamp", "recbole-stamp"]
     assert (apart.title, apart.families) == ("Oracles of our copies", ())
-
-
-@pytest.mark.parametrize(
-    ("method", "preset", "expected"),
-    [
-        ("castpoi", "fast", True),
-        ("sasrec", "tuned", False),
-        ("castpoi", "paper", False),
-        ("castpoi", None, False),
-    ],
-)
-def test_the_paper_s_method_with_another_preset_is_recognised(
-    method: str, preset: str | None, expected: bool
-) -> None:
-    assert is_not_paper_preset(row_of_run(method, preset)) == expected

@@ -93,6 +93,13 @@ def test_the_page_has_protocol_fingerprints_commands_versions_and_gaps(page: str
         assert words in page
 
 
+@pytest.fixture
+def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As without matplotlib, which takes less time."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+
+
+@pytest.mark.usefixtures("no_figures")
 def test_the_best_of_ours_is_first_each_with_its_p_value(tmp_path: Path) -> None:
     town = tmp_path / "town"
     result_of([1.0] * 30 + [50.0] * 10, method="castpoi", seed=1).save(town / "a")
@@ -106,6 +113,7 @@ def test_the_best_of_ours_is_first_each_with_its_p_value(tmp_path: Path) -> None
     )
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_the_best_baseline_of_the_first_lines_may_be_a_tuned_one(tmp_path: Path) -> None:
     hits = {"castpoi": 36, "sasrec": 10, "esasrec": 20}
     for city, methods in (("a", ("castpoi", "sasrec", "esasrec")), ("b", ("castpoi", "revisit"))):
@@ -136,6 +144,7 @@ def test_the_sections_are_the_tables_of_the_suite_and_all_others_with_content(
     assert titles == ["Main table", "Ablation", *others]
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_one_result_has_a_page(tmp_path: Path) -> None:
     result_of([1.0, 30.5], method="revisit").save(tmp_path / "t" / "a")
     report, page = page_of(tmp_path / "t", tmp_path / "report")
@@ -144,6 +153,7 @@ def test_one_result_has_a_page(tmp_path: Path) -> None:
     assert "What is missing" in page
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_links_lead_to_results_and_cards_of_any_name(tmp_path: Path) -> None:
     result_of([1.0, 9.0], method="../<b>mine</b>").save(tmp_path / "t" / "100 % #1?")
     _, page = page_of(tmp_path / "t", tmp_path / "report")
@@ -156,6 +166,7 @@ def test_links_lead_to_results_and_cards_of_any_name(tmp_path: Path) -> None:
         assert (tmp_path / "report" / link).exists(), link
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_two_parts_of_a_split_are_one_city(tmp_path: Path) -> None:
     for part in ("test", "validation"):
         result_of([1.0, 30.5], method="revisit", part=part).save(tmp_path / "town" / part)
@@ -164,10 +175,8 @@ def test_two_parts_of_a_split_are_one_city(tmp_path: Path) -> None:
     assert "<dt>city</dt><dd>1</dd>" in page
 
 
-def test_without_matplotlib_there_is_a_report_without_figures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+@pytest.mark.usefixtures("no_figures")
+def test_without_matplotlib_there_is_a_report_without_figures(tmp_path: Path) -> None:
     result_of([1.0, 30.5], method="revisit").save(tmp_path / "t" / "a")
     report, page = page_of(tmp_path / "t", tmp_path / "report")
     assert report.charts == []
@@ -175,6 +184,7 @@ def test_without_matplotlib_there_is_a_report_without_figures(
     assert "Strata of t" in page
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_variants_alone_have_a_page(tmp_path: Path) -> None:
     root = write_suite(tmp_path / "s", targets=4)
     for name in ("castpoi", "sasrec", "revisit"):

@@ -120,11 +120,6 @@ def test_a_line_that_begins_with_a_bracket_or_a_star_is_no_option_of_the_line_ab
     assert latex(table).splitlines()[-5:-3] == [r"{}[a] & [b] \\", r"{}*c & d \\"]
 
 
-def test_a_title_is_escaped_as_all_other_words() -> None:
-    table = Table(name="t", title="<b>A_1</b>", caption="", columns=["x"], groups=[])
-    assert markdown(table).startswith(r"### &lt;b>A\_1&lt;/b>")
-
-
 @settings(max_examples=25)
 @given(st.text(alphabet=st.sampled_from("ab\\&%$#_{}~^|<>±≥–"), max_size=12))
 def test_escaped_latex_holds_no_bare_special(text: str) -> None:
