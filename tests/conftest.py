@@ -1,6 +1,7 @@
 """What many tests share: the command line in-process, and the real check-ins where they are."""
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,14 @@ class Ended:
         """The one JSON object on standard output."""
         content: dict[str, Any] = json.loads(self.out)
         return content
+
+
+def documented_keys(verb: str) -> set[str]:
+    """Keys of the JSON object of a verb, from docs/cli.md."""
+    page = (Path(__file__).resolve().parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
+    (row,) = re.findall(rf"^\| `{verb}` \| (`.*) \|$", page.partition("## JSON output")[2], re.M)
+    always = re.sub(r"\([^)]*\)|;.*", "", row)
+    return {key for words in re.findall("`([^`]*)`", always) for key in words.split(", ")}
 
 
 class CommandLine:

@@ -6,7 +6,7 @@ import polars as pl
 
 from castpoi.checkins.city import City
 from tests.cities import CAFE, OFFICE, small_city
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, documented_keys
 
 
 def saved_city(folder: Path) -> Path:
@@ -23,6 +23,7 @@ def saved_city(folder: Path) -> Path:
 def test_a_sound_city_passes_with_exit_code_0(castpoi: CommandLine, tmp_path: Path) -> None:
     ended = castpoi("data", "audit", saved_city(tmp_path / "city"), "--json")
     assert ended.code == 0
+    assert ended.json.keys() == documented_keys("data audit")
     assert ended.json["failed"] == 0
     assert {"check", "status", "finding"} == set(ended.json["checks"][0])
 

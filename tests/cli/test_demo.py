@@ -13,7 +13,7 @@ from castpoi.methods.registry import METHODS
 from castpoi.methods.run import load_run
 from castpoi.serving.service import Service
 from castpoi.training.train import configs_for
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, documented_keys
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +129,7 @@ def test_a_second_demo_leaves_files_of_somebody_else(
     words = ("demo", "--out", out, "--users", 12, "--epochs", 1, "--json", "--overwrite")
     ended = castpoi(*words)
     assert ended.code == 0, ended.err
+    assert ended.json.keys() == documented_keys("demo")
     assert ended.json["run"] == {"method": best, "folder": str(out / "run")}
     assert [row["method"] for row in ended.json["comparison"]["rows"]] == [best]
     assert [path.read_text() for path in others] == ["mine"] * 3

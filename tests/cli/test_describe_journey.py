@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from castpoi.checkins import record
 from castpoi.checkins.city import fingerprint_of
 from tests.cities import THEIR_PARTS, TWO_PEOPLE, small_city
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, documented_keys
 
 
 @pytest.fixture
@@ -63,47 +63,9 @@ def test_no_line_is_wider_than_eighty_letters(
 
 def test_json_has_the_documented_keys(castpoi: CommandLine, city: Path) -> None:
     content = castpoi("data", "describe", city, "--json").json
-    assert set(content) == {
-        "checkins",
-        "users",
-        "places",
-        "categories",
-        "first_day",
-        "last_day",
-        "days",
-        "train",
-        "validation",
-        "test",
-        "left_out",
-        "test_targets",
-        "revisit_share",
-        "new_share",
-        "checkins_per_user",
-        "checkins_per_place",
-        "users_by_checkins",
-        "median_distance_km",
-        "same_place_share",
-        "distances",
-        "median_gap_hours",
-        "gaps",
-        "hours",
-        "weekdays",
-        "top_categories",
-        "zones",
-        "gini",
-        "top_1_percent_share",
-        "top_10_percent_share",
-        "popularity",
-        "fingerprint",
-        "html",
-    }
+    assert content.keys() == documented_keys("data describe")
     assert set(content["checkins_per_user"]) == {
-        "min",
-        "lower_quartile",
-        "median",
-        "upper_quartile",
-        "mean",
-        "max",
+        *("min", "lower_quartile", "median", "upper_quartile", "mean", "max")
     }
     assert (content["revisit_share"], content["html"]) == (0.5, None)
 

@@ -13,7 +13,7 @@ from castpoi.evaluation.metrics import METRICS
 from castpoi.experiments.status import SUITE_FILE
 from castpoi.methods.registry import METHODS
 from tests.cities import small_city
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, documented_keys
 from tests.contract import odd_city
 from tests.training.test_train import DICE
 
@@ -27,10 +27,11 @@ def city(tmp_path: Path) -> Path:
 def test_a_run_becomes_a_result(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:
     run, result = tmp_path / "run", tmp_path / "result"
     trained = castpoi("train", city, "--model", "revisit", "--seed", 3, "--out", run, "--json")
-    assert trained.code == 0
+    assert trained.json.keys() == documented_keys("train")
     assert trained.json["fingerprint"] == City.load(city).fingerprint
     ended = castpoi("evaluate", run, "--out", result, "--json")
     assert ended.code == 0
+    assert ended.json.keys() == documented_keys("evaluate")
     assert ended.json["metrics"].keys() == set(METRICS)
     assert ended.json["strata"].keys() == {"revisit", "new"}
     assert ended.json["strata"]["new"].keys() == {*METRICS, "n"}
@@ -97,6 +98,7 @@ def test_all_methods_are_compared_in_one_table(
     found = castpoi("compare", tmp_path / "results", "--sort", "HR@1", "--json").json
     means = [row["metrics"]["HR@1"]["mean"] for row in found["rows"]]
     assert means == sorted(means, reverse=True)
+    assert found.keys() == documented_keys("compare")
     assert found["best"]["HR@1"][0] == found["rows"][0]["method"]
     assert found["n"] == 4
 

@@ -8,7 +8,7 @@ import pytest
 from castpoi.checkins.fetch import DATASETS
 from tests.checkins.file_server import FileServer, serving
 from tests.checkins.small_sources import GOWALLA, NYC_TEXT, ROWS, TSMC2014, small
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, documented_keys
 
 GZ = "loc-brightkite_totalCheckins.txt.gz"
 
@@ -47,6 +47,7 @@ def test_fetch_as_json_is_one_object(
     ended = castpoi("data", "fetch", "tky", "--out", tmp_path, "--json")
     assert ended.code == 0
     content = ended.json
+    assert content.keys() == documented_keys("data fetch")
     assert content.pop("seconds") >= 0
     assert content == {
         "dataset": "tky",

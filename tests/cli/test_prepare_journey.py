@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from castpoi.checkins.city import City
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, documented_keys
 from tests.sources import (
     NEW_YORK,
     checkins_in,
@@ -197,6 +197,7 @@ def test_bad_rows_are_left_out_counted_and_written_beside_the_city(
     assert checkins_in(city) == checkins_of(VISITS)
     assert city.manifest["dropped_rows"] == counts
     again = castpoi(*words, "--on-bad-rows", "drop", "--overwrite", "--json")
+    assert again.json.keys() == documented_keys("data prepare")
     assert again.json["dropped_rows"] == counts
     assert again.json["steps"][0]["checkins_before"] == len(VISITS) + len(bad) + 1
 

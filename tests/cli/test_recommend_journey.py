@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, documented_keys
 from tests.serving.small_run import small_run
 
 
@@ -85,7 +85,7 @@ def test_a_place_that_opened_today_is_ranked_too(
 
 def test_a_script_reads_the_words_of_the_api(castpoi: CommandLine, run: Path, day: Path) -> None:
     ended = castpoi("recommend", run, "--history", day, "--explain", "--json", "--k", 3)
-    assert ended.json.keys() == {*("recommendations", "model", "seconds", "remarks", "visits_by")}
+    assert ended.json.keys() == documented_keys("recommend")
     assert len(ended.json["recommendations"]) == 3
     for each in ended.json["recommendations"]:
         assert sum(each["terms"].values()) == pytest.approx(each["score"], abs=1e-5)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from castpoi.reports.biases import biases_of
 from castpoi.reports.evidence import read_evidence
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, documented_keys
 from tests.contract import odd_city
 from tests.reports.result_folders import result_of, write_suite
 
@@ -13,6 +13,7 @@ from tests.reports.result_folders import result_of, write_suite
 def test_a_suite_becomes_a_report_beside_its_results(castpoi: CommandLine, tmp_path: Path) -> None:
     root = write_suite(tmp_path / "evidence", targets=20)
     made = castpoi("report", root, "--json").json
+    assert made.keys() == documented_keys("report")
     assert made["out"] == str(root / "report")
     assert Path(made["page"]).is_file()
     assert made["rows"] == ["sasrec", "revisit", "castpoi", "no-spatial-bias"]

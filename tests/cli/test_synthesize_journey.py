@@ -9,7 +9,7 @@ import pytest
 
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize
 from castpoi.core import files, staging
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, documented_keys
 
 SMALL = ("--users", 20, "--places", 60, "--days", 10)
 CONFIG = SynthesisConfig(users=20, places=60, days=10)
@@ -39,6 +39,7 @@ def test_json_is_one_object_with_the_counts(castpoi: CommandLine, tmp_path: Path
     out = tmp_path / "town.parquet"
     ended = castpoi("data", "synthesize", *SMALL, "--out", out, "--json")
     checkins = pl.read_parquet(out)
+    assert ended.json.keys() == documented_keys("data synthesize")
     assert ended.json["checkins"] == checkins.height
     assert ended.json["users"] == 20
     assert ended.json["places"] == checkins["place"].n_unique()
