@@ -152,7 +152,7 @@ def test_one_seed_gives_the_same_weights_on_two_threads(
     castpoi: CommandLine, town_folder: Path, tmp_path: Path
 ) -> None:
     words = ["train", town_folder, "--model", "castpoi", "--threads", "2", *TINY_WORDS]
-    words += ["--epochs", "2", "--set", "windows_per_step=6", "--out"]
+    words += ["--epochs", "1", "--set", "windows_per_step=6", "--out"]
     for name in ("one", "other"):
         assert castpoi(*words, tmp_path / name).code == 0
     one, another = (
@@ -166,7 +166,7 @@ def test_two_processes_learn_the_same_as_one(
 ) -> None:
     # without dropout, and with all places as candidates: each process draws others
     settings = ["dropout=0", "windows_per_step=3", "hard_candidates=1000", "drawn_candidates=1"]
-    words = [*TRAIN, "--epochs", "2", "--set", "reader_forecast=false"]
+    words = [*TRAIN, "--epochs", "1", "--set", "reader_forecast=false"]
     words += [word for setting in settings for word in ("--set", setting)]
     assert castpoi("train", town_folder, *words, "--out", tmp_path / "one").code == 0
     world = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
