@@ -19,11 +19,12 @@ OF_RUN = ("manifest.json", "config.json", "log.jsonl")
 
 
 def made(spec: dict[str, Any]) -> dict[str, Any]:
-    settings, run, result = spec["settings"], Path(spec["run"]), Path(spec["result"])
-    city = Path(spec["city"])
+    row, city = spec["record"]["row"], Path(spec["city"])
+    settings, run, result = row["settings"], Path(spec["run"]), Path(spec["result"])
+    is_learned = row["preset"] is not None
     fingerprint = json.loads((city / "manifest.json").read_text())["fingerprint"]
     if fingerprint != spec["record"]["key"]["fingerprint"]:
-        return {"error": f"{city} was prepared again while {spec['name']} was running"}
+        return {"error": f"{city} was prepared again"}
     if "fail" in settings:
         return {"error": settings["fail"]}
     if settings.get("learning_rate") == "13":
@@ -34,8 +35,9 @@ def made(spec: dict[str, Any]) -> dict[str, Any]:
         os.kill(os.getpid(), signal.SIGKILL)
     sys.stdout.write(f"threads {os.environ['OMP_NUM_THREADS']}\n")
     seconds = 5000 if run.exists() else 1000
-    about = {"method": spec["method"], "seed": spec["seed"], "fingerprint": fingerprint}
-    if spec["is_learned"] and not run.exists():
+    about = {"method": row["method"], "seed": spec["record"]["seed"]}
+    about["fingerprint"] = fingerprint
+    if is_learned and not run.exists():
         sys.stdout.write("trained\n")
         run.mkdir(parents=True)
         for name in OF_RUN:

@@ -215,7 +215,7 @@ def test_a_city_that_changes_during_the_work_is_an_error(
 ) -> None:
     old = replace(village, fingerprint="0123456789abcdef")
     (failure,) = Bench(old, [COUNTED], tmp_path / "out").run()
-    assert "was prepared again while village/counted/0 was running" in failure.problem
+    assert "was prepared again" in failure.problem
 
 
 def test_only_one_suite_at_a_time_works_in_a_folder(tmp_path: Path) -> None:

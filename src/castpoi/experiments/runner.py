@@ -253,23 +253,16 @@ class _Worker:
 
 def spec_of(experiment: Experiment, folder: SuiteFolder, pace: Pace) -> dict[str, Any]:
     """What the worker of an experiment reads; `record` goes into the result."""
-    row = experiment.row
     return {
-        "name": experiment.name,
         "city": str(experiment.city.folder),
         "run": str(folder.run(experiment)),
         "result": str(folder.result(experiment)),
         "outcome": str(folder.outcome(experiment)),
-        "keep": pace.keep_runs,
-        "method": row.method,
-        "is_learned": row.is_learned,
-        "preset": row.preset,
-        "settings": dict(row.settings),
-        "seed": experiment.seed,
         "part": experiment.part,
+        "keep": pace.keep_runs,
         "record": {
             "city": experiment.city.name,
-            "row": asdict(row),
+            "row": asdict(experiment.row),
             "seed": experiment.seed,
             "key": experiment.key,
             "commands": commands_of(experiment, folder),

@@ -56,14 +56,9 @@ class Tuning:
     @property
     def setup(self) -> dict[str, Any]:
         """What all trials have in common; not the folder of the city, which may move."""
-        return {
-            "fingerprint": self.city.fingerprint,
-            "method": self.method,
-            "preset": self.preset,
-            "settings": dict(self.settings),
-            "seed": self.seed,
-            "metric": self.metric,
-        }
+        names = ("method", "preset", "settings", "seed", "metric")
+        about = {name: getattr(self, name) for name in names}
+        return {"fingerprint": self.city.fingerprint, **about}
 
     def experiment(self, trial: Trial) -> Experiment:
         """A trial as an experiment."""

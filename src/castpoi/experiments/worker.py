@@ -22,6 +22,7 @@ from castpoi.core.files import check_files, check_vacant, read_json, read_manife
 from castpoi.evaluation.result import EXPERIMENT, copy_records
 from castpoi.experiments.evaluate import evaluate_counted, evaluate_run
 from castpoi.experiments.folder import clear
+from castpoi.methods.outline import Row, row_from_dict
 from castpoi.methods.run import LOG, Run, load_run
 from castpoi.training.job import TrainingOptions
 from castpoi.training.train import train
@@ -54,40 +55,38 @@ def end_with_starter() -> None:
 def make(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Train and evaluate an experiment, or only train a trial; the record of its making."""
     city, run_folder, out = (Path(spec[name]) for name in ("city", "run", "result"))
-    has_result = spec["part"] == columns.TEST
-    if has_result:
+    record, part = dict(spec["record"]), spec["part"]
+    row = row_from_dict(record["row"])
+    if part == columns.TEST:
         clear(out, "result", only_damaged=True)
         check_vacant(out, kind="result", overwrite=True)
     _check_city(spec, read_manifest(city, kind="city"))
-    saved_seconds, run = 0.0, None
-    if spec["is_learned"]:
-        saved_seconds, run = _trained(spec, city, run_folder)
+    seconds_before, run = 0.0, None
+    if row.is_learned:
+        seconds_before, run = _trained(row, spec)
         _check_city(spec, run.manifest)
-    result = None
-    if has_result:
-        command = {"command": spec["record"]["commands"][-1]}
+    if part == columns.TEST:
+        command = {"command": record["commands"][-1]}
         if run is None:
-            result = evaluate_counted(spec["method"], city, part=spec["part"], **command)
+            result = evaluate_counted(row.method, city, part=part, **command)
         else:
-            result = evaluate_run(run_folder, city, part=spec["part"], **command)
+            result = evaluate_run(run_folder, city, part=part, **command)
         _check_city(spec, result.manifest)
-    record: dict[str, Any] = {
-        **spec["record"],
-        "seconds": round(saved_seconds + time.time() - spec["started"], 3),
-    }
-    if result is not None:
+        record["seconds"] = round(seconds_before + time.time() - spec["started"], 3)
         result = replace(result, manifest={**result.manifest, EXPERIMENT: record})
         result.save(out, overwrite=True, run=run_folder if run else None)
     elif run is not None:
         training = run.ranker.config["training"]
         record |= {name: training[name] for name in OF_TRAINING}
         record["commit"] = run.manifest["commit"]
+        record["seconds"] = round(seconds_before + time.time() - spec["started"], 3)
         copy_records(run_folder, out)
     return record
 
 
-def _trained(spec: Mapping[str, Any], city: Path, folder: Path) -> tuple[float, Run]:
+def _trained(row: Row, spec: Mapping[str, Any]) -> tuple[float, Run]:
     """The run of an experiment, trained unless it is complete; and the seconds spent before."""
+    folder = Path(spec["run"])
     try:
         run = load_run(folder)
         check_files(folder, run.manifest, (LOG,))
@@ -97,12 +96,12 @@ def _trained(spec: Mapping[str, Any], city: Path, folder: Path) -> tuple[float, 
         return float(run.manifest["wall_seconds"]), run
     began = time.time()
     run = train(
-        city,
+        Path(spec["city"]),
         folder,
-        method=spec["method"],
-        seed=spec["seed"],
+        method=row.method,
+        seed=spec["record"]["seed"],
         part=spec["part"],
-        options=TrainingOptions(preset=spec["preset"], settings=spec["settings"], warn=_warn),
+        options=TrainingOptions(preset=row.preset, settings=row.settings, warn=_warn),
     )
     return float(run.manifest["wall_seconds"]) - (time.time() - began), run
 
@@ -114,8 +113,7 @@ def _warn(sentence: str) -> None:
 def _check_city(spec: Mapping[str, Any], manifest: Mapping[str, Any]) -> None:
     if manifest.get("fingerprint") != spec["record"]["key"]["fingerprint"]:
         raise BrokenFolder(
-            f"{spec['city']} was prepared again while {spec['name']} was running; give the same "
-            "command again"
+            f"{spec['city']} was prepared again during the experiment; give the same command again"
         )
 
 
