@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import polars as pl
 
 from castpoi.checkins import record
@@ -142,9 +143,13 @@ def _with_ranked_ids(
         if count := int(had_blanks.sum()):
             trimmed.append(f"{count:,} {title}{'s' * (count > 1)}")
             is_trimmed |= had_blanks.gather(rows[word]).fill_null(False)
-        texts[word] = ids.unique().sort()
-        rank = ids.cast(pl.Enum(texts[word])).to_physical().cast(pl.UInt32)
-        rows = rows.with_columns(rank.gather(rows[word]).alias(word))
+        order = ids.arg_sort()
+        ids = ids.gather(order)
+        is_first = (ids != ids.shift(1)).fill_null(True)
+        rank = np.empty(len(ids), dtype=np.uint32)
+        rank[order.to_numpy()] = is_first.cum_sum().to_numpy() - 1
+        texts[word] = ids.filter(is_first)
+        rows = rows.with_columns(pl.Series(rank).gather(rows[word]).alias(word))
     if not trimmed:
         return rows, []
     count = int(is_trimmed.sum())
