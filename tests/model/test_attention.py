@@ -1,4 +1,4 @@
-"""The attention of the reader against the same by autograd."""
+"""The attention of the reader against the same by autograd, and the last states of the backbone."""
 
 import math
 
@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from castpoi.model.attention import MASKED, attend, join_heads, split_heads
+from castpoi.model.attention import MASKED, Backbone, attend, join_heads, split_heads
+from tests.model.small import small_config
 
 HEADS = 2
 
@@ -57,3 +58,15 @@ def test_sums_of_half_precision_are_in_full_precision() -> None:
     found.sum().backward()
     assert all(each.grad is not None and each.grad.dtype == torch.bfloat16 for each in halves)
     assert math.isclose(float(attention.detach().sum()), 3 * 4 * HEADS, rel_tol=1e-5)
+
+
+@pytest.mark.parametrize("positions", ["absolute", "relative"])
+@pytest.mark.parametrize("last", [1, 3, 20])
+def test_the_last_states_of_the_backbone_are_those_of_all_states(positions: str, last: int) -> None:
+    config = small_config(positions=positions, backbone_layers=3)
+    backbone = Backbone(config=config).eval()
+    tokens = torch.randn(4, 11, config.width, generator=torch.Generator().manual_seed(1))
+    is_real = torch.arange(11) >= torch.tensor([[0], [4], [10], [11]])  # the last one is empty
+    tokens = tokens * is_real.unsqueeze(-1)
+    found = backbone(tokens, is_real, last)
+    torch.testing.assert_close(found, backbone(tokens, is_real)[:, -last:], atol=1e-6, rtol=0)

@@ -60,17 +60,20 @@ class SelfAttention(nn.Module):
         )
 
     def forward(self, queries: Tensor, visits: Tensor, is_visible: Tensor) -> Tensor:
-        """Attend to the visible visits. [B, T, D], [B, T, D], [B, T, T] -> [B, T, D]"""
-        query = split_heads(self.query(queries), self.heads)  # [B, H, T, D / H]
-        key = split_heads(self.key(visits), self.heads)
+        """Attend to the visible visits; the queries are the last Q of them.
+
+        [B, Q, D], [B, T, D], [B, Q, T] -> [B, Q, D]
+        """
+        query = split_heads(self.query(queries), self.heads)  # [B, H, Q, D / H]
+        key = split_heads(self.key(visits), self.heads)  # [B, H, T, D / H]
         value = split_heads(self.value(visits), self.heads)
-        match = query @ key.mT / math.sqrt(query.shape[-1])  # [B, H, T, T]
+        match = query @ key.mT / math.sqrt(query.shape[-1])  # [B, H, Q, T]
         if self.offset_bias is not None:
-            slot = torch.arange(queries.shape[1], device=match.device)
-            offset = (slot[:, None] - slot).clamp(0, self.offset_bias.shape[1] - 1)  # [T, T]
-            match = match + self.offset_bias[:, offset]
+            slot = torch.arange(visits.shape[1], device=match.device)
+            offset = slot[-queries.shape[1] :, None] - slot  # [Q, T]
+            match = match + self.offset_bias[:, offset.clamp(0, self.offset_bias.shape[1] - 1)]
         match = match.masked_fill(~is_visible.unsqueeze(1), MASKED)
-        return self.mix(join_heads(match.softmax(dim=-1) @ value))  # [B, T, D]
+        return self.mix(join_heads(match.softmax(dim=-1) @ value))  # [B, Q, D]
 
 
 class BackboneBlock(nn.Module):
@@ -86,10 +89,10 @@ class BackboneBlock(nn.Module):
         )
 
     def forward(self, visits: Tensor, is_visible: Tensor) -> Tensor:
-        """One layer of attention to earlier visits. [B, T, D], [B, T, T] -> [B, T, D]"""
-        queries = self.attention_norm(visits)
-        visits = queries + self.attention(queries, visits, is_visible)
-        return self.feed_forward(self.feed_forward_norm(visits))
+        """Attend from the last Q visits to earlier ones. [B, T, D], [B, Q, T] -> [B, Q, D]"""
+        queries = self.attention_norm(visits[:, -is_visible.shape[1] :])  # [B, Q, D]
+        attended = queries + self.attention(queries, visits, is_visible)
+        return self.feed_forward(self.feed_forward_norm(attended))
 
 
 class Backbone(nn.Module):
@@ -103,17 +106,24 @@ class Backbone(nn.Module):
         )
         self.norm = nn.LayerNorm(config.width)
 
-    def forward(self, tokens: Tensor, is_real: Tensor) -> Tensor:
-        """The state at every position. [B, T, D], [B, T] -> [B, T, D]"""
+    def forward(self, tokens: Tensor, is_real: Tensor, last: int | None = None) -> Tensor:
+        """The state at every position, or at the `last` ones. [B, T, D], [B, T] -> [B, Q, D]
+
+        A layer computes only the positions on which later layers depend.
+        """
         slot = torch.arange(is_real.shape[1], device=is_real.device)
         back = slot[:, None] - slot
         # whether a slot (first) may attend to another (second)
         is_visible = ((back >= 0) & (back < self.window)) & is_real[:, None, :]  # [B, T, T]
         filled = is_real.unsqueeze(-1)
         states = tokens
-        for block in self.blocks:
-            states = block(states, is_visible) * filled  # padding stays zero
-        return self.norm(states) * filled
+        for above, block in zip(reversed(range(len(self.blocks))), self.blocks, strict=True):
+            # each layer above depends on `window` - 1 positions more
+            most = len(slot) if last is None else last + above * (self.window - 1)
+            read = slice(-min(most, len(slot)), None)
+            seen = slice(-states.shape[1], None)
+            states = block(states, is_visible[:, read, seen]) * filled[:, read]  # padding: zero
+        return self.norm(states) * filled[:, -states.shape[1] :]
 
 
 def split_heads(vectors: Tensor, heads: int) -> Tensor:

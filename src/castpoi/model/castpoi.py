@@ -96,20 +96,27 @@ class CastPoi(nn.Module):
         own = PlaceTable(vectors=self.place.weight, popularity=self.popularity)
         return own if self.shared is None else self.shared(own)
 
-    def states(self, windows: Windows, table: PlaceTable | None = None) -> Tensor:
-        """The state after every visit, zero in empty slots. windows -> [B, T, D]
+    def states(
+        self, windows: Windows, table: PlaceTable | None = None, last: int | None = None
+    ) -> Tensor:
+        """The state after every visit, or after the `last` ones, zero in empty slots. [B, T, D]
 
         `table` is that of `table()`, if it has been computed already.
         """
         table = table or self.table()
         tokens = self.tokens(table.of(windows.place), windows)
-        return tokens if self.backbone is None else self.backbone(tokens, windows.is_real)
+        if self.backbone is None:
+            return tokens if last is None else tokens[:, -last:]
+        return self.backbone(tokens, windows.is_real, last)
 
     def encode(self, batch: HistoryBatch, table: PlaceTable | None = None) -> Encoded:
         """Encode a batch of histories, before any place is scored; `table` as in `states`."""
         table = table or self.table()
-        windows, read = batch.windows, slice(-self.config.window, None)
-        visits = torch.cat([self.states(part, table)[:, read] for part in windows.split(_AT_ONCE)])
+        most = 1 if self.reader is None else self.config.window  # states that a score depends on
+        last = None if self.training else most  # else dropout would draw other numbers
+        windows, read = batch.windows, slice(-most, None)
+        states = (self.states(part, table, last) for part in windows.split(_AT_ONCE))
+        visits = torch.cat([each[:, read] for each in states])
         return Encoded(
             state=visits[:, -1],
             visits=visits,
