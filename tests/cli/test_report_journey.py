@@ -1,12 +1,10 @@
 """`castpoi report`, as a person would type it."""
 
-import shutil
 from pathlib import Path
 
 from castpoi.reports.biases import biases_of
 from castpoi.reports.evidence import read_evidence
 from tests.conftest import CommandLine, documented_keys
-from tests.contract import odd_city
 from tests.reports.result_folders import result_of, write_suite
 
 
@@ -53,16 +51,10 @@ def test_a_folder_without_results_is_refused(castpoi: CommandLine, tmp_path: Pat
     assert "holds no result; make some with 'castpoi evaluate'" in ended.err
 
 
-def test_what_the_reader_learned_is_kept_when_the_weights_are_gone(
-    castpoi: CommandLine, tmp_path: Path
+def test_the_biases_of_the_reader_are_stored_in_the_result(
+    castpoi: CommandLine, run_folder: Path, tmp_path: Path
 ) -> None:
-    odd_city().save(tmp_path / "village")
-    run, result = tmp_path / "run", tmp_path / "results" / "castpoi"
-    small = ("width=8", "heads=2", "reader_layers=1", "backbone_layers=1", "window=10", "epochs=1")
-    words = ["--model", "castpoi", *(w for each in small for w in ("--set", each))]
-    assert castpoi("train", tmp_path / "village", *words, "--out", run).code == 0
-    assert castpoi("evaluate", run, "--out", result).code == 0
-    shutil.rmtree(run)
+    assert castpoi("evaluate", run_folder, "--out", tmp_path / "results" / "castpoi").code == 0
     (own,) = read_evidence(tmp_path / "results").results
     biases = biases_of(own)
     assert list(biases) == ["spatial", "temporal"]
