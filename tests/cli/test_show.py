@@ -54,8 +54,13 @@ def test_the_metrics_of_a_result_are_shown(castpoi: CommandLine, folders: Path) 
 
 
 def test_the_folder_of_a_suite_is_shown(castpoi: CommandLine, tmp_path: Path) -> None:
-    write_json(tmp_path / "suite.json", {"kind": "suite", "suite": "main"})
-    assert castpoi("show", tmp_path, "--json").json["suite"] == "main"
+    experiments = {"nyc/a/1": {"state": "done"}, "nyc/a/2": {"state": "failed"}}
+    content = {"kind": "suite", "tables": {"main": {}}, "cities": {"nyc": {}}}
+    write_json(tmp_path / "suite.json", {**content, "experiments": experiments})
+    shown = castpoi("show", tmp_path, "--json").json
+    assert shown["experiments"] == {"done": 1, "failed": 1}
+    assert (shown["tables"], shown["cities"]) == (["main"], ["nyc"])
+    assert shown["next"] == [f"castpoi report {tmp_path}"]
 
 
 @pytest.mark.parametrize("content", [None, {}, {"name": "a package"}])

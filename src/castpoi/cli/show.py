@@ -1,6 +1,7 @@
 """`castpoi show` and `castpoi methods`: what a folder contains, and the methods with settings."""
 
 import shlex
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -18,7 +19,7 @@ from castpoi.training.train import configs_for
 _MANIFESTS: Final = ("manifest.json", "suite.json", "tune.json", "synthesis.json")
 _SHOWN: Final[tuple[str, ...]] = (
     *("method", "preset", "settings", "seed", "part", "known_time"),
-    *("city", "run", "suite", "fingerprint"),
+    *("city", "run", "cities", "tables", "experiments", "trials", "sources", "fingerprint"),
     *("checkins", "users", "places", "days", "train", "validation", "test", "left_out", "targets"),
     *("revisit_share", "metrics", "best", "command"),
     *("prepared_at_utc", "started_utc", "ended_utc", "wall_seconds", "peak_memory_mb", "commit"),
@@ -48,7 +49,7 @@ def show(console: Console, folder: Path) -> None:
     manifest = _manifest_of(folder)
     kind = str(manifest["kind"])
     found = {name: manifest[name] for name in _SHOWN if name in manifest}
-    found["castpoi"] = manifest.get("versions", {}).get("castpoi")
+    found["castpoi"] = manifest.get("versions", manifest).get("castpoi")
     if "command" not in found and kind in KINDS:
         found["command"] = KINDS[kind].made_by
     shown = {name: value for name, value in found.items() if value not in (None, {}, "")}
@@ -56,7 +57,12 @@ def show(console: Console, folder: Path) -> None:
         f"castpoi {words.format(shlex.quote(str(folder)))}" for words in _NEXT.get(kind, ())
     ]
     console.table(
-        (kind, str(folder)), [(name, _words(each)) for name, each in shown.items()], left=2
+        (kind, str(folder)),
+        [
+            (name, f"{each:,}" if type(each) is int and name != "seed" else _words(each))
+            for name, each in shown.items()
+        ],
+        left=2,
     )
     for command in commands:
         console.say(f"Next: {command}")
@@ -64,7 +70,7 @@ def show(console: Console, folder: Path) -> None:
 
 
 def _manifest_of(folder: Path) -> dict[str, Any]:
-    """The entries of the manifest of any kind of folder, with those that are inside others."""
+    """The entries of the manifest of any kind of folder; long lists are counts or names."""
     file = next((folder / name for name in _MANIFESTS if (folder / name).is_file()), None)
     content = {} if file is None else read_json(file)
     if "kind" not in content:
@@ -74,12 +80,23 @@ def _manifest_of(folder: Path) -> dict[str, Any]:
         )
     metrics = folder / "metrics.json"
     measured = read_json(metrics) if content["kind"] == "result" and metrics.is_file() else {}
-    return {**content, **content.get("row", {}), "metrics": measured.get("metrics")}
+    brief: dict[str, Any] = {
+        name: list(content[name]) for name in ("cities", "tables") if name in content
+    }
+    if "experiments" in content:
+        brief["experiments"] = Counter(each["state"] for each in content["experiments"].values())
+    if "trials" in content:
+        brief["trials"] = Counter(each["state"] for each in content["trials"])
+    if "sources" in content:
+        brief["sources"] = [each["file"] for each in content["sources"]]
+    return {**content, **content.get("row", {}), "metrics": measured.get("metrics"), **brief}
 
 
 def _words(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name}={_words(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_words, value))
     if isinstance(value, float):
         return f"{value:.4g}"
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)

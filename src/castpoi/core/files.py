@@ -47,10 +47,7 @@ _RESULT: Final = (
 _RUN: Final = (*_OF_RUN, "model.safetensors", "places.parquet")
 _CITY: Final = (
     "manifest.json",
-    "checkins.parquet",
-    "users.parquet",
-    "places.parquet",
-    "split.parquet",
+    *(f"{table}.parquet" for table in ("checkins", "users", "places", "split")),
 )
 _REPORT: Final = (
     "manifest.json",
@@ -60,26 +57,25 @@ _REPORT: Final = (
     *("cards", "cards/*.md"),
 )
 _TRAINING: Final = (
-    "manifest.json",
-    "checkpoint.json",
-    "epoch-*.safetensors",
-    "log.jsonl",
-    ".lock",
-    ".*.tmp",
+    *("manifest.json", "checkpoint.json", "epoch-*.safetensors"),
+    *("log.jsonl", ".lock", ".*.tmp"),
 )
 
 KINDS: Final = {
     "city": FolderKind("city", _CITY, made_by="castpoi data prepare"),
     "run": FolderKind("run", _RUN, made_by="castpoi train"),
     "result": FolderKind("result", _RESULT, made_by="castpoi evaluate"),
-    "report": FolderKind("report", _REPORT),
+    "report": FolderKind("report", _REPORT, made_by="castpoi report"),
     "training": FolderKind("training", _TRAINING),
     "synthesis": FolderKind(
-        "synthetic city", ("synthesis.json", "checkins.parquet"), manifest="synthesis.json"
+        "synthetic city",
+        ("synthesis.json", "checkins.parquet"),
+        made_by="castpoi data synthesize",
+        manifest="synthesis.json",
     ),
     "batch": FolderKind("batch of recommendations", ("manifest.json", "part-*", "_SUCCESS")),
     # replaced piece by piece, each piece under its own kind, so any other file may stay in it
-    "demo": FolderKind("demo"),
+    "demo": FolderKind("demo", made_by="castpoi demo"),
 }
 """All kinds, by the word in their manifests."""
 
