@@ -1,7 +1,7 @@
 """Results of one city and split, compared on the same targets.
 
-Ranks are joined by check-in id, whatever the order of the tables; a target that one result lacks is
-an error. `compare` makes one row a method, several seeds as mean and sample standard deviation. A
+Ranks are joined by check-in id, in any order of the tables; a target that one result lacks is an
+error. `compare` makes one row a method, several seeds as mean and sample standard deviation. A
 `Contender` is one method, or one variant of it, with the results of all its seeds.
 
 Shapes: S seeds, N targets.
@@ -15,7 +15,6 @@ from statistics import fmean
 from typing import Final
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins import record
@@ -112,8 +111,8 @@ def compare(results: Sequence[Result], *, sort_by: str = "MRR") -> Comparison:
         raise BadInput(f"'{sort_by}' is not a metric; sort by one of {', '.join(METRICS)}")
     if not results:
         raise BadInput("there is no result to compare; name at least one result folder")
-    ranks = join_ranks(results)
-    is_revisit = ranks[IS_REVISIT].to_numpy()
+    ranks = join_ranks(results)  # [results, N]
+    strata = results[0].strata
     by_method = sorted(results, key=lambda each: (each.method, each.seed))
     rows = [
         _row(Contender(method, tuple(seeds)))
@@ -124,38 +123,30 @@ def compare(results: Sequence[Result], *, sort_by: str = "MRR") -> Comparison:
         fingerprint=results[0].fingerprint,
         part=results[0].part,
         known_time=results[0].known_time,
-        n=ranks.height,
-        strata_n=dict(zip(STRATA, (int(is_revisit.sum()), int((~is_revisit).sum())), strict=True)),
+        n=ranks.shape[1],
+        strata_n={stratum: int(strata[stratum]["n"] or 0) for stratum in STRATA},
         rows=rows,
     )
 
 
-def join_ranks(results: Sequence[Result]) -> pl.DataFrame:
-    """Check-in, is_revisit and the rank of each result (`rank_column`), joined by check-in id."""
+def join_ranks(results: Sequence[Result]) -> NDArray[np.float64]:
+    """The ranks of results on the same targets, in ascending order of check-in. [results, N]"""
     first = results[0]
-    joined = first.ranks.select(record.CHECKIN, IS_REVISIT).sort(record.CHECKIN)
-    for number, result in enumerate(results):
+    for result in results:
         _check_same_split(first, result)
-        own = result.ranks.select(record.CHECKIN, pl.col(RANK).alias(rank_column(number)))
-        found = joined.join(own, on=record.CHECKIN, how="inner", validate="1:1")
-        if not found.height == joined.height == own.height:
+        own, expected = (each.by_checkin[record.CHECKIN] for each in (result, first))
+        if not own.equals(expected):
             raise BrokenFolder(
-                f"{first.name} and {result.name} rank different targets ({joined.height:,} and "
-                f"{own.height:,}, {found.height:,} in common); evaluate both again"
+                f"{first.name} and {result.name} rank different targets ({len(expected):,} and "
+                f"{len(own):,}, {own.is_in(expected.implode()).sum():,} in common); evaluate both "
+                "again"
             )
-        revisits = result.ranks.sort(record.CHECKIN)[IS_REVISIT]
-        if not revisits.equals(joined[IS_REVISIT]):
+        if not result.by_checkin[IS_REVISIT].equals(first.by_checkin[IS_REVISIT]):
             raise BrokenFolder(
                 f"{first.name} and {result.name} do not agree which targets are revisits; evaluate "
                 "both again"
             )
-        joined = found.sort(record.CHECKIN)
-    return joined
-
-
-def rank_column(number: int) -> str:
-    """Name of the column of joined ranks that belongs to the result of this number."""
-    return f"{RANK}_{number}"
+    return np.stack([result.by_checkin[RANK].to_numpy() for result in results])
 
 
 def _row(contender: Contender) -> ComparedMethod:
@@ -219,10 +210,5 @@ def ranks_side_by_side(contenders: Sequence[Contender]) -> dict[str, NDArray[np.
         twice = next(name for name in names if names.count(name) > 1)
         raise BadInput(f"two contenders are named {twice}; give each its own name")
     joined = join_ranks([result for contender in contenders for result in contender.results])
-    columns = iter(range(joined.width))
-    return {
-        contender.name: np.stack(
-            [joined[rank_column(next(columns))].to_numpy() for _ in contender.results]
-        )  # [S, N]
-        for contender in contenders
-    }
+    ends = np.cumsum([len(contender.results) for contender in contenders])
+    return dict(zip(names, np.split(joined, ends[:-1]), strict=True))  # [S, N] each

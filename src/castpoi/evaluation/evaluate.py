@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from castpoi.checkins.city import City
 from castpoi.core.errors import BrokenFolder, TooFewCheckins
@@ -38,17 +39,7 @@ def evaluate(
             "prepare the city with a split that has some"
         )
     work = Stopwatch()
-    blocks = [
-        (mid_ranks(scores, targets, method=method), top_places(scores))
-        for scores, targets in scored_blocks(
-            ranker, city.trajectories, rows, method=method, progress=progress
-        )
-    ]
-    ranks = np.concatenate([ranks for ranks, _ in blocks])  # [N]
-    best = TopPlaces(
-        place=np.concatenate([best.place for _, best in blocks]),  # [N, K]
-        softmax=np.concatenate([best.softmax for _, best in blocks]),  # [N, K]
-    )
+    ranks, best = _rank(ranker, city, rows, method=method, progress=progress)
     seconds = work.seconds
     manifest = {
         "kind": "result",
@@ -72,3 +63,25 @@ def evaluate(
         seconds=seconds,
         manifest=manifest,
     )
+
+
+def _rank(
+    ranker: Ranker[Any],
+    city: City,
+    rows: NDArray[np.int64],
+    *,
+    method: str,
+    progress: Progress | None,
+) -> tuple[NDArray[np.float64], TopPlaces]:
+    """Rank of every target and the best places, in one pass over the scores. [N], [N, K]"""
+    blocks = [
+        (mid_ranks(scores, targets, method=method), top_places(scores))
+        for scores, targets in scored_blocks(
+            ranker, city.trajectories, rows, method=method, progress=progress
+        )
+    ]
+    best = TopPlaces(
+        place=np.concatenate([best.place for _, best in blocks]),
+        softmax=np.concatenate([best.softmax for _, best in blocks]),
+    )
+    return np.concatenate([ranks for ranks, _ in blocks]), best

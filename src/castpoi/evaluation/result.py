@@ -98,6 +98,11 @@ class Result(OfMethod):
         return int(self.manifest["places"])
 
     @cached_property
+    def by_checkin(self) -> pl.DataFrame:
+        """The ranks in ascending order of check-in, to be joined with those of other results."""
+        return self.ranks.sort(record.CHECKIN)
+
+    @cached_property
     def metrics(self) -> Metrics:
         """The metrics over all targets."""
         return metrics_of(self.ranks[RANK].to_numpy())

@@ -21,7 +21,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from castpoi.checkins import record
 from castpoi.evaluation.compare import Contender, ranks_side_by_side
 from castpoi.evaluation.metrics import METRICS, Spread, per_target
 from castpoi.evaluation.metrics import STRATA as RETURN
@@ -63,7 +62,7 @@ class Stratum:
 def strata(contenders: Sequence[Contender], metrics: Sequence[str] = METRICS) -> list[Stratum]:
     """Every stratum of every axis, with the metrics of all contenders."""
     ranks = ranks_side_by_side(contenders)
-    targets = contenders[0].results[0].ranks.sort(record.CHECKIN)  # the order of the ranks
+    targets = contenders[0].results[0].by_checkin  # in the order of the ranks
     values = {
         name: {metric: per_target(metric, own) for metric in metrics} for name, own in ranks.items()
     }  # each [S, N]
