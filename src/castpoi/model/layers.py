@@ -1,10 +1,11 @@
-"""Layers that several models share: dropout, feed-forward, gates, small tables; filling weights.
+"""Parts that several models share: layers, small tables, tensors on a device, filling weights.
 
 Shapes: ... any, D width, F inner width, W weights of a gate.
 """
 
-from collections.abc import Collection, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, Self
 
 import torch
 from numpy.typing import NDArray
@@ -16,6 +17,21 @@ SMALL_TABLE_STD: Final = 0.02
 _LEVELS: Final = 256
 _GATE_INNER_WIDTH: Final = 32
 _GATE_STD: Final = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tensors:
+    """A dataclass whose fields are tensors, other such dataclasses, or anything else."""
+
+    def map(self, change: Callable[[Any], Any]) -> Self:
+        """The same with every tensor, and every such dataclass, changed."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        is_changed = {name for name, each in values.items() if isinstance(each, Tensor | Tensors)}
+        return replace(self, **{name: change(values[name]) for name in is_changed})
+
+    def to(self, device: torch.device) -> Self:
+        """The same on another device."""
+        return self.map(lambda each: each.to(device))
 
 
 class Dropout(nn.Module):

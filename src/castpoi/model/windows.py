@@ -10,9 +10,9 @@ from the last visit of the window.
 Shapes: N visits laid end to end, B histories, T slots of a window, A anchors.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
-from operator import itemgetter, methodcaller
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -33,13 +33,14 @@ from castpoi.geo.distance import (
 from castpoi.model.config import REVISIT_WINDOW, ModelConfig
 from castpoi.model.distances import unit_vectors
 from castpoi.model.features.known import KnownPlaces, known_at_the_end
+from castpoi.model.layers import Tensors
 from castpoi.model.places import NO_PLACE
 
 _LAST_HOUR: Final = np.nextafter(np.float32(24), np.float32(0))  # else midnight by rounding
 
 
 @dataclass(frozen=True, kw_only=True)
-class Windows:
+class Windows(Tensors):
     """Left-padded windows of visits."""
 
     place: Tensor  # NO_PLACE in an empty slot [B, T]
@@ -58,21 +59,11 @@ class Windows:
     def split(self, most: int) -> Iterator["Windows"]:
         """Parts of at most `most` windows; at least one part, even if it is empty."""
         for start in range(0, max(len(self), 1), most):
-            yield self._map(itemgetter(slice(start, start + most)))
-
-    def to(self, device: torch.device) -> "Windows":
-        """The same on another device."""
-        return self._map(methodcaller("to", device))
-
-    def _map(self, change: Callable[[Tensor], Tensor]) -> "Windows":
-        columns = {each.name: getattr(self, each.name) for each in fields(self)}
-        return Windows(
-            **{name: change(column) for name, column in columns.items() if column is not None}
-        )
+            yield self.map(itemgetter(slice(start, start + most)))
 
 
 @dataclass(frozen=True, kw_only=True)
-class HistoryBatch:
+class HistoryBatch(Tensors):
     """A batch of histories: the last visits of each, and counts over a longer window."""
 
     windows: Windows
@@ -82,27 +73,9 @@ class HistoryBatch:
     def __len__(self) -> int:
         return len(self.windows)
 
-    def to(self, device: torch.device) -> "HistoryBatch":
-        """The same on another device."""
-        return HistoryBatch(
-            windows=self.windows.to(device),
-            known=self.known.to(device),
-            anchors=self.anchors.to(device),
-        )
 
-
-@dataclass(frozen=True, kw_only=True)
-class VisitFeatures:
-    """The features of each visit that do not depend on its window; see `Windows`. [N, ...] each"""
-
-    place: NDArray[np.int64]
-    local_hour: NDArray[np.float32]
-    weekday: NDArray[np.int64]
-    move_km: NDArray[np.float32]
-    move_bucket: NDArray[np.int64]
-    move_degrees: NDArray[np.float32]
-    at_us: NDArray[np.int64]
-    next_time: NDArray[np.int64] | None
+VisitFeatures = Mapping[str, NDArray[Any]]
+"""The columns of `Windows` that do not depend on the window, and `at_us`. [N, ...] each"""
 
 
 class BatchBuilder:
@@ -144,16 +117,17 @@ class BatchBuilder:
         move_km = haversine_km(lat_before, lon_before, lat, lon)
         east = (lon - lon_before + 180.0) % 360.0 - 180.0  # the short way round the Earth
         local = local_us(histories)
-        return VisitFeatures(
-            place=histories.place,
-            local_hour=np.minimum(hour_of(local), _LAST_HOUR).astype(np.float32),
-            weekday=weekday_of(local),
-            move_km=move_km.astype(np.float32),
-            move_bucket=bucket_of(move_km, DISPLACEMENT_EDGES_KM).astype(np.int64),
-            move_degrees=np.stack([lat - lat_before, east], axis=-1).astype(np.float32),
-            at_us=histories.at_us,
-            next_time=None if histories.next_at_us is None else next_times(histories),
-        )
+        features = {
+            "place": histories.place,
+            "local_hour": np.minimum(hour_of(local), _LAST_HOUR).astype(np.float32),
+            "weekday": weekday_of(local),
+            "move_km": move_km.astype(np.float32),
+            "move_bucket": bucket_of(move_km, DISPLACEMENT_EDGES_KM).astype(np.int64),
+            "move_degrees": np.stack([lat - lat_before, east], axis=-1).astype(np.float32),
+            "at_us": histories.at_us,
+        }
+        known = histories.next_at_us is not None
+        return features | {"next_time": next_times(histories)} if known else features
 
     def _check(self, histories: Histories) -> None:
         outside = (histories.place < 0) | (histories.place >= len(self.lat))
@@ -174,23 +148,18 @@ def windows_of(
 ) -> Windows:
     """Windows of the given visits; the last slot must have the last visit. [B, T] -> windows"""
 
-    def gather(column: NDArray[Any], empty: int = 0) -> Tensor:
+    def gather(column: NDArray[Any], empty: int) -> Tensor:
         slots = np.full((*visits.shape, *column.shape[1:]), empty, dtype=column.dtype)
         slots[is_real] = column[visits[is_real]]
         return torch.from_numpy(slots)
 
-    at_us, real = gather(features.at_us), torch.from_numpy(is_real)
-    return Windows(
-        place=gather(features.place, NO_PLACE),
-        local_hour=gather(features.local_hour),
-        weekday=gather(features.weekday),
-        move_km=gather(features.move_km),
-        move_bucket=gather(features.move_bucket),
-        move_degrees=gather(features.move_degrees),
-        age_us=(at_us[:, -1:] - at_us).clamp(min=0) * real,
-        is_real=real,
-        next_time=None if features.next_time is None else gather(features.next_time),
-    )
+    columns = {
+        name: gather(column, NO_PLACE if name == "place" else 0)
+        for name, column in features.items()
+    }
+    at_us, real = columns.pop("at_us"), torch.from_numpy(is_real)
+    age_us = (at_us[:, -1:] - at_us).clamp(min=0) * real  # [B, T]
+    return Windows(**columns, age_us=age_us, is_real=real)
 
 
 def next_times(visits: Histories) -> NDArray[np.int64]:

@@ -78,8 +78,8 @@ def test_the_next_move_depends_on_the_way_here() -> None:
     way = [(GYM, 0), (HOME, 1), (WORK, 2), (WORK, 3), (HOME, 4), (GYM, 5), (GYM, 6), (HOME, 7)]
     visits = [(place, at("2012-04-06 08:00") + hours * 3_600_000_000, 0) for place, hours in way]
     by_the_gym, by_work = habits_at(visits, WORK), habits_at(visits, GYM)
-    assert by_the_gym["moves from here, by the same way here"] == pytest.approx(math.log(2))
-    assert by_work["moves from here, by the same way here"] == 0.0
+    assert by_the_gym["moves from here after the same place before"] == pytest.approx(math.log(2))
+    assert by_work["moves from here after the same place before"] == 0.0
     assert by_work["moves from here"] == pytest.approx(math.log(2))
 
 
@@ -105,8 +105,8 @@ def test_the_kind_of_day_agrees_with_that_of_the_last_visit() -> None:
 
 def test_the_weight_of_a_visit_is_by_the_hour_of_the_one_that_it_followed() -> None:
     # work followed home at eight in the morning, as it is now; the gym home at eight in the evening
-    assert habits_at(WEEK, WORK)["after a like hour"] == pytest.approx(math.log(2))
-    assert habits_at(WEEK, GYM)["after a like hour"] == pytest.approx(math.log1p(math.exp(-8)))
+    assert habits_at(WEEK, WORK)["after a similar hour"] == pytest.approx(math.log(2))
+    assert habits_at(WEEK, GYM)["after a similar hour"] == pytest.approx(math.log1p(math.exp(-8)))
 
 
 def test_the_clock_is_the_local_one() -> None:
@@ -119,8 +119,8 @@ def test_the_clock_is_the_local_one() -> None:
 
 def test_a_visit_of_twenty_days_ago_is_worth_a_third() -> None:
     visits = [(GYM, at("2012-04-01 00:00"), 0), (HOME, at("2012-04-21 00:00"), 0)]
-    assert habits_at(visits, GYM)["fresh visits, 20 days"] == pytest.approx(math.log1p(1 / math.e))
-    assert habits_at(visits, HOME)["fresh visits, 20 days"] == pytest.approx(math.log(2))
+    assert habits_at(visits, GYM)["recent visits, 20 days"] == pytest.approx(math.log1p(1 / math.e))
+    assert habits_at(visits, HOME)["recent visits, 20 days"] == pytest.approx(math.log(2))
 
 
 def test_the_first_three_features_are_those_of_the_paper() -> None:
@@ -239,13 +239,13 @@ def test_habits_that_do_not_depend_on_now_are_the_same_with_known_time(town: Cit
         "share of all visits",
         "moves from here",
         "share of the moves from here",
-        "moves from here, by the same way here",
+        "moves from here after the same place before",
         "two visits after the place before here",
         "after a place nearby",
         "distance from here",
-        "time that leads there",
+        "time of the move there",
         "is here",
-        "visits of all",
-        "share of places among visits",
+        "number of visits",
+        "places per visit",
         "share of visits here",
     }

@@ -34,18 +34,18 @@ def forecast_of(model: CastPoi, candidates: Tensor | None = None) -> Tensor:
 
 
 @torch.inference_mode()
-def test_a_forecast_is_lean_popularity_distance_and_whether_a_place_is_known() -> None:
+def test_a_forecast_is_projection_popularity_distance_and_whether_a_place_is_known() -> None:
     model = trained_model(small_config())
     encoded, found = encode(model), forecast_of(model)
     forecast = model.forecast
     assert forecast is not None
     for history, visits in enumerate(HISTORIES):
         state = encoded.state[history]
-        lean = forecast.lean.weight @ state + forecast.lean.bias
+        projected = forecast.project.weight @ state + forecast.project.bias
         known = float(forecast.known(state))
         weights = forecast.distance.weights(encoded)[history]
         for place in range(PLACES):
-            expected = lean @ model.place.weight[place + 1] + forecast.popularity[place]
+            expected = projected @ model.place.weight[place + 1] + forecast.popularity[place]
             expected = expected + known * (place in {visit[0] for visit in visits})
             for anchor, at in enumerate(encoded.anchors[history]):
                 bucket = forecast.distance.distances(at[None, None], torch.tensor([[place]]))

@@ -6,9 +6,9 @@ so *now* is the time of the last visit, and a situation has the hour of the visi
 If the time of the next visit is known, it is now, on the clock of the last visit, and a situation
 has the hour of the visit itself.
 
-    alike in hour    exp(4 (cos of the angle between the two clocks - 1)); 1 at the same time of day
-    nearby           exp(- distance from here / 0.5 km)
-    fresh            exp(- age / 20 days), or 3 days
+    similar hour    exp(4 (cos of the angle between the two clocks - 1)); 1 at the same time of day
+    nearby          exp(- distance from here / 0.5 km)
+    recent          exp(- age / 20 days), or 3 days
 
 So nearly every habit is a transformed sum of weights over the visits to a place. All prefixes of a
 stretch of a history are summed at once: a matrix of weights [positions, visits] times a matrix of
@@ -32,7 +32,7 @@ from castpoi.geo.distance import EARTH_RADIUS_KM
 Numbers = NDArray[np.int64]
 Values = NDArray[np.float32]
 
-_FRESH_HOURS: Final = (20 * 24.0, 3 * 24.0)
+_RECENT_HOURS: Final = (20 * 24.0, 3 * 24.0)
 _NEARBY_KM: Final = 0.5
 _SHARPNESS: Final = 4.0  # of the similarity of hours: 1/e at 2 h 46 min
 _LONG_HOURS: Final = float(np.log1p(365 * 24))  # a year is 1
@@ -90,29 +90,31 @@ class Habit(NamedTuple):
 
 HABITS: Final = (
     Habit("share of all visits", "visits", _share),
-    Habit("fresh visits, 20 days", "fresh", _log),
-    Habit("fresh visits, 3 days", "fresher", _log),
+    Habit("recent visits, 20 days", "recent, 20 days", _log),
+    Habit("recent visits, 3 days", "recent, 3 days", _log),
     Habit("time since the last visit there", "hours since the last visit", _log_hours),
     Habit("hour of day", "hour", _per_visit),
     Habit("kind of day", "kind of day", _per_visit),
     Habit("moves from here", "from here", _log),
     Habit("share of the moves from here", "from here", _share),
-    Habit("fresh moves from here", "from here, fresh", _log),
-    Habit("moves from here at a like hour", "from here, hour", _log),
-    Habit("moves from here, by the same way here", "from here, same way", _log),
+    Habit("recent moves from here", "from here, recent", _log),
+    Habit("moves from here at a similar hour", "from here, hour", _log),
+    Habit("moves from here after the same place before", "from here, same way", _log),
     Habit("two visits after the place before here", "two after", _log),
-    Habit("after a like hour", "after hour", _log),
-    Habit("share of all after a like hour", "after hour", _share),
-    Habit("after a like hour of a like day", "after hour and day", _log),
-    Habit("share of all after a like hour of a like day", "after hour and day", _share),
+    Habit("after a similar hour", "after hour", _log),
+    Habit("share of all after a similar hour", "after hour", _share),
+    Habit("after a similar hour of the same kind of day", "after hour and day", _log),
+    Habit(
+        "share of all after a similar hour of the same kind of day", "after hour and day", _share
+    ),
     Habit("after a place nearby", "nearby", _log),
-    Habit("after a place nearby at a like hour", "nearby, hour", _log),
+    Habit("after a place nearby at a similar hour", "nearby, hour", _log),
     Habit("distance from here", "km", _log_km),
-    Habit("time that leads there", "time before", _per_move),
+    Habit("time of the move there", "time before", _per_move),
     Habit("is here", "is here", _plain),
     # the last four depend on the history alone
-    Habit("visits of all", "number of visits", _log),
-    Habit("share of places among visits", "places per visit", _plain),
+    Habit("number of visits", "number of visits", _log),
+    Habit("places per visit", "places per visit", _plain),
     Habit("time since the visit before", "hours since the visit before", _log_hours),
     Habit("share of visits here", "visits here", _share),
 )
@@ -220,8 +222,8 @@ class _Stretch:
         clock = visits.now_angle[now] - visits.angle  # [n, v]
         same_day = visits.now_is_weekend[now] == visits.is_weekend
         yield "visits", self.counts
-        yield "fresh", self.counts * np.exp(-self.age / _FRESH_HOURS[0])
-        yield "fresher", self.counts * np.exp(-self.age / _FRESH_HOURS[1])
+        yield "recent, 20 days", self.counts * np.exp(-self.age / _RECENT_HOURS[0])
+        yield "recent, 3 days", self.counts * np.exp(-self.age / _RECENT_HOURS[1])
         yield "hour", self.counts * np.cos(clock)
         yield "kind of day", self.counts * same_day
         # from here on the weight of a visit depends on the situation that it followed
@@ -231,7 +233,7 @@ class _Stretch:
         nearby = self.follows * np.exp(-self.km / _NEARBY_KM)[:, before]
         yield "moves", self.follows
         yield "from here", from_here
-        yield "from here, fresh", from_here * _shifted(np.exp(-self.age / _FRESH_HOURS[0]), 1)
+        yield "from here, recent", from_here * _shifted(np.exp(-self.age / _RECENT_HOURS[0]), 1)
         yield "from here, hour", from_here * hour
         yield "after hour", hour
         yield "after hour and day", hour * _shifted(same_day, followed)

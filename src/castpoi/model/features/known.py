@@ -27,6 +27,7 @@ from torch import Tensor
 from castpoi.checkins.trajectory import Histories, slices
 from castpoi.model.config import REVISIT_WINDOW, RevisitFeatures
 from castpoi.model.features.habits import HABITS, Visits, habits_of_stretch
+from castpoi.model.layers import Tensors
 from castpoi.model.places import NO_PLACE
 
 Numbers = NDArray[np.int64]
@@ -40,18 +41,12 @@ POSITIONS_AT_ONCE: Final = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class KnownPlaces:
+class KnownPlaces(Tensors):
     """The known places of a batch of histories, as the revisit gate reads them."""
 
     owner: Tensor  # the history of each pair [E]
     place: Tensor  # [E]
     features: Tensor  # [E, F]
-
-    def to(self, device: torch.device) -> "KnownPlaces":
-        """The same on another device."""
-        return KnownPlaces(
-            **{each.name: getattr(self, each.name).to(device) for each in fields(self)}
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

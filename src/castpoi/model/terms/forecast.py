@@ -26,9 +26,9 @@ class ReaderForecast(nn.Module):
 
     def __init__(self, *, config: ModelConfig, distances: DistanceBuckets) -> None:
         super().__init__()
-        self.lean = nn.Linear(config.width, config.width)
-        nn.init.zeros_(self.lean.weight)
-        nn.init.zeros_(self.lean.bias)
+        self.project = nn.Linear(config.width, config.width)
+        nn.init.zeros_(self.project.weight)
+        nn.init.zeros_(self.project.bias)
         self.popularity = nn.Parameter(torch.zeros(distances.places))
         self.distance = DistanceGate(config=config, distances=distances)
         self.known = gate_layers(width=config.width, weights=1)
@@ -41,14 +41,14 @@ class ReaderForecast(nn.Module):
         `is_known` is that of the inputs. [B, P], [B, C] -> [B, P] or [B, C]
         """
         vectors = inputs.table.vectors[1:].detach()  # [P, D]
-        lean, known = self.lean(inputs.state), self.known(inputs.state)  # [B, D], [B, 1]
+        projected, known = self.project(inputs.state), self.known(inputs.state)  # [B, D], [B, 1]
         if candidates is None:
-            scores = torch.addmm(self.popularity, lean, vectors.mT)  # [B, P]
+            scores = torch.addmm(self.popularity, projected, vectors.mT)  # [B, P]
             self.distance.add_to_(
                 scores, self.distance.compact(inputs), self.distance.index(inputs)
             )
             return scores.addcmul_(known, is_known)
         own = F.embedding(candidates, vectors)  # [B, C, D]
-        scores = (own @ lean.unsqueeze(2)).squeeze(2) + self.popularity[candidates]  # [B, C]
+        scores = (own @ projected.unsqueeze(2)).squeeze(2) + self.popularity[candidates]  # [B, C]
         nearness = self.distance.at(inputs, candidates)
         return scores + nearness + known * is_known.gather(1, candidates)

@@ -22,6 +22,7 @@ from castpoi.core.arrays import pad_left
 from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import ModelConfig
 from castpoi.model.features.known import KnownPairs
+from castpoi.model.layers import Tensors
 from castpoi.model.terms.base import ScoreInputs
 from castpoi.model.terms.reader import Reader
 from castpoi.model.windows import BatchBuilder, Windows, windows_of
@@ -173,7 +174,7 @@ class FastObjective:
         back = slot[:, None] + np.arange(1 - self.model.window, 1)  # [R, L]
         read = window[:, None] * slots + np.maximum(back, 0)
         visit, visit_read = visits[learns], visits.reshape(-1)[read]
-        at_us = self.features.at_us
+        at_us = self.features["at_us"]
         return _Layout(
             windows=windows_of(self.features, visits, is_real),
             learns=torch.from_numpy(learns),
@@ -199,7 +200,7 @@ class FastObjective:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Layout:
+class _Layout(Tensors):
     """The windows of a batch."""
 
     windows: Windows
@@ -209,18 +210,6 @@ class _Layout:
     is_read: Tensor  # whether there is such a slot, with a visit [R, L]
     read_place: Tensor  # place of that visit [R, L]
     read_age_us: Tensor  # microseconds from that visit to the last one [R, L]
-
-    def to(self, device: torch.device) -> "_Layout":
-        """The same on another device."""
-        return replace(
-            self,
-            windows=self.windows.to(device),
-            learns=self.learns.to(device),
-            read=self.read.to(device),
-            is_read=self.is_read.to(device),
-            read_place=self.read_place.to(device),
-            read_age_us=self.read_age_us.to(device),
-        )
 
 
 def _read(
