@@ -155,15 +155,6 @@ def test_a_model_with_known_time_rejects_histories_without_it(config: ModelConfi
         ranker(config).encode(histories(walk(3)))
 
 
-@IN_BOTH
-def test_saving_and_restoring_changes_no_score(config: ModelConfig) -> None:
-    castpoi = ranker(config)
-    restored = CastPoiRanker.restore(castpoi.config, castpoi.arrays)
-    assert abilities_of(restored).needs_next_time
-    timed = before_the_target()
-    np.testing.assert_array_equal(scores(restored, timed), scores(castpoi, timed))
-
-
 def ranker(config: ModelConfig) -> CastPoiRanker:
     return CastPoiRanker(trained_model(config), builder(config))
 

@@ -182,25 +182,22 @@ def test_no_cold_places_are_no_change() -> None:
     assert known.with_places(nowhere, nowhere, []).places == len(CATEGORIES)
 
 
-SIZES = (1.0, 5.0)
-TRAITS = PlaceTraits.of(LAT, LON, CATEGORIES, SIZES)
+TRAITS = PlaceTraits.of(LAT, LON, CATEGORIES)
 
 
 def rows_of(lat: float, lon: float, category: str | None) -> list[int]:
-    rows: list[int] = TRAITS.traits.rows_of(np.array([lat]), np.array([lon]), [category])[
-        0
-    ].tolist()
+    rows: list[int] = TRAITS.rows_of(np.array([lat]), np.array([lon]), [category])[0].tolist()
     return rows
 
 
 def test_a_place_has_a_category_and_a_square_of_every_size() -> None:
     assert TRAITS.rows.shape == (PLACES, 3)
-    assert TRAITS.traits.categories == ("Arts", "Food", "Travel")
+    assert TRAITS.categories == ("Arts", "Food", "Travel")
     assert TRAITS.rows[:, 0].tolist() == [3, 3, 2, 1, 3, 4, 2]  # 1: no category
 
 
 def test_each_trait_that_some_place_has_has_a_row_and_no_other() -> None:
-    assert set(TRAITS.rows.flatten().tolist()) == set(range(1, TRAITS.traits.rows))
+    assert set(TRAITS.rows.flatten().tolist()) == set(range(1, TRAITS.row_count))
 
 
 def test_only_neighbours_share_a_square() -> None:
@@ -227,14 +224,14 @@ def test_a_place_far_from_all_others_has_no_neighbourhood() -> None:
 
 
 def test_a_city_without_categories_shares_only_neighbourhoods() -> None:
-    bare = PlaceTraits.of(LAT, LON, [None, "", " ", None, None, None, None], SIZES)
-    assert bare.traits.categories == ()
+    bare = PlaceTraits.of(LAT, LON, [None, "", " ", None, None, None, None])
+    assert bare.categories == ()
     assert bare.rows.shape == (PLACES, 2)
     assert bare.rows.min() == 1
-    assert bare.traits.rows == TRAITS.traits.rows - 4
+    assert bare.row_count == TRAITS.row_count - 4
 
 
 def test_two_spellings_of_a_category_are_one() -> None:
-    spelled = PlaceTraits.of(LAT[:3], LON[:3], ["food", "Food", "Arts"], SIZES)
-    assert spelled.traits.categories == ("Arts", "Food")
+    spelled = PlaceTraits.of(LAT[:3], LON[:3], ["food", "Food", "Arts"])
+    assert spelled.categories == ("Arts", "Food")
     assert spelled.rows[0, 0] == spelled.rows[1, 0]

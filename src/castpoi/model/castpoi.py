@@ -84,7 +84,7 @@ class CastPoi(nn.Module):
         self.shared = (
             None
             if traits is None
-            else SharedVectors(places=traits, width=config.width, forgotten=FORGOTTEN_PLACES)
+            else SharedVectors(traits=traits, width=config.width, forgotten=FORGOTTEN_PLACES)
         )
 
     def forward(self, batch: HistoryBatch, candidates: Tensor) -> Tensor:

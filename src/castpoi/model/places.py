@@ -23,9 +23,9 @@ Shapes: P places, L traits of a place, R rows of shared vectors, M neighbourhood
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 import torch
@@ -74,13 +74,13 @@ class SharedVectors(nn.Module):
 
     rows: Tensor
 
-    def __init__(self, *, places: "PlaceTraits", width: int, forgotten: float) -> None:
+    def __init__(self, *, traits: "PlaceTraits", width: int, forgotten: float) -> None:
         super().__init__()
-        self.traits = places.traits
+        self.traits = traits
         self.forgotten = forgotten
-        self.vectors = nn.Parameter(torch.zeros(places.traits.rows, width))
-        self.popularity = nn.Parameter(torch.zeros(places.traits.rows))
-        rows = F.pad(torch.from_numpy(places.rows), (0, 0, 1, 0), value=NO_TRAIT)  # [P + 1, L]
+        self.vectors = nn.Parameter(torch.zeros(traits.row_count, width))
+        self.popularity = nn.Parameter(torch.zeros(traits.row_count))
+        rows = F.pad(torch.from_numpy(traits.rows), (0, 0, 1, 0), value=NO_TRAIT)  # [P + 1, L]
         self.register_buffer("rows", rows, persistent=False)
 
     def forward(self, own: PlaceTable) -> PlaceTable:
@@ -100,22 +100,43 @@ class SharedVectors(nn.Module):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Traits:
-    """The categories and neighbourhoods of a city, and their rows."""
+class PlaceTraits:
+    """The categories and neighbourhoods of a city, and the rows of each place."""
 
     categories: tuple[str, ...]  # empty if the city has no categories
     squares: Rows  # the neighbourhoods: which size, band, column [M, 3]
-    sizes_km: tuple[float, ...]
+    rows: Rows  # of the traits of each place [P, L]
+
+    @classmethod
+    def of(cls, lat: Degrees, lon: Degrees, categories: Sequence[str | None]) -> Self:
+        """The traits that at least one place of the city has."""
+        squares = [
+            np.insert(np.unique(each, axis=0), 0, size, axis=1)  # [M of this size, 3]
+            for size, each in enumerate(_squares(lat, lon))
+        ]
+        # one spelling of each category, in order
+        by_folded = {_folded(name): name for name in sorted(filter(None, categories), reverse=True)}
+        traits = cls(
+            categories=tuple(sorted(name for folded, name in by_folded.items() if folded)),
+            squares=np.concatenate(squares),  # [M, 3]
+            rows=np.empty((0, 0), dtype=np.int64),
+        )
+        return replace(traits, rows=traits.rows_of(lat, lon, categories))
 
     @property
-    def rows(self) -> int:
+    def row_count(self) -> int:
         """Number of rows of the table of shared vectors."""
         return self._first_square + len(self.squares)
 
     def rows_of(self, lat: Degrees, lon: Degrees, categories: Sequence[str | None]) -> Rows:
         """The rows of the traits of places, of the city or new ones. -> [P, L]"""
-        columns = [self._category_rows(categories)] if self.categories else []
-        for size, squares in enumerate(_squares(lat, lon, self.sizes_km)):
+        columns = []
+        if self.categories:
+            names = enumerate(self.categories, start=_UNKNOWN_CATEGORY + 1)
+            row_of = {_folded(name): row for row, name in names}
+            rows = [row_of.get(_folded(name), _UNKNOWN_CATEGORY) for name in categories]
+            columns.append(np.array(rows, dtype=np.int64))
+        for size, squares in enumerate(_squares(lat, lon)):
             known = (self._row_of_square.get((size, *square), NO_TRAIT) for square in squares)
             columns.append(np.fromiter(known, dtype=np.int64, count=len(lat)))
         return np.stack(columns, axis=1)  # [P, L]
@@ -130,46 +151,10 @@ class Traits:
         squares = map(tuple, self.squares.tolist())
         return {square: row for row, square in enumerate(squares, start=self._first_square)}
 
-    def _category_rows(self, categories: Sequence[str | None]) -> Rows:
-        first = _UNKNOWN_CATEGORY + 1
-        row_of = {_folded(name): row for row, name in enumerate(self.categories, start=first)}
-        rows = [row_of.get(_folded(name), _UNKNOWN_CATEGORY) for name in categories]
-        return np.array(rows, dtype=np.int64)
 
-
-@dataclass(frozen=True, kw_only=True)
-class PlaceTraits:
-    """The traits of a city, and those of each place."""
-
-    traits: Traits
-    rows: Rows  # [P, L]
-
-    @classmethod
-    def of(
-        cls,
-        lat: Degrees,
-        lon: Degrees,
-        categories: Sequence[str | None],
-        sizes_km: tuple[float, ...] = NEIGHBOURHOODS_KM,
-    ) -> "PlaceTraits":
-        """The traits that at least one place of the city has."""
-        squares = [
-            np.insert(np.unique(each, axis=0), 0, size, axis=1)  # [M of this size, 3]
-            for size, each in enumerate(_squares(lat, lon, sizes_km))
-        ]
-        # one spelling of each category, in order
-        by_folded = {_folded(name): name for name in sorted(filter(None, categories), reverse=True)}
-        traits = Traits(
-            categories=tuple(sorted(name for folded, name in by_folded.items() if folded)),
-            squares=np.concatenate(squares),  # [M, 3]
-            sizes_km=sizes_km,
-        )
-        return cls(traits=traits, rows=traits.rows_of(lat, lon, categories))
-
-
-def _squares(lat: Degrees, lon: Degrees, sizes_km: tuple[float, ...]) -> list[Rows]:
+def _squares(lat: Degrees, lon: Degrees) -> list[Rows]:
     """The squares of every size that contain the places. -> [P, 2] a size"""
-    return [squares_of(lat, lon, size) for size in sizes_km]
+    return [squares_of(lat, lon, size) for size in NEIGHBOURHOODS_KM]
 
 
 def _folded(category: str | None) -> str:

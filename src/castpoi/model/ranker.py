@@ -19,7 +19,7 @@ from castpoi.methods.ranker import Abilities
 from castpoi.model.castpoi import MEANINGS, CastPoi, new_model
 from castpoi.model.config import ModelConfig
 from castpoi.model.layers import fill
-from castpoi.model.places import NEIGHBOURHOODS_KM, PlaceTraits, Traits
+from castpoi.model.places import PlaceTraits
 from castpoi.model.scoring import CHUNK, ExactScorer
 from castpoi.model.terms.base import Encoded
 from castpoi.model.terms.reader_fast import cores_for
@@ -157,7 +157,10 @@ class CastPoiRanker:
         """The ranker with these settings and arrays; it scores the same."""
         model_config = ModelConfig.from_dict(config["model"])
         lat, lon = arrays[_LAT], arrays[_LON]
-        traits = _traits(config, arrays, model_config)
+        traits = None
+        if model_config.shared_vectors:
+            categories, squares = tuple(config[_CATEGORIES]), arrays[_SQUARES]
+            traits = PlaceTraits(categories=categories, squares=squares, rows=arrays[_TRAITS])
         model = new_model(config=model_config, lat=lat, lon=lon, seed=0, traits=traits)
         fill(model.state_dict(), arrays, besides=(_LAT, _LON, _TRAITS, _SQUARES))
         builder = BatchBuilder(config=model_config, lat=lat, lon=lon)
@@ -176,17 +179,3 @@ class CastPoiRanker:
     @staticmethod
     def _as_numpy(scores: torch.Tensor) -> NDArray[np.float32]:
         return scores.float().cpu().numpy()
-
-
-def _traits(
-    config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], model: ModelConfig
-) -> PlaceTraits | None:
-    """The saved traits of its places."""
-    if not model.shared_vectors:
-        return None
-    traits = Traits(
-        categories=tuple(config[_CATEGORIES]),
-        squares=arrays[_SQUARES],
-        sizes_km=NEIGHBOURHOODS_KM,
-    )
-    return PlaceTraits(traits=traits, rows=arrays[_TRAITS])

@@ -19,6 +19,7 @@ from tests.training.small import full_objective, gradients, tiny_model, tiny_mod
 
 OUR_PARTS: dict[str, dict[str, Any]] = {
     "the paper's": {},
+    "without a reader": {"candidate_conditioning": False},
     "ours": {
         "distance_gate": True,
         "revisit_features": "habits",

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +12,6 @@ from torch import Tensor
 from castpoi.checkins.city import City
 from castpoi.model.castpoi import CastPoi
 from castpoi.training.config import CastPoiTraining
-from castpoi.training.objectives import Objective
-from castpoi.training.objectives.fast import FastObjective
 from castpoi.training.objectives.full import (
     FullObjective,
     margin_shortfall,
@@ -134,30 +131,6 @@ def test_shares_of_a_batch_are_the_batch(town: City) -> None:
     batch = objective.batches(0)[0]
     shares = [objective.share(batch, rank, 3) for rank in range(3)]
     assert sorted(np.concatenate(shares).tolist()) == sorted(batch.tolist())
-
-
-def test_both_objectives_have_one_loss_and_gradient_where_there_is_no_reader(town: City) -> None:
-    """One layer looks back no further than a window, so both see the same states."""
-    config = tiny_model_config(candidate_conditioning=False, window=4)
-    full = full_objective(town, config, batch=10_000)
-    fast = FastObjective(
-        town,
-        model=config,
-        config=CastPoiTraining(windows_per_step=10_000, margin_weight=0.5, explore_weight=1.5),
-        seed=0,
-    )
-    objectives: list[Objective[Any]] = [full, fast]
-    models = [tiny_model(town, config, noise=0.3) for _ in objectives]
-    losses = []
-    for objective, model in zip(objectives, models, strict=True):
-        (batch,) = objective.batches(0)
-        loss = objective.loss(model, batch)
-        loss.backward()
-        losses.append(loss.item())
-        assert objective.targets(batch) == len(full.target_rows)
-    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
-    for name, grad in gradients(models[0]).items():
-        torch.testing.assert_close(gradients(models[1])[name], grad, rtol=1e-3, atol=1e-6)
 
 
 PAPER = CastPoiTraining.preset("paper")

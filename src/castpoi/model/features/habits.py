@@ -103,10 +103,8 @@ HABITS: Final = (
     Habit("two visits after the place before here", "two after", _log),
     Habit("after a similar hour", "after hour", _log),
     Habit("share of all after a similar hour", "after hour", _share),
-    Habit("after a similar hour of the same kind of day", "after hour and day", _log),
-    Habit(
-        "share of all after a similar hour of the same kind of day", "after hour and day", _share
-    ),
+    Habit("after a similar hour and kind of day", "after hour and day", _log),
+    Habit("share of all after a similar hour and kind of day", "after hour and day", _share),
     Habit("after a place nearby", "nearby", _log),
     Habit("after a place nearby at a similar hour", "nearby, hour", _log),
     Habit("distance from here", "km", _log_km),

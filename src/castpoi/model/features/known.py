@@ -104,7 +104,7 @@ class PairCounter:
         self.visits = None if points is None else Visits.of(histories, points)
 
     def pairs(self, first: Numbers, end: Numbers) -> KnownPairs:
-        """The pairs of all positions of stretches first:end, each of one history. [S], [S]
+        """The pairs of all positions of stretches first:end, in order, each of one history. [S]
 
         A visit is the last one to its place from its own position to the one before the next visit
         there (or until it leaves the window), so it makes one pair for each of these positions.

@@ -10,4 +10,7 @@ from castpoi.model.terms.base import Term
 from castpoi.model.terms.distance import DistanceGate
 from castpoi.model.terms.revisit import RevisitGate
 
-CHEAP_TERMS: Final[Mapping[str, type[Term]]] = {"revisit": RevisitGate, "distance": DistanceGate}
+CHEAP_TERMS: Final[Mapping[str, type[Term]]] = {
+    "revisit": RevisitGate,
+    "distance": DistanceGate,
+}

@@ -64,7 +64,7 @@ class Term(nn.Module):
     meaning: ClassVar[str]
     """The term in words, for explanations."""
 
-    def __init__(self, *, config: ModelConfig, distances: DistanceBuckets | None) -> None:
+    def __init__(self, *, config: ModelConfig, distances: DistanceBuckets | None = None) -> None:
         super().__init__()
 
     def compact(self, inputs: ScoreInputs) -> Tensor:

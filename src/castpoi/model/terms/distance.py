@@ -32,8 +32,8 @@ class DistanceGate(Term):
 
     meaning: ClassVar[str] = "How near the place is to the last visit and to the most visited place"
 
-    def __init__(self, *, config: ModelConfig, distances: DistanceBuckets | None) -> None:
-        super().__init__(config=config, distances=distances)
+    def __init__(self, *, config: ModelConfig, distances: DistanceBuckets | None = None) -> None:
+        super().__init__(config=config)
         assert distances is not None
         self.distances = distances
         self.buckets = len(DISTANCE_GATE_EDGES_KM) + 1

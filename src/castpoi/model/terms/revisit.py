@@ -32,7 +32,7 @@ class RevisitGate(Term):
     meaning: ClassVar[str] = "How often and how recently this person went to this place"
 
     def __init__(self, *, config: ModelConfig, distances: DistanceBuckets | None = None) -> None:
-        super().__init__(config=config, distances=distances)
+        super().__init__(config=config)
         features = FEATURES[config.revisit_features]
         self.weigh = gate_layers(width=config.width, weights=features)
         self.deep = _DeepLayers(config=config) if config.deep_revisits else None
