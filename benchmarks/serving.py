@@ -25,7 +25,7 @@ from benchmarks.learning import city_of_new_yorks_size
 from castpoi.checkins import record
 from castpoi.core.provenance import Stopwatch
 from castpoi.methods.registry import METHODS
-from castpoi.methods.run import KNOWN_CHECKINS, PLACE_SCHEMA, city_of, load_run, write_run
+from castpoi.methods.run import KNOWN_CHECKINS, PLACE_SCHEMA, city_of, load_run, new_run
 from castpoi.model.castpoi import new_model
 from castpoi.model.config import ModelConfig
 from castpoi.model.ranker import CastPoiRanker
@@ -147,9 +147,7 @@ def untrained_run(folder: Path, method: str, places: int) -> Path:
     config = ModelConfig.preset(METHODS.named(method).default_preset or "fast")
     model = new_model(config=config, lat=lat, lon=lon, seed=7)
     ranker = CastPoiRanker(model, BatchBuilder(config=config, lat=lat, lon=lon))
-    folder.mkdir(parents=True)
-    write_run(
-        folder,
+    new_run(
         ranker,
         method=method,
         seed=7,
@@ -159,7 +157,7 @@ def untrained_run(folder: Path, method: str, places: int) -> Path:
         fingerprint="0" * 64,
         places=table,
         work=Stopwatch(),
-    )
+    ).save(folder)
     return folder
 
 

@@ -12,7 +12,7 @@ import polars as pl
 from castpoi.checkins.city import City
 from castpoi.core.errors import CastPoiError
 from castpoi.evaluation.result import Result
-from castpoi.methods.run import load_run, read_places
+from castpoi.methods.run import load_run
 from chaos.attack import Arena
 from chaos.outcome import Outcome
 
@@ -91,7 +91,7 @@ def _read_city(folder: Path) -> list[Any]:
 def _read_run(folder: Path) -> list[Any]:
     run = load_run(folder)
     weights = {name: array.tobytes() for name, array in run.ranker.arrays.items()}
-    return [run.manifest, run.ranker.config, weights, read_places(run)]
+    return [run.manifest, run.ranker.config, weights, run.places]
 
 
 def _read_result(folder: Path) -> list[Any]:

@@ -7,7 +7,7 @@ from safetensors.numpy import save
 
 from castpoi.core.errors import BadInput, BrokenFolder, UnknownMethod
 from castpoi.core.files import read_json, write_json
-from castpoi.methods.run import city_of, load_run, read_places
+from castpoi.methods.run import city_of, load_run
 from castpoi.training.train import train
 from tests import trapped_files
 from tests.cities import small_city
@@ -115,7 +115,7 @@ def test_a_run_of_a_method_that_is_gone_is_refused(run_folder: Path) -> None:
 
 def test_a_run_contains_its_places_and_their_check_ins(run_folder: Path) -> None:
     shutil.rmtree(run_folder.parent / "city")
-    places = read_places(load_run(run_folder))
+    places = load_run(run_folder).places
     assert places.drop("checkins").equals(odd_city().places)
     # train and validation of the small city, counted by hand
     assert places["checkins"].to_list() == [4, 3, 2, 1, 0]
@@ -144,7 +144,7 @@ def test_places_that_are_no_table_are_noticed(run_folder: Path) -> None:
     (run_folder / "places.parquet").write_bytes(b"no table")
     accept_changes(run_folder)
     with refused(BrokenFolder):
-        read_places(load_run(run_folder))
+        load_run(run_folder)
 
 
 def replace_model(folder: Path, content: bytes) -> None:

@@ -9,7 +9,7 @@ import torch
 import castpoi
 from castpoi.checkins import record
 from castpoi.core.errors import BadInput
-from castpoi.methods.run import load_run, read_places
+from castpoi.methods.run import load_run
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.model.terms.distance import DistanceGate
 from castpoi.recommend.cold_places import with_cold_places
@@ -92,7 +92,7 @@ def test_a_nearby_cold_place_of_a_popular_category_ranks_first(sharing: Path) ->
         last.weight.zero_()
         last.bias.zero_()
         last.bias[0] = 3.0  # within 50 m of the last visit
-    more, places = with_cold_places(run, read_places(run), BISTRO)
+    more, places = with_cold_places(run, run.places, BISTRO)
     (best,) = Recommender(more, PlaceBook.of(places)).recommend(
         [Visit("cafe", "2012-04-03T12:00:00-04:00")], k=1, exclude_visited=True
     )
@@ -188,7 +188,7 @@ def test_a_counting_baseline_cannot_rank_cold_places(run_folder: Path, tmp_path:
 
 def test_the_tables_of_run_and_source_are_not_changed(sharing: Path) -> None:
     run = load_run(sharing)
-    known, source = read_places(run), BISTRO.clone()
+    known, source = run.places, BISTRO.clone()
     more, places = with_cold_places(run, known, source)
     assert source.equals(BISTRO)
     assert known.height == run.ranker.places == 5

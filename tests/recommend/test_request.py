@@ -4,6 +4,9 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from castpoi.core.errors import BadInput
@@ -72,7 +75,11 @@ HOUR_US = 3_600_000_000
 
 
 @pytest.mark.parametrize(
-    "visit", [Visit("cafe", NOON), ("cafe", NOON), ["cafe", NOON], {"place": "cafe", "at": NOON}]
+    "visit",
+    [
+        *(Visit("cafe", NOON), ("cafe", NOON), ["cafe", NOON], {"place": "cafe", "at": NOON}),
+        *({"place": "cafe", "time": NOON}, ("cafe", NOON_US), ("cafe", NOON_US // 1_000_000)),
+    ],
 )
 def test_a_visit_may_be_written_in_several_ways(visit: Any) -> None:
     visits = Request.of(history=[visit]).history
@@ -94,7 +101,6 @@ def test_a_visit_may_be_written_in_several_ways(visit: Any) -> None:
         *({"history": (), "k": k} for k in (0, -3, 2.5, True)),
         *({"history": (), "within_km": km} for km in (0, -1.0, float("nan"), float("inf"))),
         {"history": [], "near": [40.7, -74.0, 12.0]},
-        {"history": [], "categories": "Food"},
         {"history": (), "at": "2012-04-03T16:00"},
     ],
     ids=repr,
@@ -166,3 +172,16 @@ def test_a_file_without_a_history_is_rejected(tmp_path: Path, content: bytes | N
         (tmp_path / "visits").write_bytes(content)
     with refused(BadInput):
         read_history(tmp_path / "visits")
+
+
+@pytest.mark.parametrize("library", [pl.DataFrame, pd.DataFrame, pa.table])
+def test_a_history_may_be_a_table_of_any_library(library: Any) -> None:
+    visits = Request.of(history=library({"place": [7, 8], "time": [NOON, NOON]})).history
+    assert visits is not None
+    assert list(visits.places) == ["7", "8"]
+    assert visits.clock_us.tolist() == [NOON_US] * 2
+
+
+def test_ids_may_be_numbers_and_one_category_a_text() -> None:
+    request = Request.of(user=470, categories="Food", candidates=[1, 2])
+    assert (request.user, request.categories, request.candidates) == ("470", ("Food",), ("1", "2"))

@@ -10,7 +10,7 @@ from safetensors.numpy import load_file, save_file
 from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.core.provenance import Stopwatch
-from castpoi.methods.run import places_of, write_run
+from castpoi.methods.run import new_run, places_of
 from castpoi.model.castpoi import new_model
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.model.windows import BatchBuilder
@@ -57,9 +57,7 @@ def small_run(folder: Path, **changes: Any) -> Path:
     """Write the small city to folder/city and a run of it to folder/run; the latter."""
     city, run = odd_city(), folder / "run"
     city.save(folder / "city")
-    run.mkdir()
-    write_run(
-        run,
+    new_run(
         small_ranker(city, **changes),
         method="castpoi",
         seed=3,
@@ -69,7 +67,7 @@ def small_run(folder: Path, **changes: Any) -> Path:
         fingerprint=city.fingerprint,
         places=places_of(city, [record.TRAIN]),
         work=Stopwatch(),
-    )
+    ).save(run)
     return run
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 
 from castpoi.checkins.city import City
-from castpoi.methods.run import RunLog
 from castpoi.model.castpoi import CastPoi, new_model
 from castpoi.model.config import ModelConfig
 from castpoi.training.castpoi import traits_of
@@ -56,9 +55,9 @@ def full_objective(
     return FullObjective(city, model=model, config=config, seed=0, candidates_at_once=at_once)
 
 
-def events_of(log: RunLog) -> list[dict[str, Any]]:
+def events_of(log: str) -> list[dict[str, Any]]:
     """The events of a log, as they would be read from its file."""
-    return [json.loads(line) for line in log.lines]
+    return [json.loads(line) for line in log.splitlines()]
 
 
 def gradients(model: CastPoi) -> dict[str, torch.Tensor]:

@@ -208,7 +208,7 @@ def test_each_epoch_is_logged_and_the_progress_has_loss_metric_and_speed(town: C
     log, progress = RunLog(), RecordedProgress()
     context = TrainingContext(log=log, progress=progress)
     loop_of(town, context=context, validate=best_in(1), epochs=2).run()
-    events = events_of(log)
+    events = events_of("".join(log.lines))
     assert [event["event"] for event in events] == ["epoch finished"] * 2
     last = events[-1]
     assert last["epoch"] == 2

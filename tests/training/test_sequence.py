@@ -10,7 +10,7 @@ from castpoi.baselines.sequence import MODELS, SequenceRanker, model_class
 from castpoi.checkins.city import City
 from castpoi.core.errors import BadInput, TooFewCheckins
 from castpoi.methods.registry import METHODS
-from castpoi.methods.run import RunLog, load_run
+from castpoi.methods.run import Run, load_run
 from castpoi.training import sequence
 from castpoi.training.config import SequenceTraining
 from castpoi.training.job import TrainingOptions
@@ -96,18 +96,18 @@ def first_batch(plan: TrainingPlan[Any]) -> list[int]:
 def test_a_checkpoint_of_another_method_is_not_continued(
     town_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(*_: object) -> None:
+    def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr(RunLog, "save", stop)
+        broken.setattr(Run, "save", stop)
         with pytest.raises(KeyboardInterrupt):
             train(town_folder, tmp_path / "run", method="sasrec", options=options(epochs="1"))
     warnings: list[str] = []
     given = TrainingOptions(settings=options(epochs="1").settings, warn=warnings.append)
-    run = train(town_folder, tmp_path / "run", method="esasrec", options=given)
+    train(town_folder, tmp_path / "run", method="esasrec", options=given)
     assert "it is of another training (method sasrec, not esasrec" in warnings[0]
-    assert isinstance(load_run(run.folder).ranker, SequenceRanker)
+    assert isinstance(load_run(tmp_path / "run").ranker, SequenceRanker)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from castpoi.core.errors import BadInput, BrokenFolder, UnknownMethod
 from castpoi.core.files import read_json, write_json
 from castpoi.core.staging import alone_in
 from castpoi.methods.registry import METHODS, Method
-from castpoi.methods.run import RunLog, load_run
+from castpoi.methods.run import Run, load_run
 from castpoi.training.job import TrainingJob, TrainingOptions
 from castpoi.training.train import (
     checkpoint_dir_of,
@@ -70,8 +70,8 @@ def test_a_saved_run_scores_as_the_ranker_in_memory(
 def test_a_ranker_is_trained_in_memory_and_saved_later(tmp_path: Path) -> None:
     trained = fit(odd_city(), DICE, seed=4, options=TrainingOptions(settings={"sides": "6"}))
     assert list(tmp_path.iterdir()) == []
-    assert any("dice thrown" in line for line in trained.log.lines)
-    trained.save(tmp_path / "run", city=tmp_path / "city")
+    assert "dice thrown" in trained.log
+    trained.save(tmp_path / "run")
     manifest = read_json(tmp_path / "run" / "manifest.json")
     assert manifest["row"] == {"method": "dice", "preset": None, "settings": {"sides": "6"}}
     assert manifest["fingerprint"] == odd_city().fingerprint
@@ -199,12 +199,12 @@ def test_a_full_disk_leaves_no_folder_that_the_next_training_refuses(
 def test_the_wall_time_of_a_resumed_training_includes_the_epochs_before(
     city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(*_: object) -> None:
+    def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     run, briefly = tmp_path / "run", TrainingOptions(settings={"epochs": "2"})
     with monkeypatch.context() as broken:
-        broken.setattr(RunLog, "save", stop)
+        broken.setattr(Run, "save", stop)
         with pytest.raises(KeyboardInterrupt):
             train(city, run, method="core", options=briefly)
     checkpoint = checkpoint_dir_of(run) / "checkpoint.json"

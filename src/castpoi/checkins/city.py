@@ -32,6 +32,7 @@ from castpoi.core.files import (
     write_manifest,
     write_private_table,
 )
+from castpoi.core.notebook import html_table
 
 REVISIT_WINDOW: Final = 512
 """A target is a revisit if its place is among this many visits before it."""
@@ -59,6 +60,18 @@ class City:
     """Rows that were dropped while it was prepared, as they are in their files."""
     file_faults: tuple[str, ...] = ()
     """Faults of its files, where it was loaded without `verify`."""
+    folder: Path | None = None
+    """Where it was loaded from; None for a city in memory."""
+
+    def __repr__(self) -> str:
+        counts = f"{self.checkins.height:,} check-ins of {self.users.height:,} users"
+        return f"City of {counts} at {self.places.height:,} places, split {self.fingerprint[:12]}"
+
+    def _repr_html_(self) -> str:
+        parts = self.split[record.PART].value_counts(sort=True).rows()
+        counts = [("users", self.users.height), ("places", self.places.height), *parts]
+        rows = [(name, f"{count:,}") for name, count in counts]
+        return html_table(["check-ins", f"{self.checkins.height:,}"], rows, caption=repr(self))
 
     @property
     def fingerprint(self) -> str:
@@ -171,7 +184,7 @@ class City:
             table: read_table(folder / f"{table}.parquet", schema, how_to_fix=_PREPARE_AGAIN)
             for table, schema in _TABLES.items()
         }
-        city = cls(manifest=manifest, file_faults=faults, **tables)
+        city = cls(manifest=manifest, file_faults=faults, folder=folder, **tables)
         if verify and (fault := fault_of(city)):
             raise _changed(folder, fault)
         return city

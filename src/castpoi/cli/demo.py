@@ -87,9 +87,9 @@ def demo(
             progress=progress, options=_brief_training(METHODS.best, epochs),
         )  # fmt: skip
         steps.advance()
-        comparison = compare(_results(city, run, epochs, progress), sort_by="MRR")
+        comparison = compare(_results(city, run, out, epochs, progress), sort_by="MRR")
         steps.advance()
-    _show(console, city, run, comparison, seconds=time.perf_counter() - began)
+    _show(console, city, run, out, comparison, seconds=time.perf_counter() - began)
     if serves:
         console.say("\nOpen the address below in a browser for the map of the city.")
         quiet = {"as_json": False, "quiet": console.quiet, "debug": False}
@@ -113,7 +113,7 @@ def _make_folder(out: Path, *, overwrite: bool) -> None:
         write_json(out / "manifest.json", {"kind": "demo"})
 
 
-def _results(city: City, run: Run, epochs: int, progress: Progress) -> list[Result]:
+def _results(city: City, run: Run, out: Path, epochs: int, progress: Progress) -> list[Result]:
     """Train and evaluate every method on the test split."""
     results = []
     with progress.task("methods", total=len(METHODS.names)) as methods:
@@ -124,7 +124,7 @@ def _results(city: City, run: Run, epochs: int, progress: Progress) -> list[Resu
                 trained = fit(city, method, seed=run.seed, progress=progress, options=options)
                 ranker = trained.ranker
             result = evaluate(ranker, city, method=method.name, seed=run.seed, progress=progress)
-            result.save(run.folder.parent / "results" / method.name, overwrite=True)
+            result.save(out / "results" / method.name, overwrite=True)
             results.append(result)
             methods.advance()
     return results
@@ -141,10 +141,10 @@ def _brief_training(method: Method, epochs: int) -> TrainingOptions | None:
 
 
 def _show(
-    console: Console, city: City, run: Run, comparison: Comparison, *, seconds: float
+    console: Console, city: City, run: Run, out: Path, comparison: Comparison, *, seconds: float
 ) -> None:
     """Show the table of all methods, the files, and the next commands."""
-    manifest, out = city.manifest, run.folder.parent
+    manifest = city.manifest
     console.say(
         f"A synthetic city of {manifest['users']:,} people, {manifest['places']:,} places and "
         f"{manifest['checkins']:,} check-ins (seed {run.seed}). Where will each of "

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from castpoi.checkins.city import City
 from castpoi.cli.console import Console, speaks
 from castpoi.cli.options import FOLDER, method_list, out_option, split_option
 from castpoi.core.files import check_vacant
@@ -12,6 +13,7 @@ from castpoi.evaluation.metrics import METRICS, STRATA
 from castpoi.evaluation.result import Result
 from castpoi.experiments.evaluate import evaluate_counted, evaluate_run
 from castpoi.methods.registry import METHODS
+from castpoi.methods.run import city_of, load_run
 
 
 @click.command(
@@ -47,9 +49,12 @@ def evaluate(
     command = shlex.join(["castpoi", "evaluate", *([] if run is None else [str(run)]), *words])
     progress = console.progress()
     if run is not None:
-        result = evaluate_run(run, city, part=part, progress=progress, command=command)
+        loaded = load_run(run)
+        found = city_of(loaded, city)
+        result = evaluate_run(loaded, found, part=part, progress=progress, command=command)
     elif city is not None and model is not None:
-        result = evaluate_counted(model, city, part=part, progress=progress, command=command)
+        found = City.load(city)
+        result = evaluate_counted(model, found, part=part, progress=progress, command=command)
     else:
         raise click.UsageError("Give a RUN, or both --city and --model.")
     result.save(out, overwrite=overwrite)

@@ -35,8 +35,9 @@ from castpoi.core.files import (
     write_manifest,
     write_private_table,
 )
+from castpoi.core.notebook import html_table
 from castpoi.evaluation.beyond import BeyondAccuracy, counts_in_train
-from castpoi.evaluation.metrics import Metrics, metrics_of, strata_of
+from castpoi.evaluation.metrics import METRICS, Metrics, metrics_of, strata_of
 from castpoi.geo.distance import haversine_km
 
 RANK: Final = "rank"
@@ -70,6 +71,7 @@ _NEEDS: Final = frozenset(
     {"method", "row", "seed", "part", "known_time", "fingerprint", "seconds"}
     | {"places", "users", "checkins", SHA256}
 )
+_SHOWN: Final = ("HR@10", "MRR")
 _EVALUATE_AGAIN: Final = "evaluate again with 'castpoi evaluate'"
 
 
@@ -111,6 +113,19 @@ class Result(OfMethod):
     def strata(self) -> dict[str, dict[str, float | int | None]]:
         """The metrics and `n` for revisits and for new places."""
         return strata_of(self.ranks[RANK].to_numpy(), self.ranks[IS_REVISIT].to_numpy())
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name} {100 * (self.metrics[name] or 0):.2f} %" for name in _SHOWN)
+        return f"Result of {self.method} on {self.ranks.height:,} {self.part} targets: {shown}"
+
+    def _repr_html_(self) -> str:
+        sides = [self.metrics, *self.strata.values()]
+        fractions = [[name, *(side[name] for side in sides)] for name in METRICS]
+        rows = [
+            [name, *("–" if each is None else f"{100 * float(each):.2f}" for each in own)]
+            for name, *own in fractions
+        ]
+        return html_table(["%", "all", *self.strata], rows, caption=repr(self))
 
     def summary(self) -> dict[str, Any]:
         """Metrics, strata, number of targets and seconds, as JSON can hold them."""

@@ -1,7 +1,6 @@
-"""Results of a run on disk, or of a method that counts, with their origin in the manifest."""
+"""Results of a run, or of a method that counts, with their origin in the manifest."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from castpoi.checkins.city import City
@@ -11,7 +10,7 @@ from castpoi.evaluation.evaluate import evaluate
 from castpoi.evaluation.result import Result
 from castpoi.geo.distance import SPATIAL_BIAS_EDGES_KM, TEMPORAL_BIAS_EDGES_HOURS
 from castpoi.methods.registry import METHODS
-from castpoi.methods.run import Run, city_of, load_run
+from castpoi.methods.run import Run
 from castpoi.training.train import fit
 
 _BIASES: Final = {
@@ -22,29 +21,16 @@ _OF_TRAINING: Final = ("commit", "started_utc", "wall_seconds", "peak_memory_mb"
 
 
 def evaluate_run(
-    folder: Path, city: Path | None = None, *, part: str, progress: Progress = SILENCE,
-    **origin: object,
-) -> Result:  # fmt: skip
-    """Rank every target of the city of a run on disk; `origin` is added to the manifest."""
-    run = load_run(folder)
-    run.check_may_predict(part)
-    about = {"run": str(folder.resolve()), "city": str((city or run.city).resolve())}
-    found = city_of(run, city)
-    return evaluate_loaded(run, found, part=part, progress=progress, origin={**about, **origin})
-
-
-def evaluate_loaded(
-    run: Run,
-    city: City,
-    *,
-    part: str,
-    progress: Progress = SILENCE,
-    origin: Mapping[str, object] | None = None,
+    run: Run, city: City, *, part: str, progress: Progress = SILENCE, **origin: object
 ) -> Result:
     """Rank every target of a city by a run; the result may be kept longer than the run."""
     run.check_may_predict(part)
     kept = {name: run.manifest[name] for name in _OF_TRAINING if name in run.manifest}
-    about: dict[str, Any] = {"row": run.row, "trained": {"config": run.ranker.config, **kept}}
+    about: dict[str, Any] = {
+        **_folders(run=run, city=city),
+        "row": run.row,
+        "trained": {"config": run.ranker.config, **kept},
+    }
     if learned := _learned_biases(run.ranker.arrays):
         about["learned"] = learned
     return evaluate(
@@ -53,25 +39,33 @@ def evaluate_loaded(
         method=run.method,
         seed=run.seed,
         part=part,
-        origin={**about, **(origin or {})},
+        origin={**about, **origin},
         progress=progress,
     )
 
 
 def evaluate_counted(
-    name: str, city: Path, *, part: str, progress: Progress = SILENCE, **origin: object
+    name: str, city: City, *, part: str, progress: Progress = SILENCE, **origin: object
 ) -> Result:
     """Count a method on a city and rank every target; `origin` is added to the manifest."""
     method = METHODS.named(name)
     if method.needs_training:
         raise BadInput(
-            f"{name} needs training; first 'castpoi train {city} --model {name} --out RUN', then "
-            "'castpoi evaluate RUN'"
+            f"{name} needs training; first 'castpoi train {city.folder or 'CITY'} --model {name} "
+            "--out RUN', then 'castpoi evaluate RUN'"
         )
-    found = City.load(city)
-    ranker = fit(found, method, part=part, progress=progress).ranker
-    about = {"city": str(city.resolve()), **origin}
-    return evaluate(ranker, found, method=name, part=part, origin=about, progress=progress)
+    ranker = fit(city, method, part=part, progress=progress).ranker
+    about = {**_folders(city=city), **origin}
+    return evaluate(ranker, city, method=name, part=part, origin=about, progress=progress)
+
+
+def _folders(**things: Run | City) -> dict[str, str]:
+    """The folders of those that are on disk."""
+    return {
+        name: str(thing.folder.resolve())
+        for name, thing in things.items()
+        if thing.folder is not None
+    }
 
 
 def _learned_biases(arrays: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from castpoi.checkins import record as columns
+from castpoi.checkins.city import City
 from castpoi.core.errors import BrokenFolder, CastPoiError
 from castpoi.core.files import check_files, check_vacant, read_json, read_manifest, write_json
 from castpoi.evaluation.result import EXPERIMENT, copy_records
@@ -68,9 +69,9 @@ def make(spec: Mapping[str, Any]) -> dict[str, Any]:
     if part == columns.TEST:
         command = {"command": record["commands"][-1]}
         if run is None:
-            result = evaluate_counted(row.method, city, part=part, **command)
+            result = evaluate_counted(row.method, City.load(city), part=part, **command)
         else:
-            result = evaluate_run(run_folder, city, part=part, **command)
+            result = evaluate_run(run, City.load(city), part=part, **command)
         _check_city(spec, result.manifest)
         record["seconds"] = round(seconds_before + time.time() - spec["started"], 3)
         result = replace(result, manifest={**result.manifest, EXPERIMENT: record})

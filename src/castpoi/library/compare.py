@@ -25,7 +25,7 @@ _SHOWN: Final = ("HR@1", "HR@10", "NDCG@10", "MRR")
 _BOOTSTRAP_SEED: Final = 42
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True)
 class Comparison:
     """Methods in one table, best first, with the tests against one of them."""
 

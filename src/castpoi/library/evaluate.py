@@ -2,7 +2,7 @@
 
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -16,14 +16,12 @@ from castpoi.core.frames import as_frame, is_frame, texts
 from castpoi.core.progress import Progress
 from castpoi.evaluation.evaluate import evaluate as evaluate_ranker
 from castpoi.evaluation.result import Result
-from castpoi.experiments.evaluate import evaluate_loaded
+from castpoi.experiments.evaluate import evaluate_counted, evaluate_run
 from castpoi.library.own import OwnRanker, own_ranker
 from castpoi.library.progress import shown
-from castpoi.methods.ranker import Ranker
 from castpoi.methods.registry import METHODS
-from castpoi.methods.run import Run, city_of, load_run
+from castpoi.recommend.recommender import Recommender, load
 
-_HOW_TO_TRAIN: Final = "train it first: castpoi.evaluate(castpoi.train(city, model={name!r}))"
 _RANK: Final = "rank"
 _SCORE: Final = "score"
 
@@ -43,24 +41,23 @@ def evaluate(
     "revisit", or a model of your own (docs/own-model.md). A trained model remembers its city.
     `split` is "test" or "validation". Nothing is written: `result.save(folder)` does that.
     """
-    progress = shown() if progress is None else progress
+    progress = progress or shown()
     if isinstance(city, str | PathLike):
         city = City.load(Path(city))
-    if isinstance(model, Path) or (isinstance(model, str) and model not in METHODS.names):
-        model = load_run(Path(model))
-    run = getattr(model, "run", model)
-    if isinstance(run, Run):
-        return evaluate_loaded(run, city or city_of(run), part=split, progress=progress)
+    if isinstance(model, PathLike) or (isinstance(model, str) and model not in METHODS.names):
+        model = load(model)
+    if isinstance(model, Recommender):
+        return evaluate_run(model.run, city or model.city, part=split, progress=progress)
     if city is None:
         raise BadInput("give the city, too: castpoi.evaluate(model, city)")
     if isinstance(model, str):
-        method = METHODS.named(model)
-        if method.needs_training:
-            raise BadInput(f"{model} needs training; {_HOW_TO_TRAIN.format(name=model)}")
-        name, ranker = model, cast("Ranker[Any]", method.count(city, part=split))
-    else:
-        name = name or str(getattr(model, "__name__", type(model).__name__))
-        ranker = own_ranker(model, city, part=split, name=name)
+        if METHODS.named(model).needs_training:
+            raise BadInput(
+                f"{model} needs training; give castpoi.train(city, model={model!r}) instead"
+            )
+        return evaluate_counted(model, city, part=split, progress=progress)
+    name = name or str(getattr(model, "__name__", type(model).__name__))
+    ranker = own_ranker(model, city, part=split, name=name)
     return evaluate_ranker(ranker, city, method=name, seed=seed, part=split, progress=progress)
 
 

@@ -12,6 +12,9 @@ from castpoi.checkins.city import City
 from castpoi.checkins.cleaning import RECIPES, Recipe
 from castpoi.checkins.prepare import Preparation, make_city
 from castpoi.checkins.reading.layouts import Word
+from castpoi.checkins.synthetic.plan import SynthesisConfig
+from castpoi.checkins.synthetic.walk import synthesize as synthesize_checkins
+from castpoi.core.config import read_table
 from castpoi.core.errors import BadInput, did_you_mean
 from castpoi.core.frames import as_frame, is_frame
 from castpoi.core.progress import Progress
@@ -46,6 +49,14 @@ def prepare(
     if folder is not None:
         city.save(folder, overwrite=overwrite)
     return city
+
+
+def synthesize(*, seed: int = 42, **settings: Any) -> pl.DataFrame:
+    """Check-ins of a synthetic city, for examples and tests.
+
+    `settings` are those of `castpoi data synthesize`, such as `users=500` and `places=2000`.
+    """
+    return synthesize_checkins(read_table(SynthesisConfig, settings), seed=seed)
 
 
 def _tables(source: Any) -> list[Path | pl.DataFrame]:

@@ -10,6 +10,7 @@
 Loading reads data only; it never runs code from the folder.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from castpoi.core.files import (
     SHA256,
     OfMethod,
     check_files,
+    new_folder,
     read_json,
     read_manifest,
     read_table,
@@ -53,10 +55,20 @@ _TRAIN_AGAIN: Final = "train again with 'castpoi train'"
 
 @dataclass(frozen=True, kw_only=True)
 class Run(OfMethod):
-    """A ranker and its origin."""
+    """A ranker and its origin, in memory or on disk."""
 
     ranker: SavableRanker[Any]
-    folder: Path
+    places: pl.DataFrame
+    """The places it ranks, by number (`PLACE_SCHEMA`)."""
+    log: str = ""
+    """The events of its training, one JSON object per line."""
+    folder: Path | None = None
+    """Where it is on disk; None if it was never saved."""
+
+    @property
+    def name(self) -> str:
+        """Its folder, or its method if it has none."""
+        return str(self.folder or f"this {self.method}")
 
     @property
     def model_sha256(self) -> str:
@@ -64,9 +76,9 @@ class Run(OfMethod):
         return str(self.manifest[SHA256][MODEL])
 
     @property
-    def city(self) -> Path:
-        """The city's folder when the run was made."""
-        return Path(self.manifest["city"])
+    def city(self) -> Path | None:
+        """The city's folder when the run was made; None for a city in memory."""
+        return Path(self.manifest["city"]) if self.manifest["city"] else None
 
     @property
     def row(self) -> dict[str, Any]:
@@ -77,9 +89,19 @@ class Run(OfMethod):
         """Refuse a split that the run has already seen."""
         if part in self.manifest["knows"]:
             raise BadInput(
-                f"{self.folder} has seen the {part} split, so it cannot be evaluated on it; train "
+                f"{self.name} has seen the {part} split, so it cannot be evaluated on it; train "
                 f"it with 'castpoi train --part {part}'"
             )
+
+    def save(self, folder: Path, *, overwrite: bool = False) -> None:
+        """Write the run to a new folder, which appears complete or not at all."""
+        with new_folder(folder, kind="run", overwrite=overwrite) as staging:
+            (staging / MODEL).write_bytes(_serialized(self.ranker))
+            write_json(staging / CONFIG, self.ranker.config)
+            self.places.write_parquet(staging / PLACES, compression="zstd")
+            (staging / LOG).write_text(self.log, encoding="utf-8")
+            entries = {name: each for name, each in self.manifest.items() if name != SHA256}
+            write_manifest(staging, entries)
 
 
 class RunLog:
@@ -103,13 +125,8 @@ class RunLog:
             with self.path.open("a", encoding="utf-8") as log:
                 log.write(line + "\n")
 
-    def save(self, path: Path) -> None:
-        """Write all events to a file."""
-        path.write_text("".join(self.lines), encoding="utf-8")
 
-
-def write_run(
-    folder: Path,
+def new_run(
     ranker: SavableRanker[Any],
     *,
     method: str,
@@ -118,19 +135,13 @@ def write_run(
     seed: int,
     part: str,
     knows: Sequence[str],
-    city: Path,
+    city: Path | None,
     fingerprint: str,
     places: pl.DataFrame,
     work: Stopwatch,
-) -> dict[str, Any]:
-    """Write the files of a run into an existing folder, and return its manifest.
-
-    `settings` are those that differ from the preset.
-    """
-    model = save({name: np.asarray(array, order="C") for name, array in ranker.arrays.items()})
-    (folder / MODEL).write_bytes(model)
-    write_json(folder / CONFIG, ranker.config)
-    places.write_parquet(folder / PLACES, compression="zstd")
+    log: str = "",
+) -> Run:
+    """A run in memory; `settings` are those that differ from the preset."""
     manifest = {
         "kind": "run",
         "method": method,
@@ -138,11 +149,16 @@ def write_run(
         "seed": seed,
         "part": part,
         "knows": list(knows),
-        "city": str(city.resolve()),
+        "city": None if city is None else str(city.resolve()),
         "fingerprint": fingerprint,
+        SHA256: {MODEL: hashlib.sha256(_serialized(ranker)).hexdigest()},
         **work.provenance(),
     }
-    return write_manifest(folder, manifest)
+    return Run(ranker=ranker, manifest=manifest, places=places, log=log)
+
+
+def _serialized(ranker: SavableRanker[Any]) -> bytes:
+    return save({name: np.asarray(array, order="C") for name, array in ranker.arrays.items()})
 
 
 def load_run(folder: Path) -> Run:
@@ -161,7 +177,9 @@ def load_run(folder: Path) -> Run:
         raise BrokenFolder(
             f"{folder} does not fit the method {method.name} ({problem}); {_TRAIN_AGAIN}"
         ) from problem
-    return Run(ranker=ranker, manifest=manifest, folder=folder)
+    places = read_table(folder / PLACES, PLACE_SCHEMA, how_to_fix=_TRAIN_AGAIN)
+    log = (folder / LOG).read_text(encoding="utf-8") if (folder / LOG).exists() else ""
+    return Run(ranker=ranker, manifest=manifest, places=places, log=log, folder=folder)
 
 
 def places_of(city: City, knows: Sequence[str]) -> pl.DataFrame:
@@ -172,23 +190,18 @@ def places_of(city: City, knows: Sequence[str]) -> pl.DataFrame:
     return city.places.with_columns(pl.Series(KNOWN_CHECKINS, counts)).cast(PLACE_SCHEMA)
 
 
-def read_places(run: Run) -> pl.DataFrame:
-    """The places that a run ranks, by number."""
-    return read_table(run.folder / PLACES, PLACE_SCHEMA, how_to_fix=_TRAIN_AGAIN)
-
-
 def city_of(run: Run, city: Path | None = None) -> City:
     """The city a run was made on, from its folder or another one; refuses another split."""
     folder = run.city if city is None else city
-    if not folder.is_dir():
+    if folder is None or not folder.is_dir():
         raise BrokenFolder(
-            f"{run.folder} was trained on a city that is not at {folder}; give its folder "
+            f"{run.name} was trained on a city that is not at {folder}; give its folder "
             f"with --city, or {_TRAIN_AGAIN}"
         )
     found = City.load(folder)
     if found.fingerprint != run.fingerprint:
         raise BrokenFolder(
-            f"{run.folder} was trained on a city with fingerprint {run.fingerprint[:12]}, but "
+            f"{run.name} was trained on a city with fingerprint {run.fingerprint[:12]}, but "
             f"{folder} has {found.fingerprint[:12]}; give its own city with --city, or "
             f"{_TRAIN_AGAIN}"
         )

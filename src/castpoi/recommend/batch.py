@@ -17,13 +17,14 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins import record
+from castpoi.checkins.reading.layouts import needed_column
 from castpoi.core.errors import BadInput, CastPoiError
 from castpoi.core.files import (
     check_writable,
@@ -33,13 +34,14 @@ from castpoi.core.files import (
     read_json,
     write_json,
 )
-from castpoi.core.frames import texts
+from castpoi.core.frames import as_frame, is_frame, texts
 from castpoi.core.progress import SILENCE, Progress
 from castpoi.geo.distance import haversine_km
-from castpoi.recommend.input_files import needed_column
-from castpoi.recommend.recommender import Recommender
 from castpoi.recommend.request import Request, Visits
 from castpoi.recommend.resolve import ResolvedRequest
+
+if TYPE_CHECKING:
+    from castpoi.recommend.recommender import Recommender
 
 BLOCK: Final = 256
 """People that are scored together."""
@@ -138,6 +140,22 @@ class People:
         return content.hexdigest()
 
 
+def people_of(
+    recommender: "Recommender", users: Any = None, histories: Any = None, **common: Any
+) -> People:
+    """All users of the run's city, some of them (ids or a table), or a table of visits."""
+    if users is not None and histories is not None:
+        raise BadInput("give either users or histories, and not both")
+    if histories is not None:
+        return People.of_visits(as_frame(histories, what="the histories"), **common)
+    if users is None:
+        if recommender.users is None:
+            raise BadInput("this recommender has no users; give a table of histories")
+        return People(users=recommender.users.ids, common=common)
+    table = users if is_frame(users) else pl.DataFrame({record.USER: list(users)}, strict=False)
+    return People.of_users(as_frame(table, what="the users"), **common)
+
+
 def _own_filters(row: Mapping[str, Any]) -> dict[str, Any]:
     """The filters of one person, from a row in which empty cells are null."""
     own = {name: row.get(name) for name in ("within_km", "at") if row.get(name) is not None}
@@ -149,7 +167,7 @@ def _own_filters(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def recommend_people(
-    recommender: Recommender, people: People, *, progress: Progress = SILENCE
+    recommender: "Recommender", people: People, *, progress: Progress = SILENCE
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The recommendations of all people, and the people without an answer with the reason."""
     with progress.task("recommending", total=len(people)) as task:
@@ -163,7 +181,7 @@ def recommend_people(
 
 
 def write_batch(
-    recommender: Recommender,
+    recommender: "Recommender",
     people: People,
     out: Path,
     *,
@@ -192,7 +210,7 @@ def write_batch(
 
 
 def _write_part(
-    recommender: Recommender, people: People, start: int, end: int, done: Path, advance: Any
+    recommender: "Recommender", people: People, start: int, end: int, done: Path, advance: Any
 ) -> None:
     blocks = []
     for first in range(start, end, BLOCK):
@@ -209,7 +227,7 @@ def _write_part(
 
 
 def _answer(
-    recommender: Recommender, people: People, start: int, end: int
+    recommender: "Recommender", people: People, start: int, end: int
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The recommendations of a block of people, and its people without an answer."""
     users, requests, rejected = [], [], []
@@ -231,7 +249,7 @@ def _answer(
 
 
 def _frame(
-    recommender: Recommender, users: Sequence[str], requests: Sequence[ResolvedRequest]
+    recommender: "Recommender", users: Sequence[str], requests: Sequence[ResolvedRequest]
 ) -> pl.DataFrame:
     """One row a recommendation, in the order of the requests."""
     if any(request.explain for request in requests):
@@ -251,7 +269,7 @@ def _frame(
 
 
 def _ranked(
-    recommender: Recommender,
+    recommender: "Recommender",
     size: int | None,
     numbers: NDArray[np.int64],
     requests: Sequence[ResolvedRequest],
@@ -277,7 +295,7 @@ def _ranked(
 
 
 def _explained(
-    recommender: Recommender, users: Sequence[str], requests: Sequence[ResolvedRequest]
+    recommender: "Recommender", users: Sequence[str], requests: Sequence[ResolvedRequest]
 ) -> pl.DataFrame:
     """The same with a sentence and the terms of each score, at the cost of counterfactuals."""
     rows = []

@@ -12,12 +12,12 @@ from typing import Any, Final
 import polars as pl
 
 from castpoi.checkins import record
-from castpoi.checkins.reading.layouts import Word
+from castpoi.checkins.reading.layouts import Word, column_of, needed_column
 from castpoi.core.errors import BadInput
 from castpoi.geo.zones import zones_of
 from castpoi.methods.ranker import abilities_of
 from castpoi.methods.run import KNOWN_CHECKINS, PLACE_SCHEMA, Run
-from castpoi.recommend.input_files import column_of, needed_column, read_table
+from castpoi.recommend.input_files import read_table
 
 TableOfPlaces = pl.DataFrame | str | Path
 """A table of places, or its file."""
@@ -38,7 +38,7 @@ def with_cold_places(
     """The run and its table of places with the places of a source appended."""
     if not abilities_of(run.ranker).takes_new_places:
         raise BadInput(
-            f"{run.folder} cannot rank new places: its {run.method} has no shared vectors, so it "
+            f"{run.name} cannot rank new places: its {run.method} has no shared vectors, so it "
             "learns a place from its visits alone; train a model with shared vectors: 'castpoi "
             f"train {run.city} --model castpoi-next --set shared_vectors=true --out RUN'"
         )

@@ -1,14 +1,13 @@
 """Files that users give: a history, or a table of places; columns are found by usual names."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import polars as pl
 from polars.exceptions import PolarsError
 
-from castpoi.checkins.reading.layouts import Word, naive_times_by_column, usual_columns
+from castpoi.checkins.reading.layouts import column_of, naive_times_by_column, needed_column
 from castpoi.core.errors import BadInput
 from castpoi.recommend.request import Moment, Visit, moment_of
 
@@ -85,16 +84,3 @@ def _table_of(text: str, path: Path, *, how_to_fix: str) -> pl.DataFrame:
         raise BadInput(
             f"{path} is not a table ({str(problem).splitlines()[0]}); {how_to_fix}"
         ) from problem
-
-
-def column_of(columns: Sequence[str], word: Word) -> str | None:
-    """The column with one of the usual names of a check-in field; None without one."""
-    return next(iter(usual_columns(columns, word)), None)
-
-
-def needed_column(columns: Sequence[str], word: Word, *, where: str, how_to_fix: str) -> str:
-    """The same for a field that the table must have."""
-    if found := column_of(columns, word):
-        return found
-    names = ", ".join(columns)
-    raise BadInput(f"{where} has no column for the {word}; its columns are {names}; {how_to_fix}")

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castpoi.checkins.record import MINUTE_US
+from castpoi.core.notebook import html_table, point_map
 from castpoi.core.quantities import counted
 from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.resolve import ResolvedRequest
@@ -118,6 +119,30 @@ class Recommendations(Answer):
 
     def __len__(self) -> int:
         return len(self.recommendations)
+
+    def __repr__(self) -> str:
+        best = ", ".join(
+            f"{each.name or each.place} {each.probability:.1%}" for each in self.recommendations[:3]
+        )
+        return f"{len(self)} recommendations of {self.model}: {best}{', …' * (len(self) > 3)}"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                f"{rank}. {each.name or each.place}",
+                each.category or "",
+                "" if each.distance_km is None else f"{each.distance_km:.1f}",
+                f"{100 * each.probability:.1f}",
+                each.sentence,
+            ]
+            for rank, each in enumerate(self, start=1)
+        ]
+        table = html_table(
+            ["place", "category", "km", "%", "why"],
+            rows,
+            caption=" ".join([self.model, *(f"({remark})" for remark in self.remarks)]),
+        )
+        return table + point_map([(each.lat, each.lon) for each in self])
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON of the API."""

@@ -13,22 +13,28 @@ log of the known check-ins.
 Shapes: B histories, P places.
 """
 
+import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from castpoi.checkins.city import City
 from castpoi.checkins.record import HOUR_US, PRIVATE_CATEGORIES
 from castpoi.checkins.trajectory import Histories
-from castpoi.core.errors import CastPoiError
+from castpoi.core.errors import BadInput, CastPoiError
+from castpoi.core.notebook import html_table
+from castpoi.core.progress import SILENCE, Progress
 from castpoi.core.provenance import Stopwatch
 from castpoi.methods.ranker import Explains, abilities_of
 from castpoi.methods.registry import METHODS
-from castpoi.methods.run import Run, load_run, read_places
+from castpoi.methods.run import Run, city_of, load_run
+from castpoi.recommend.batch import people_of, recommend_people
 from castpoi.recommend.cold_places import TableOfPlaces, with_cold_places
 from castpoi.recommend.explain import Explanation, VisitContribution, explain
 from castpoi.recommend.places import PlaceBook
@@ -41,7 +47,8 @@ from castpoi.recommend.recommendation import (
 )
 from castpoi.recommend.request import (
     DEFAULT_K,
-    AnyVisit,
+    AnyHistory,
+    AnyTime,
     Clock,
     Request,
     local_datetime,
@@ -82,21 +89,22 @@ class Recommender:
 
     def recommend(
         self,
-        history: Iterable[AnyVisit] | None = None,
+        history: AnyHistory | None = None,
         *,
-        user: str | None = None,
+        user: str | int | None = None,
         k: int = DEFAULT_K,
-        at: datetime | str | None = None,
+        at: AnyTime | None = None,
         near: Iterable[float] | None = None,
         within_km: float | None = None,
-        categories: Iterable[str] | None = None,
+        categories: Iterable[str] | str | None = None,
         exclude_visited: bool = False,
         new_only: bool = False,
-        candidates: Iterable[str] | None = None,
+        candidates: Iterable[str | int] | str | None = None,
         explain: bool = False,
     ) -> Recommendations:
         """The k most probable next places after a history, or after the visits of a user.
 
+        A history is a list of visits (pairs of place and time) or a table with these columns.
         Filters apply before the k best are taken. `at` is the time of the request: later visits
         are left out (without `at`, visits more than a day later than now), and "ago" is counted
         from it. Only a model trained with `--known-time` predicts for this time, by default now.
@@ -115,6 +123,57 @@ class Recommender:
             explain=explain,
         )
         return self.recommend_many([request])[0]
+
+    def recommend_all(
+        self,
+        users: Iterable[str | int] | None = None,
+        *,
+        histories: Any = None,
+        progress: Progress = SILENCE,
+        **options: Any,
+    ) -> pl.DataFrame:
+        """Recommendations for many people: one row each, by person and rank.
+
+        For all users of the city, for some `users` (ids, or a table with filters of their own), or
+        for everybody in `histories`, a table with the columns user, place and time. `options` are
+        those of `recommend`. People without an answer are missing; a warning says why.
+        """
+        table, rejected = recommend_people(
+            self, people_of(self, users, histories, **options), progress=progress
+        )
+        if rejected.height:
+            warnings.warn(
+                f"{rejected.height:,} people have no recommendations, the first because "
+                f"{rejected['error'][0]}",
+                stacklevel=2,
+            )
+        return table
+
+    def save(self, folder: str | PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the run to a folder, for `castpoi.load` and the command line."""
+        self.run.save(Path(folder), overwrite=overwrite)
+
+    @property
+    def city(self) -> City:
+        """The city of the run, loaded when it is first needed."""
+        if self.users is None:
+            raise BadInput("this recommender has no city; give it to castpoi.load(run, city=...)")
+        return self.users.city
+
+    def __repr__(self) -> str:
+        return f"Recommender of {self.model}, {len(self.places):,} places"
+
+    def _repr_html_(self) -> str:
+        manifest = self.run.manifest
+        settings = ", ".join(f"{name}={value}" for name, value in self.run.row["settings"].items())
+        rows = [
+            ("preset", self.run.row["preset"] or "–"),
+            ("settings", settings or "–"),
+            ("seed", self.run.seed),
+            ("split", self.run.fingerprint[:12]),
+            ("trained", f"{manifest['ended_utc']} in {manifest['wall_seconds']:.0f} s"),
+        ]
+        return html_table(["model", self.model], rows, caption=repr(self))
 
     def recommend_many(self, requests: Sequence[Request]) -> list[Recommendations]:
         """Answer requests in one batch; raises the error of the first bad request.
@@ -282,32 +341,32 @@ class Recommender:
 
 
 def load(
-    run: str | Path,
+    run: str | PathLike[str] | Run,
     *,
-    city: str | Path | None = None,
+    city: str | PathLike[str] | City | None = None,
     shortlist: Shortlist | None = None,
     private_categories: Iterable[str] | None = None,
     places: TableOfPlaces | None = None,
 ) -> Recommender:
-    """A recommender from the folder of a run.
+    """A recommender from the folder of a run, or from a run in memory.
 
-    `city` is the folder of the run's city if it has moved; only `user=...` needs it. `shortlist`
-    is the number of places that the reader of `castpoi` scores exactly, or "all"; by default 384
-    for more than 2,000 places and all below. Places of `private_categories` ("Home (private)")
-    are recommended only to people who have visited them; an empty list recommends them to
-    everybody. `places` is a table, or its file, of places to add to the run's: place, lat, lon
-    and optionally name and category; only a model with shared vectors can rank them.
+    `city` is the folder of the run's city if it has moved, or the city; only `user=...` needs it.
+    `shortlist` is the number of places that the reader of `castpoi` scores exactly, or "all"; by
+    default 384 for more than 2,000 places and all below. Places of `private_categories` ("Home
+    (private)") are recommended only to people who have visited them; an empty list recommends
+    them to everybody. `places` is a table, or its file, of places to add to the run's: place, lat,
+    lon and optionally name and category; only a model with shared vectors can rank them.
     """
-    loaded = load_run(Path(run))
-    folder = None if city is None else Path(city)
-    table = read_places(loaded)
+    loaded = run if isinstance(run, Run) else load_run(Path(run))
+    folder = None if city is None or isinstance(city, City) else Path(city)
+    table = loaded.places
     if places is not None:
         loaded, table = with_cold_places(loaded, table, places)
     book = PlaceBook.of(table)
     return Recommender(
         loaded,
         book,
-        users=CityUsers(loaded, folder),
+        users=CityUsers(lambda: city if isinstance(city, City) else city_of(loaded, folder)),
         shortlist=shortlist_size(shortlist, places=len(book)),
         private_categories=PRIVATE_CATEGORIES if private_categories is None else private_categories,
     )

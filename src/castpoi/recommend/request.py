@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from castpoi.checkins.reading.layouts import needed_column
 from castpoi.checkins.reading.times import (
     EARLIEST_US,
     LATEST_US,
@@ -27,7 +28,7 @@ from castpoi.checkins.reading.times import (
 )
 from castpoi.checkins.record import HOUR_US
 from castpoi.core.errors import BadInput
-from castpoi.core.frames import texts
+from castpoi.core.frames import as_frame, is_frame, texts
 
 Clock = Callable[[], int]
 """Returns the current time in UTC microseconds."""
@@ -36,6 +37,7 @@ DEFAULT_K: Final = 10
 MOST_AHEAD_US: Final = 24 * HOUR_US
 """How far a visit may be ahead of our clock: clocks of phones and time zones differ."""
 
+_HOW: Final = "name them place and time, or in one of the usual ways"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _LONGEST_DATE: Final = len("2012-04-03")  # a text of this length has no time of day
@@ -50,10 +52,14 @@ class Moment:
     is_naive: bool
 
 
-def moment_of(at: datetime | str | Moment, *, what: str) -> Moment:
-    """Read a time; `what` names it in an error."""
+def moment_of(at: "AnyTime", *, what: str) -> Moment:
+    """Read a datetime, a text, or an epoch; `what` names it in an error."""
     if isinstance(at, Moment):
         return at
+    if isinstance(at, np.datetime64):
+        at = cast("datetime", at.astype("datetime64[us]").item())
+    if not isinstance(at, datetime):
+        at = "" if isinstance(at, bool) else str(at)
     moment = _of_datetime(at) if isinstance(at, datetime) else _of_text(at, what=what)
     check_in_range(moment.clock_us, at, what=what)
     return moment
@@ -68,7 +74,7 @@ def check_in_range(at_us: int, at: datetime | str, *, what: str) -> None:
         raise BadInput(f"{what}: '{_shown(at)}' is not between the years 1980 and 2100 in UTC")
 
 
-def instant_us(at: datetime | str, *, what: str) -> int:
+def instant_us(at: "AnyTime", *, what: str) -> int:
     """Read a time that must have an offset from UTC. -> UTC microseconds"""
     moment = moment_of(at, what=what)
     if moment.is_naive:
@@ -117,6 +123,10 @@ def _shown(at: object) -> str:
     return text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "…"
 
 
+AnyTime = datetime | np.datetime64 | str | int | float | Moment
+"""The ways to write a time; a number is an epoch in seconds, milliseconds or microseconds."""
+
+
 @dataclass(frozen=True)
 class Visit:
     """A place, by its id in the city, and the time of the visit.
@@ -125,7 +135,7 @@ class Visit:
     """
 
     place: str
-    at: datetime | str | Moment
+    at: AnyTime
 
     @classmethod
     def of(cls, visit: "AnyVisit") -> "Visit":
@@ -133,6 +143,7 @@ class Visit:
         if isinstance(visit, cls):
             return visit
         if isinstance(visit, Mapping):
+            visit = {("at" if name == "time" else name): visit[name] for name in visit}
             if not {"place", "at"} <= visit.keys():
                 raise BadInput(
                     f"a visit of the history has {', '.join(map(str, visit)) or 'nothing'}; "
@@ -147,7 +158,7 @@ class Visit:
         )
 
 
-AnyVisit = Visit | Mapping[str, Any] | tuple[str, datetime | str]
+AnyVisit = Visit | Mapping[str, Any] | tuple[str | int, AnyTime]
 """The ways to write a visit."""
 
 
@@ -160,10 +171,15 @@ class Visits:
     is_naive: NDArray[np.bool_]  # whether the time had no offset from UTC [T]
 
     @classmethod
-    def of(cls, visits: "Iterable[AnyVisit] | Visits") -> "Visits":
-        """Read the places and times of visits."""
+    def of(cls, visits: "AnyHistory") -> "Visits":
+        """Read the places and times of visits: a list of them, or a table of any library."""
         if isinstance(visits, Visits):
             return visits
+        if is_frame(visits):
+            table = as_frame(visits, what="the history")
+            place, at = (needed_column(table.columns, word, where="the history", how_to_fix=_HOW)
+                         for word in ("place", "time"))  # fmt: skip
+            return cls.of_columns(table[place], table[at])
         each_visit = [Visit.of(visit) for visit in visits]
         moments = [moment_of(each.at, what=name_of(n)) for n, each in enumerate(each_visit)]
         return cls.at_moments([each.place for each in each_visit], moments)
@@ -217,6 +233,10 @@ class Visits:
         return cls(places=places, clock_us=at_us, is_naive=np.zeros(len(at_us), dtype=np.bool_))
 
 
+AnyHistory = Iterable[AnyVisit] | Visits | Any
+"""Visits in any order: a list of them, or a table with the columns place and time."""
+
+
 def name_of(visit: int) -> str:
     """The name of a visit in an error."""
     return f"visit {visit + 1} of the history"
@@ -247,14 +267,14 @@ class Request:
     def of(
         cls,
         *,
-        history: Iterable[AnyVisit] | Visits | None = None,
-        user: str | None = None,
+        history: "AnyHistory | None" = None,
+        user: str | int | None = None,
         k: int = DEFAULT_K,
-        at: datetime | str | None = None,
+        at: AnyTime | None = None,
         near: Iterable[float] | None = None,
         within_km: float | None = None,
-        categories: Iterable[str] | None = None,
-        candidates: Iterable[str] | None = None,
+        categories: Iterable[str] | str | None = None,
+        candidates: Iterable[str | int] | str | None = None,
         **flags: bool,
     ) -> "Request":
         """A request from plain values; raises BadInput for one that is not valid."""
@@ -266,13 +286,13 @@ class Request:
             raise BadInput(f"within_km={within_km} is not valid; it must be above 0")
         return cls(
             history=None if history is None else Visits.of(history),
-            user=user,
+            user=None if user is None else str(user),
             k=k,
             at_us=None if at is None else instant_us(at, what="at"),
             near=None if near is None else _point(near),
             within_km=within_km,
-            categories=_texts(categories, "categories"),
-            candidates=_texts(candidates, "candidates"),
+            categories=_texts(categories),
+            candidates=_texts(candidates),
             **flags,
         )
 
@@ -291,10 +311,10 @@ def _point(near: Iterable[float]) -> tuple[float, float]:
     return numbers[0], numbers[1]
 
 
-def _texts(texts: Iterable[str] | None, what: str) -> tuple[str, ...] | None:
-    if isinstance(texts, str):
-        raise BadInput(f"{what} is one text; give a list of texts")
-    return None if texts is None else tuple(map(str, texts))
+def _texts(given: Iterable[str | int] | str | None) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    return (given,) if isinstance(given, str) else tuple(map(str, given))
 
 
 def _is_number(value: object) -> bool:

@@ -9,7 +9,6 @@ Shapes: T visits, P places.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -22,7 +21,6 @@ from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadInput, NoCandidateLeft, UnknownUser
 from castpoi.core.quantities import counted
 from castpoi.geo.zones import offsets_minutes, to_utc_us
-from castpoi.methods.run import Run, city_of
 from castpoi.recommend.places import PlaceBook, Point
 from castpoi.recommend.request import (
     MOST_AHEAD_US,
@@ -59,9 +57,8 @@ class ResolvedRequest:
 class CityUsers:
     """The check-ins of the users of a run's city, loaded at the first request."""
 
-    def __init__(self, run: Run, city: Path | None = None) -> None:
-        self._run = run
-        self._folder = city
+    def __init__(self, load_city: Callable[[], City]) -> None:
+        self._load_city = load_city
 
     def history_of(self, user_id: str) -> Histories:
         """All check-ins of a user, whatever their split."""
@@ -82,13 +79,13 @@ class CityUsers:
     @property
     def ids(self) -> pl.Series:
         """The ids of all users."""
-        return self._city.users[record.USER_ID]
+        return self.city.users[record.USER_ID]
 
     @cached_property
     def _histories(self) -> Histories:
         """All check-ins of every user, as one history each."""
-        table = self._city.checkins.select(pl.all().to_physical().cast(pl.Int64))
-        numbers = np.arange(self._city.users.height + 1)
+        table = self.city.checkins.select(pl.all().to_physical().cast(pl.Int64))
+        numbers = np.arange(self.city.users.height + 1)
         return Histories(
             place=table[record.PLACE].to_numpy(),
             at_us=table[record.AT_UTC].to_numpy(),
@@ -97,12 +94,13 @@ class CityUsers:
         )
 
     @cached_property
-    def _city(self) -> City:
-        return city_of(self._run, self._folder)
+    def city(self) -> City:
+        """The city, loaded when it is first needed."""
+        return self._load_city()
 
     @cached_property
     def _number_of(self) -> dict[str, int]:
-        users = self._city.users
+        users = self.city.users
         return dict(zip(users[record.USER_ID], users[record.USER], strict=True))
 
 

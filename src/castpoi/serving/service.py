@@ -230,7 +230,7 @@ def check_scores(recommender: Recommender) -> None:
             raise resolved
         recommender.score([resolved], len(recommender.places))
     except BadScores as problem:
-        raise BrokenFolder(f"{recommender.run.folder} cannot be served: {problem}") from problem
+        raise BrokenFolder(f"{recommender.run.name} cannot be served: {problem}") from problem
 
 
 def model_card(recommender: Recommender) -> ModelCard:
@@ -260,6 +260,7 @@ def model_card(recommender: Recommender) -> ModelCard:
 
 def _metrics_of(run: Run) -> dict[str, float | None] | None:
     """The metrics of a test result of this run, if one is in a folder next to it."""
+    assert run.folder is not None  # a run that is served was loaded
     home = run.folder.resolve()
     results = home.parent / "results"
     for metrics_file in sorted([*home.parent.glob(_METRICS), *results.glob(_METRICS)]):

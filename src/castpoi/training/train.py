@@ -9,10 +9,10 @@ import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from castpoi.baselines.counting import parts_before
 from castpoi.checkins import record
@@ -22,9 +22,8 @@ from castpoi.core.files import check_vacant, is_folder_of, new_folder, write_jso
 from castpoi.core.progress import SILENCE, Progress
 from castpoi.core.provenance import Stopwatch, commit
 from castpoi.core.staging import LOCK, alone_in, remove, sweep
-from castpoi.methods.ranker import SavableRanker
 from castpoi.methods.registry import METHODS, Method
-from castpoi.methods.run import LOG, Run, RunLog, load_run, places_of, write_run
+from castpoi.methods.run import LOG, Run, RunLog, load_run, new_run, places_of
 from castpoi.training.config import TrainingConfig
 from castpoi.training.job import Trainer, TrainingJob, TrainingOptions, World
 from castpoi.training.tensorboard import TensorBoardLog
@@ -35,40 +34,6 @@ if TYPE_CHECKING:
 _REMOVABLE: Final = {LOG, LOCK, "manifest.json"}  # in a checkpoint folder without a checkpoint
 
 
-@dataclass(frozen=True, kw_only=True)
-class Trained:
-    """A ranker that was trained or counted, and its origin; nothing of it is on disk yet."""
-
-    ranker: SavableRanker[Any]
-    method: Method
-    city: City
-    part: str  # the split to predict
-    seed: int
-    options: TrainingOptions
-    log: RunLog
-    work: Stopwatch
-
-    def save(self, folder: Path, *, city: Path, overwrite: bool = False) -> None:
-        """Write it as a run, made of the city in this folder; complete or not at all."""
-        knows = known_parts(self.method, self.part)
-        with new_folder(folder, kind="run", overwrite=overwrite) as staging:
-            self.log.save(staging / LOG)
-            write_run(
-                staging,
-                self.ranker,
-                method=self.method.name,
-                preset=self.options.preset or self.method.default_preset,
-                settings=changed_settings(self.method, self.options),
-                seed=self.seed,
-                part=self.part,
-                knows=knows,
-                city=city,
-                fingerprint=self.city.fingerprint,
-                places=places_of(self.city, knows),
-                work=self.work,
-            )
-
-
 def fit(
     city: City,
     method: Method,
@@ -77,7 +42,7 @@ def fit(
     seed: int = 0,
     progress: Progress = SILENCE,
     options: TrainingOptions | None = None,
-) -> Trained:
+) -> Run:
     """Train or count a method to predict `part`.
 
     A learned method learns from `city.train`; validation selects its epoch. A counted one counts
@@ -112,15 +77,20 @@ def fit(
         log.event("city counted", places=ranker.places)
     work = work.plus(seconds_before(log.lines))
     log.event("run finished", seconds=round(work.seconds, 3))
-    return Trained(
-        ranker=ranker,
-        method=method,
-        city=city,
-        part=part,
+    knows = known_parts(method, part)
+    return new_run(
+        ranker,
+        method=method.name,
+        preset=options.preset or method.default_preset,
+        settings=changed_settings(method, options),
         seed=seed,
-        options=options,
-        log=log,
+        part=part,
+        knows=knows,
+        city=city.folder,
+        fingerprint=city.fingerprint,
+        places=places_of(city, knows),
         work=work,
+        log="".join(log.lines),
     )
 
 
@@ -145,9 +115,9 @@ def train(
     city = City.load(city_folder)
     with _checkpoint_dir(out, world) if chosen.needs_training else nullcontext() as folder:
         options = replace(options, checkpoint_dir=folder)
-        trained = fit(city, chosen, part=part, seed=seed, progress=progress, options=options)
+        run = fit(city, chosen, part=part, seed=seed, progress=progress, options=options)
         with _run_folder(out, world) as target:
-            trained.save(target, city=city_folder, overwrite=overwrite)
+            run.save(target, overwrite=overwrite)
             return replace(load_run(target), folder=out)
 
 

@@ -229,6 +229,19 @@ def usual_columns(columns: Sequence[str], word: Word) -> list[str]:
     return [column for name in USUAL_NAMES[word] for column in columns if _plain(column) == name]
 
 
+def column_of(columns: Sequence[str], word: Word) -> str | None:
+    """The column with one of the usual names of a check-in field; None without one."""
+    return next(iter(usual_columns(columns, word)), None)
+
+
+def needed_column(columns: Sequence[str], word: Word, *, where: str, how_to_fix: str) -> str:
+    """The same for a field that the table must have."""
+    if found := column_of(columns, word):
+        return found
+    names = ", ".join(columns)
+    raise BadInput(f"{where} has no column for the {word}; its columns are {names}; {how_to_fix}")
+
+
 def recognise(columns: Sequence[str], given: Mapping[str, str], *, where: str) -> dict[str, str]:
     """Word -> column of the table; a `given` column takes precedence over usual names.
 

@@ -1,0 +1,58 @@
+"""Training from Python, in one call: a city in, a recommender out."""
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+from castpoi.checkins.city import City
+from castpoi.core.progress import Progress
+from castpoi.library.progress import shown
+from castpoi.methods.registry import METHODS
+from castpoi.recommend.recommender import Recommender, load
+from castpoi.training.job import TrainingOptions
+from castpoi.training.train import fit
+from castpoi.training.train import train as train_run
+
+
+def train(
+    city: City | str | PathLike[str],
+    model: str = METHODS.best.name,
+    *,
+    seed: int = 42,
+    preset: str | None = None,
+    out: str | PathLike[str] | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    device: Literal["cpu", "cuda", "mps"] = "cpu",
+    settings: Mapping[str, Any] | None = None,
+    **more_settings: Any,
+) -> Recommender:
+    """Train a method on a city, and return it as a recommender.
+
+    `settings` change the preset, and may be given as keywords: `epochs=3`, `threads=1`. The
+    model is in memory; with `out`, and a city on disk, it is trained with checkpoints, can be
+    resumed after a kill, and is written to that folder.
+    """
+    texts = {name: _text(value) for name, value in {**(settings or {}), **more_settings}.items()}
+    options = TrainingOptions(preset=preset, settings=texts, device=device)
+    method, progress = METHODS.named(model), progress or shown()
+    folder = city.folder if isinstance(city, City) else Path(city)
+    if out is not None and folder is not None:
+        run = train_run(
+            folder, Path(out), method=model, seed=seed, overwrite=overwrite, progress=progress,
+            options=options,
+        )  # fmt: skip
+        return load(run, city=city)
+    city = city if isinstance(city, City) else City.load(Path(city))
+    run = fit(city, method, seed=seed, progress=progress, options=options)
+    if out is not None:
+        run.save(Path(out), overwrite=overwrite)
+    return load(run, city=city)
+
+
+def _text(value: Any) -> str:
+    """A setting as the command line writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
