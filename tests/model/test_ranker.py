@@ -83,7 +83,7 @@ def test_saving_and_restoring_a_model_with_parts_of_our_own_changes_no_score() -
 def test_a_candidate_of_another_city_is_refused(place: int) -> None:
     castpoi = ranker()
     encoded = castpoi.encode(HISTORIES)
-    with pytest.raises(BadInput, match=f"candidate {place} is no place of the city; its places"):
+    with pytest.raises(BadInput, match=f"candidate {place} is not a place of the city; its places"):
         castpoi.score(encoded, np.array([0, place]))
 
 

@@ -32,6 +32,7 @@ from torch import Tensor, nn
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.config import Config, Size, preset_named
 from castpoi.core.errors import BadInput
+from castpoi.methods.ranker import check_candidates
 from castpoi.model.layers import fill
 
 PADDING: Final = 0
@@ -190,12 +191,7 @@ class SequenceRanker:
         scores: NDArray[np.float32] = every.float().cpu().numpy()
         if candidates is None:
             return scores
-        outside = (candidates < 0) | (candidates >= self.places)
-        if outside.any():
-            raise BadInput(
-                f"candidate {candidates[outside][0]} is no place of the city; "
-                f"its places are 0 to {self.places - 1}"
-            )
+        check_candidates(candidates, places=self.places)
         return scores[:, candidates]
 
     @property

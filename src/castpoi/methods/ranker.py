@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castpoi.checkins.trajectory import Histories
+from castpoi.core.errors import BadInput
 
 State = TypeVar("State")
 StateRead = TypeVar("StateRead", contravariant=True)
@@ -50,6 +51,16 @@ class Ranker(Protocol[State]):
         The candidates are the same for all histories. [C] All scores are finite; equal scores
         are ties and share their rank.
         """
+
+
+def check_candidates(candidates: NDArray[np.int64], *, places: int) -> None:
+    """Refuse candidates that are not among this number of places."""
+    outside = (candidates < 0) | (candidates >= places)
+    if outside.any():
+        raise BadInput(
+            f"candidate {candidates[outside][0]} is not a place of the city; "
+            f"its places are 0 to {places - 1}"
+        )
 
 
 def abilities_of(ranker: Ranker[Any]) -> Abilities:

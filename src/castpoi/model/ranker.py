@@ -14,8 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from castpoi.checkins.trajectory import Histories
-from castpoi.core.errors import BadInput
-from castpoi.methods.ranker import Abilities
+from castpoi.methods.ranker import Abilities, check_candidates
 from castpoi.model.castpoi import MEANINGS, CastPoi, new_model
 from castpoi.model.config import ModelConfig
 from castpoi.model.layers import fill
@@ -168,12 +167,7 @@ class CastPoiRanker:
 
     def _checked(self, candidates: NDArray[np.int64]) -> torch.Tensor:
         """Candidates as a tensor; rejects numbers that are not a place of the city."""
-        outside = (candidates < 0) | (candidates >= self.places)
-        if outside.any():
-            raise BadInput(
-                f"candidate {candidates[outside][0]} is no place of the city; "
-                f"its places are 0 to {self.places - 1}"
-            )
+        check_candidates(candidates, places=self.places)
         return torch.from_numpy(candidates).to(self.model.popularity.device)
 
     @staticmethod

@@ -53,8 +53,8 @@ def configs(
     model, training = changed(ModelConfig.preset(preset), CastPoiTraining.preset(preset), settings)
     if training.objective == "fast" and model.positions != "relative" and model.backbone:
         raise BadInput(
-            f"objective=fast cannot train positions={model.positions}, which give every prefix "
-            "states of its own; choose positions=relative or objective=full"
+            f"objective=fast cannot train positions={model.positions}, with which every prefix "
+            "has other states; choose positions=relative or objective=full"
         )
     return model, training
 

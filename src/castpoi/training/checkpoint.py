@@ -90,7 +90,7 @@ class Checkpoints:
         try:
             content = (self.folder / state["tensors"]).read_bytes()
             if hashlib.sha256(content).hexdigest() != state["sha256"]:
-                raise BrokenFolder("its tensors are not those it was written with")
+                raise BrokenFolder("its tensors have changed since it was written")
             return Checkpoint(
                 records=[EpochRecord(**record) for record in state["epochs"]],
                 tensors=load(content),

@@ -84,7 +84,7 @@ def _check_city(city: City) -> None:
         )
     if not len(city.train.rows_with_history):
         raise TooFewCheckins(
-            "no user has two check-ins in the train part, so there is nothing to learn from; "
+            "no user has two check-ins in the train split, so there is nothing to learn from; "
             "prepare the city again from more check-ins"
         )
 
