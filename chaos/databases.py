@@ -33,10 +33,10 @@ def attack(arena: Arena) -> Iterator[Outcome]:
     try:
         with postgres_server() as url:
             yield first_starts(arena, url)
-            with replicas(arena, new_database(url, "shared")) as said:
-                yield share(arena, said)
-                yield crash(arena, url, said)
-                yield freeze(arena, url, said)
+            with replicas(arena, new_database(url, "shared")) as ready:
+                yield share(arena, ready)
+                yield crash(arena, url, ready)
+                yield freeze(arena, url, ready)
     except pytest.skip.Exception as reason:
         yield skipped("services on PostgreSQL", reason)
 
@@ -83,30 +83,30 @@ def replicas(arena: Arena, url: str) -> Iterator[list[Any]]:
         ]  # fmt: skip
 
 
-def share(arena: Arena, said: Sequence[Any]) -> Outcome:
+def share(arena: Arena, ready: Sequence[Any]) -> Outcome:
     """Post to one service, erase through the other, and read from both."""
     ledger = Ledger("shared")
-    with storm(ledger, said):
+    with storm(ledger, ready):
         time.sleep(2 * _STORM_SECONDS)
     attack = "two services on one PostgreSQL, erasures through the other: writes read from both"
-    return judged(arena, attack, ledger, _seen_by_all(ledger, said))
+    return judged(arena, attack, ledger, _seen_by_all(ledger, ready))
 
 
-def crash(arena: Arena, url: str, said: Sequence[Any]) -> Outcome:
+def crash(arena: Arena, url: str, ready: Sequence[Any]) -> Outcome:
     """Kill one backend under posts, so that the server restarts from its log."""
     ledger = Ledger("crashed")
-    with storm(ledger, said):
+    with storm(ledger, ready):
         time.sleep(_STORM_SECONDS)
         os.kill(_backend(url), signal.SIGKILL)
         time.sleep(2 * _STORM_SECONDS)
     attack = "PostgreSQL crashes and restarts under posts: acknowledged writes"
-    return judged(arena, attack, ledger, _seen_by_all(ledger, said))
+    return judged(arena, attack, ledger, _seen_by_all(ledger, ready))
 
 
-def _seen_by_all(ledger: Ledger, said: Sequence[Any]) -> list[str]:
+def _seen_by_all(ledger: Ledger, ready: Sequence[Any]) -> list[str]:
     """Settle the ledger at one service, and compare it with each."""
     problems = []
-    for number, each in enumerate(said):
+    for number, each in enumerate(ready):
         with client_of(each) as client:
             if number == 0:
                 ledger.settle(client)
@@ -114,15 +114,15 @@ def _seen_by_all(ledger: Ledger, said: Sequence[Any]) -> list[str]:
     return problems
 
 
-def freeze(arena: Arena, url: str, said: Sequence[Any]) -> Outcome:
+def freeze(arena: Arena, url: str, ready: Sequence[Any]) -> Outcome:
     """Stop all processes of the server with SIGSTOP, and send requests to the services."""
     outcome = Outcome(attack="PostgreSQL frozen: answers within 2 s, and recovery afterwards")
     ledger = Ledger("frozen")
-    with storm(ledger, said):
+    with storm(ledger, ready):
         time.sleep(_STORM_SECONDS)
     with frozen(url):
         visit = {"user": "late", "place": "cafe", "at": "2024-05-06T12:00:00Z"}
-        for each in said:
+        for each in ready:
             expect = _requests_to(each)
             history = {"history": [{"place": "cafe", "at": "2024-05-06T12:00:00Z"}]}
             outcome.trial(expect("POST", "/v1/recommend", 200, history))
@@ -130,11 +130,11 @@ def freeze(arena: Arena, url: str, said: Sequence[Any]) -> Outcome:
             outcome.trial(expect("POST", "/v1/visits", 503, visit))
             outcome.trial(expect("GET", "/readyz", 503))
             outcome.trial(expect("GET", "/healthz", 200))
-    for each in said:
+    for each in ready:
         with client_of(each) as client:
             is_back = within(BACK_SECONDS, lambda: _status(client, "/readyz") == 200)
             outcome.trial([] if is_back else ["/readyz is not 200 again within 15 s"])
-    outcome.trials(ledger.acknowledged, _seen_by_all(ledger, said))
+    outcome.trials(ledger.acknowledged, _seen_by_all(ledger, ready))
     arena.report(f"{outcome.attack}: {outcome.tried} tried, {outcome.lost} lost")
     return outcome
 
@@ -146,14 +146,14 @@ def _status(client: httpx.Client, path: str) -> int | None:
         return None
 
 
-def _requests_to(said: Any) -> Callable[..., list[str]]:
+def _requests_to(ready: Any) -> Callable[..., list[str]]:
     """A client with a short timeout."""
 
     def expect(method: str, path: str, wanted: int, body: Any = None) -> list[str]:
         words = f"{method} {path} while PostgreSQL is frozen"
         try:
             status = httpx.request(
-                method, said["address"] + path, json=body, timeout=ANSWER_SECONDS,
+                method, ready["address"] + path, json=body, timeout=ANSWER_SECONDS,
                 headers={"Authorization": f"Bearer {KEY}"},
             ).status_code  # fmt: skip
         except httpx.TransportError as problem:

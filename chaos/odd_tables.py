@@ -121,7 +121,9 @@ def _times() -> Iterator[OddTable]:
         yield _refused(f"one time {name}", table(_with(_TIME, time)).encode())
     local = [[*row[:_TIME], row[_TIME].rstrip("Z")] for row in ROWS]
     yield _refused("times without an offset", table(local).encode())
-    yield _same("times without an offset, said UTC", table(local).encode(), "--naive-times", "utc")
+    yield _same(
+        "times without an offset, declared UTC", table(local).encode(), "--naive-times", "utc"
+    )
 
 
 _EQUAL_TIMES: Final[dict[str, Callable[[datetime], str]]] = {

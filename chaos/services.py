@@ -45,14 +45,14 @@ def kill_service(
     problems: list[str] = []
     for number in range(kills + 1):
         log = arena.folder / f"{name}-{number}.log"
-        with serving(arena.inputs.run, log, *_words(url)) as (process, said):
-            with client_of(said) as client:
+        with serving(arena.inputs.run, log, *_words(url)) as (process, ready):
+            with client_of(ready) as client:
                 ledger.settle(client)
                 problems += ledger.problems(client)
             if file is not None:
                 problems += names_left_in(file, ledger.erased)
             if number < kills:
-                with storm(ledger, [said]):
+                with storm(ledger, [ready]):
                     time.sleep(rng.uniform(0.4, 1.2))
                     process.kill()
     return judged(arena, attack, ledger, problems)
@@ -85,9 +85,9 @@ def fill_disk(arena: Arena) -> Outcome:
     with disk as room:
         url = f"sqlite:///{room.folder}/visits.sqlite"
         log = arena.folder / "full.log"
-        with serving(arena.inputs.run, log, *_words(url)) as (_, said), client_of(said) as client:
+        with serving(arena.inputs.run, log, *_words(url)) as (_, ready), client_of(ready) as client:
             (room.folder / "ballast").write_bytes(bytes(_FULL_MB * 600_000))
-            with storm(ledger, [said]):
+            with storm(ledger, [ready]):
                 is_full = within(BACK_SECONDS, lambda: bool(ledger.unanswered))
             problems += [] if is_full else ["the disk did not fill up within 15 s"]
             problems += _while_full(client)

@@ -107,10 +107,12 @@ class Ledger:
 
 
 @contextmanager
-def storm(ledger: Ledger, said: Sequence[Any], writers: int = WRITERS) -> Iterator[threading.Event]:
+def storm(
+    ledger: Ledger, ready: Sequence[Any], writers: int = WRITERS
+) -> Iterator[threading.Event]:
     """Post to the services while the block runs; afterwards wait for the clients."""
     until = threading.Event()
-    clients = [client_of(said[number % len(said)]) for number in range(writers + 1)]
+    clients = [client_of(ready[number % len(ready)]) for number in range(writers + 1)]
     threads = [
         threading.Thread(target=ledger.write, args=(client, eraser, until))
         for client, eraser in itertools.pairwise(clients)

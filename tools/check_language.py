@@ -30,7 +30,7 @@ INSTEAD: Final[Mapping[str, str]] = {
     r"st(?:ands?(?![-_]in| out)|ood|anding)": "is, is in, is next to, represents",
     r"so many": "that many, a number",
     r"goes far": "does well",
-    r"speaks? for": "supports",
+    r"speaks?": "supports, states",
     r"to the letter": "exactly",
     r"papers of (?:a|the|its|every) \w+": "metadata",
     r"proofs?": "record",

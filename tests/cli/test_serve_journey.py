@@ -46,7 +46,7 @@ def run(castpoi: CommandLine, folder: Path) -> Path:
 
 @contextmanager
 def serving(run: Path, log: Path, *words: str) -> Iterator[tuple["subprocess.Popen[str]", Any]]:
-    """A process that serves a run, and what it says when it is ready."""
+    """A process that serves a run, and the JSON that it prints when it is ready."""
     command = [sys.executable, "-m", "castpoi.cli.main", "serve", str(run), "--port", "0", "--json"]
     environment = {**os.environ, "CASTPOI_API_KEYS": KEY, "OMP_NUM_THREADS": "1"}
     with (
@@ -62,9 +62,9 @@ def serving(run: Path, log: Path, *words: str) -> Iterator[tuple["subprocess.Pop
             process.kill()
 
 
-def client_of(said: Any) -> httpx.Client:
+def client_of(ready: Any) -> httpx.Client:
     return httpx.Client(
-        base_url=said["address"],
+        base_url=ready["address"],
         headers={"Authorization": f"Bearer {KEY}"},
         timeout=PATIENCE_SECONDS,
     )
@@ -75,8 +75,8 @@ def test_a_kill_amid_a_storm_of_visits_loses_none_that_was_acknowledged(
 ) -> None:
     acknowledged: list[int] = []
 
-    def storm(first: int, said: Any) -> None:
-        with client_of(said) as client:
+    def storm(first: int, ready: Any) -> None:
+        with client_of(ready) as client:
             for number in range(first, 10**6, 4):
                 at = f"2012-05-01T08:{number // 60 % 60:02}:{number % 60:02}Z"
                 visit = {"user": "storm", "place": f"p{number}", "at": at, "key": str(number)}
@@ -87,9 +87,9 @@ def test_a_kill_amid_a_storm_of_visits_loses_none_that_was_acknowledged(
                 assert answer.status_code == 200
                 acknowledged.append(number)
 
-    with serving(run, tmp_path / "log") as (process, said):
-        assert (said["visits"], said["needs_key"]) == (14, True)
-        threads = [threading.Thread(target=storm, args=(first, said)) for first in range(4)]
+    with serving(run, tmp_path / "log") as (process, ready):
+        assert (ready["visits"], ready["needs_key"]) == (14, True)
+        threads = [threading.Thread(target=storm, args=(first, ready)) for first in range(4)]
         for thread in threads:
             thread.start()
         wait_until(lambda: len(acknowledged) >= 80)
@@ -109,17 +109,17 @@ def test_a_served_run_is_replaced_on_sighup_and_stopped_on_sigterm(
 ) -> None:
     url = f"sqlite:///{tmp_path}/visits.sqlite"
     words = ("--store", url, "--no-import-city")
-    with serving(run, tmp_path / "log", *words) as (process, said), client_of(said) as client:
-        assert said["visits"] == 0
+    with serving(run, tmp_path / "log", *words) as (process, ready), client_of(ready) as client:
+        assert ready["visits"] == 0
         question = {"user": "user 1", "k": 2}
         answer = client.post("/v1/recommend", json=question).json()
-        assert answer["model"] == said["model"]
+        assert answer["model"] == ready["model"]
         castpoi(
             "train", folder / "city", "--model", "markov", "--out", run, "--overwrite"
         )  # fmt: skip
         process.send_signal(signal.SIGHUP)
         wait_until(lambda: client.get("/v1/model").json()["method"] == "markov")
-        assert client.post("/v1/recommend", json=question).json()["model"] != said["model"]
+        assert client.post("/v1/recommend", json=question).json()["model"] != ready["model"]
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_SECONDS) == 0
     log = (tmp_path / "log").read_text()
@@ -134,16 +134,16 @@ def test_a_service_out_of_files_writes_one_line_and_goes_on_when_connections_end
     run: Path, tmp_path: Path
 ) -> None:
     words = ("--store", f"sqlite:///{tmp_path}/visits.sqlite", "--no-import-city")
-    with serving(run, tmp_path / "log", *words) as (process, said), ExitStack() as idle:
+    with serving(run, tmp_path / "log", *words) as (process, ready), ExitStack() as idle:
         resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (64, 64))
-        address = ("127.0.0.1", int(said["address"].rsplit(":", 1)[1]))
+        address = ("127.0.0.1", int(ready["address"].rsplit(":", 1)[1]))
         for _ in range(120):
             idle.enter_context(socket.create_connection(address))
         before = cpu_seconds(process.pid)
         time.sleep(1)
         assert cpu_seconds(process.pid) - before < 0.2
         idle.close()
-        with client_of(said) as client:
+        with client_of(ready) as client:
             assert client.get("/readyz").status_code == 200
     log = (tmp_path / "log").read_text()
     assert log.count("connections not accepted reason='Too many open files") == 1

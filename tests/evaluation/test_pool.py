@@ -57,7 +57,7 @@ def test_the_closed_form_agrees_with_scipy(data: st.DataObject) -> None:
     ("better", "tied", "closed", "drawn"),
     [(9, 1, 99.99, 99.99), (0, 800, 72.9, 76.8), (50, 1000, 33.3, 22.1)],
 )
-def test_many_ties_are_off_by_as_much_as_the_docs_say(
+def test_many_ties_are_off_by_as_much_as_the_docs_state(
     better: int, tied: int, closed: float, drawn: float
 ) -> None:
     places, pool, draws = 4980, 100, 20_000

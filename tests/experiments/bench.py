@@ -36,8 +36,8 @@ class Bench:
         )
         self.village = village
         self.folder = SuiteFolder(root)
-        self.said: list[str] = []
-        self.say: Callable[[str], None] = self.said.append
+        self.reported: list[str] = []
+        self.report: Callable[[str], None] = self.reported.append
         self.progress: Progress = SILENCE
 
     def why(self, *, any_code: bool = False, only: Sequence[str] = ()) -> dict[str, str]:
@@ -55,7 +55,7 @@ class Bench:
             past_runs=[PastRun.of(record) for record in self.folder.records()],
             pace=Pace(threads=pace.pop("threads", 2), **pace),
             progress=self.progress,
-            say=self.say,
+            report=self.report,
             name="suite",
         )
 

@@ -38,7 +38,7 @@ def edited(folder: Path) -> None:
 def bench(village: CityFolder, tmp_path: Path) -> Bench:
     bench = Bench(village, [COUNTED, GOOD], tmp_path / "out")
     assert bench.run() == []
-    bench.said.clear()
+    bench.reported.clear()
     return bench
 
 
@@ -66,7 +66,7 @@ def test_a_damaged_result_is_made_again(
         "village/counted/0": why, "village/good/1": "", "village/good/2": "",
     }  # fmt: skip
     assert bench.run() == []
-    assert bench.said[0] == "village/counted/0 has started"
+    assert bench.reported[0] == "village/counted/0 has started"
     assert set(bench.why().values()) == {""}
     assert Result.load(result).method == "revisit"
 

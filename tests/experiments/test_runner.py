@@ -32,9 +32,9 @@ def test_an_existing_result_is_never_made_again(village: CityFolder, tmp_path: P
     assert set(bench.why().values()) == {"missing"}
     assert bench.run() == []
     assert list(bench.why().values()) == ["", "", ""]
-    bench.said.clear()
+    bench.reported.clear()
     assert bench.run() == []
-    assert bench.said == []
+    assert bench.reported == []
     assert set(bench.states().values()) == {"done"}
 
 
@@ -90,7 +90,7 @@ def test_a_failing_row_does_not_stop_the_others(village: CityFolder, tmp_path: P
     assert len(failures) == 6
     states = bench.states()
     assert [states[f"village/{name}/2"] for name in ("bad", "good")] == ["failed", "done"]
-    assert "village/bad/1 FAILED: no luck; 1 of 8, 1 failed" in " ".join(bench.said)
+    assert "village/bad/1 FAILED: no luck; 1 of 8, 1 failed" in " ".join(bench.reported)
     assert bench.why()["village/bad/1"] == "missing"  # so that it is tried again
 
 
@@ -143,7 +143,7 @@ def test_jobs_share_the_threads(village: CityFolder, tmp_path: Path) -> None:
     bench = Bench(village, [GOOD], tmp_path / "out")
     bench.run(jobs=2, threads=6)
     assert "threads 3" in bench.log("village/good/1")
-    begun = [said for said in bench.said[:2] if said.endswith("has started")]
+    begun = [line for line in bench.reported[:2] if line.endswith("has started")]
     assert len(begun) == 2  # side by side
     assert Pace(jobs=4, threads=2).threads_per_job == 1
 
@@ -255,7 +255,7 @@ def test_an_interruption_ends_what_is_running(
     def interrupt(sentence: str) -> None:
         raise KeyboardInterrupt
 
-    bench.say = interrupt
+    bench.report = interrupt
     with pytest.raises(KeyboardInterrupt):
         bench.run()
     assert bench.states() == {"village/counted/0": "waiting"}

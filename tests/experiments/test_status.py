@@ -53,14 +53,14 @@ def test_a_row_that_is_the_same_in_another_table_is_shared(
     Bench(village, [COUNTED], tmp_path / "out").run()
     second = Bench(village, [replace(COUNTED, label="Full model")], tmp_path / "out", name="two")
     assert second.run() == []
-    assert second.said == []  # nothing was to be done
+    assert second.reported == []  # nothing was to be done
 
 
 def test_a_row_edited_in_its_own_table_is_run_again(village: CityFolder, tmp_path: Path) -> None:
     Bench(village, [COUNTED], tmp_path / "out").run()
     edited = Bench(village, [replace(COUNTED, method="popularity")], tmp_path / "out")
     assert edited.run() == []
-    assert edited.said[0] == "village/counted/0 has started"
+    assert edited.reported[0] == "village/counted/0 has started"
     tables = read_json(tmp_path / "out" / "suite.json")["tables"]
     assert [each["method"] for each in tables["own"]["rows"]] == ["popularity"]
 

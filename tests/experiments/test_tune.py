@@ -49,7 +49,7 @@ class Bench:
             trials=(),
         )
         self.folder = SuiteFolder(root)
-        self.said: list[str] = []
+        self.reported: list[str] = []
 
     def status(
         self, trials: Sequence[Mapping[str, str]] = (), *, any_code: bool = False
@@ -58,7 +58,7 @@ class Bench:
 
     def run(self, trials: Sequence[Mapping[str, str]], *, any_code: bool = False) -> list[Failure]:
         status = self.status(trials, any_code=any_code)
-        self.said.clear()
+        self.reported.clear()
         return run_plan(
             status.plan,
             self.folder,
@@ -66,7 +66,7 @@ class Bench:
             past_runs=status.past_runs(),
             pace=Pace(threads=1, any_code=any_code),
             progress=SILENCE,
-            say=self.said.append,
+            report=self.reported.append,
             name="trials",
         )
 
@@ -127,10 +127,10 @@ def test_a_tie_goes_to_the_trial_that_was_named_first(bench: Bench) -> None:
 def test_a_trial_that_is_done_is_never_trained_again_and_leaves_no_weights(bench: Bench) -> None:
     bench.run(dropouts("0.5"))
     bench.run(dropouts("0.5", "0.25"))
-    assert bench.said[0] == "village/dropout=0.25/1 has started"
+    assert bench.reported[0] == "village/dropout=0.25/1 has started"
     assert bench.log("dropout=0.5").count("trained") == 1
     bench.run(dropouts("0.25", "0.5"))
-    assert bench.said == []
+    assert bench.reported == []
     assert not any(path.is_file() for path in (bench.folder.root / "runs" / "village").rglob("*"))
     assert bench.trials("name", "state") == [("dropout=0.25", "done"), ("dropout=0.5", "done")]
 
@@ -151,7 +151,7 @@ def test_a_failing_trial_does_not_stop_the_others_and_is_tried_again(bench: Benc
         ("learning_rate=13", "failed", "the loss of epoch 1 is no number", None),
     ]
     bench.run(trials)
-    assert bench.said[0] == "village/learning_rate=13/1 has started"
+    assert bench.reported[0] == "village/learning_rate=13/1 has started"
     bench.run(dropouts("0.5"))
     assert bench.trials("state") == [("done",), ("waiting",)]
 

@@ -158,8 +158,8 @@ def test_nearness_to_a_cold_place_is_that_of_any_other() -> None:
 
     def distance(castpoi: CastPoiRanker) -> np.ndarray:
         encoded = castpoi.encode(histories([(0, 0, 0)]))
-        terms: np.ndarray = castpoi.term_values(encoded, np.array([0, COLD]))["distance"]
-        return terms[0]
+        terms: np.ndarray = castpoi.term_values(encoded, np.array([0, COLD]))["distance"][0]
+        return terms
 
     assert distance(near)[0] == distance(near)[1]
     assert distance(far)[0] != distance(far)[1]

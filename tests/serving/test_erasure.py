@@ -85,31 +85,31 @@ def test_finishing_an_erasure_keeps_the_mark_of_a_concurrent_one(
 def test_the_city_is_imported_once_and_erased_users_stay_erased(
     opening: Opening, recommender: Recommender
 ) -> None:
-    said: list[str] = []
-    city = CityImport(folder=None, report=said.append)
+    reported: list[str] = []
+    city = CityImport(folder=None, report=reported.append)
     store = opening()
     city.fill(store, recommender.run)
-    assert said == ["Imported 14 check-ins of the run's city into the new store."]
+    assert reported == ["Imported 14 check-ins of the run's city into the new store."]
     assert places_of(store, "user 2") == ["park", "station"]
     store.erase("user 2")
     for user in ("user 0", "user 1", "user 3"):
         store.erase(user)
     city.fill(opening(), recommender.run)
-    assert len(said) == 1
+    assert len(reported) == 1
     assert store.counts() == (0, 0)
 
 
 def test_users_with_invalid_ids_are_not_imported(
     opening: Opening, recommender: Recommender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    city, said = odd_city(), list[str]()
+    city, reported = odd_city(), list[str]()
     ids = pl.Series(record.USER_ID, ["a\x00b", "x" * 257, "..", "user 3"])
     odd = replace(city, users=city.users.with_columns(ids))
     monkeypatch.setattr("castpoi.serving.service.city_of", lambda *_: odd)
     store = opening()
-    CityImport(folder=None, report=said.append).fill(store, recommender.run)
+    CityImport(folder=None, report=reported.append).fill(store, recommender.run)
     assert [user for user, _ in store.users(most=9)] == ["user 3"]
-    assert said[1].startswith("Left out the visits of 3 users whose ids no request can contain")
+    assert reported[1].startswith("Left out the visits of 3 users whose ids no request can contain")
 
 
 def test_a_store_emptied_by_erasures_imports_no_city(store: VisitStore) -> None:

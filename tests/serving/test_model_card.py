@@ -108,11 +108,11 @@ def test_a_missing_city_leaves_the_store_empty_unless_it_was_given(
     run = load(folder / "run").run
     (folder / "city").rename(folder / "moved")
     store = VisitStore(f"sqlite:///{tmp_path}/visits.sqlite")
-    said: list[str] = []
-    CityImport(folder=None, report=said.append).fill(store, run)
-    assert said == [f"The store is empty: the run's city is no longer at {folder / 'city'}."]
+    reported: list[str] = []
+    CityImport(folder=None, report=reported.append).fill(store, run)
+    assert reported == [f"The store is empty: the run's city is no longer at {folder / 'city'}."]
     with refused(BrokenFolder):
-        CityImport(folder=folder / "elsewhere", report=said.append).fill(store, run)
-    CityImport(folder=folder / "moved", report=said.append).fill(store, run)
+        CityImport(folder=folder / "elsewhere", report=reported.append).fill(store, run)
+    CityImport(folder=folder / "moved", report=reported.append).fill(store, run)
     assert store.counts() == (4, 14)
     store.close()

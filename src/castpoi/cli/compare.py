@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from castpoi.cli.console import Console, speaks, width_of
+from castpoi.cli.console import Console, output_options, width_of
 from castpoi.cli.options import FOLDER
 from castpoi.core.errors import BadInput
 from castpoi.core.files import write_text, writing
@@ -47,7 +47,7 @@ _OF_STRATA: Final[tuple[tuple[str, str | None], ...]] = (("HR@10", "revisit"), (
     metavar="FILE",
     help="Also write the table: FILE.md, .csv or .tex.",
 )
-@speaks
+@output_options
 def compare(
     console: Console,
     results: tuple[Path, ...],
@@ -76,7 +76,7 @@ def compare(
         texts = {".md": found.to_markdown, ".csv": found.to_csv, ".tex": found.to_latex}
         with writing(out):
             write_text(out, texts[out.suffix]())
-        console.say(f"{out}: the table")
+        console.print(f"{out}: the table")
     console.result({**as_json(found.rows), **tests})
 
 
@@ -94,7 +94,7 @@ def _show_tests(console: Console, found: TestedComparison) -> dict[str, object]:
         for row, cells in zip(found.rows.rows, found.table.groups[0].rows, strict=True)
     ]
     console.table((f"minus {found.against}", *TESTED), rows)
-    console.say(
+    console.print(
         "Differences with 95 % intervals; stars: p < 0.05, 0.01, 0.001 by the Wilcoxon test, "
         "corrected by Holm's method; a dagger: the bootstrap disagrees."
     )
@@ -117,7 +117,7 @@ def show_comparison(console: Console, comparison: Comparison) -> None:
     known = ", with known time" if comparison.known_time else ""
     title = f"{comparison.n:,} {comparison.part} targets{known}, in percent"
     console.table(header, rows, title=title)
-    console.say(
+    console.print(
         f"{_BEST} best of its column; split {comparison.fingerprint[:12]}"
         + ("" if fits else "; a wider terminal or --json shows all metrics")
     )

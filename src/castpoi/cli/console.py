@@ -33,7 +33,7 @@ class Console:
         default_factory=lambda: RichConsole(stderr=True, soft_wrap=True, highlight=False)
     )
 
-    def say(self, text: str = "") -> None:
+    def print(self, text: str = "") -> None:
         """Print a sentence, not with `--json`. Markup is not interpreted."""
         if not self.as_json:
             self.out.print(text, markup=False)
@@ -83,7 +83,7 @@ class Console:
         return Bars(self.err, shows_remaining=shows_remaining)
 
 
-def speaks(command: Callable[..., None]) -> Callable[..., None]:
+def output_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command `--json`, `--quiet` and `--debug`, and a `Console` as first argument."""
 
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")

@@ -13,7 +13,7 @@ from castpoi.checkins.fetch import DATASETS
 from castpoi.checkins.fetch import fetch as fetch_dataset
 from castpoi.checkins.synthetic import SynthesisConfig, check_free, write_checkins
 from castpoi.checkins.synthetic import synthesize as synthesize_checkins
-from castpoi.cli.console import Console, speaks
+from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import FOLDER, options_of, out_option, seed_option
 
 _MARKS = {"passed": "passed", "warned": "WARNED", "failed": "FAILED"}
@@ -21,7 +21,7 @@ _MARKS = {"passed": "passed", "warned": "WARNED", "failed": "FAILED"}
 
 @click.command(epilog="Exit code 0 if no check failed, 1 if one did.")
 @click.argument("city", type=FOLDER)
-@speaks
+@output_options
 def audit(console: Console, city: Path) -> None:
     """Check a CITY for leakage, wrong clocks and oddities.
 
@@ -33,7 +33,7 @@ def audit(console: Console, city: Path) -> None:
     rows = [(each.check, _MARKS[each.status], each.finding) for each in outcomes]
     console.table(("check", "outcome", "finding"), rows, left=3)
     counts = {status: sum(each.status == status for each in outcomes) for status in _MARKS}
-    console.say(", ".join(f"{count} {status}" for status, count in counts.items()))
+    console.print(", ".join(f"{count} {status}" for status, count in counts.items()))
     console.result({"checks": [asdict(each) for each in outcomes], **counts})
     if counts["failed"]:
         raise click.exceptions.Exit(1)
@@ -46,7 +46,7 @@ def audit(console: Console, city: Path) -> None:
     "A table (.parquet, .csv, .csv.gz, .tsv, .tsv.gz); a name without an ending is a folder.",
     replaces="a previous synthetic city",
 )
-@speaks
+@output_options
 def synthesize(
     console: Console, *, config: SynthesisConfig, seed: int, out: Path, overwrite: bool
 ) -> None:
@@ -71,11 +71,11 @@ def synthesize(
         "table": str(table),
         "seconds": round(perf_counter() - began, 3),
     }
-    console.say(
+    console.print(
         f"{table}: {checkins.height:,} check-ins of {summary['users']:,} people at "
         f"{summary['places']:,} places ({summary['seconds']} s)."
     )
-    console.say(f"Next: castpoi data prepare {shlex.quote(str(table))} --out CITY")
+    console.print(f"Next: castpoi data prepare {shlex.quote(str(table))} --out CITY")
     console.result(summary)
 
 
@@ -96,7 +96,7 @@ def synthesize(
     metavar="URL",
     help="Another address of the same published file (http or https).",
 )
-@speaks
+@output_options
 def fetch(console: Console, dataset: str, folder: Path, mirror: str | None) -> None:
     """Download a public data set, resuming a partial download, and check it.
 
@@ -107,11 +107,11 @@ def fetch(console: Console, dataset: str, folder: Path, mirror: str | None) -> N
     fetched = fetch_dataset(dataset, folder, mirror=mirror, progress=console.progress())
     done = "downloaded" if fetched.downloaded else "already there"
     resumed = " (resumed)" if fetched.resumed else ""
-    console.say(
+    console.print(
         f"{fetched.file}: {done}{resumed} and checked, {fetched.rows:,} rows, "
         f"{fetched.bytes:,} bytes ({fetched.checksum})."
     )
-    console.say(f"Next: castpoi data prepare {shlex.quote(str(fetched.file))} --out {dataset}")
+    console.print(f"Next: castpoi data prepare {shlex.quote(str(fetched.file))} --out {dataset}")
     console.result(
         {
             **asdict(fetched),

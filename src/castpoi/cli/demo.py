@@ -11,7 +11,7 @@ from castpoi.checkins.city import City
 from castpoi.checkins.prepare import Preparation, prepare
 from castpoi.checkins.synthetic import SynthesisConfig, check_free, synthesize, write_checkins
 from castpoi.cli.compare import as_json, show_comparison
-from castpoi.cli.console import Console, speaks
+from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import out_option, port_option, seed_option
 from castpoi.cli.serve import serve
 from castpoi.core.files import check_vacant, write_json, writing
@@ -50,7 +50,7 @@ _CHECKINS: Final = "checkins.csv.gz"
 )
 @click.option("--serve", "serves", is_flag=True, help="At the end, serve a map until stopped.")
 @port_option
-@speaks
+@output_options
 def demo(
     console: Console,
     out: Path,
@@ -91,7 +91,7 @@ def demo(
         steps.advance()
     _show(console, city, run, out, comparison, seconds=time.perf_counter() - began)
     if serves:
-        console.say("\nOpen the address below in a browser for the map of the city.")
+        console.print("\nOpen the address below in a browser for the map of the city.")
         quiet = {"as_json": False, "quiet": console.quiet, "debug": False}
         click.get_current_context().invoke(serve, run=run.folder, port=port, **quiet)
 
@@ -145,7 +145,7 @@ def _show(
 ) -> None:
     """Show the table of all methods, the files, and the next commands."""
     manifest = city.manifest
-    console.say(
+    console.print(
         f"A synthetic city of {manifest['users']:,} people, {manifest['places']:,} places and "
         f"{manifest['checkins']:,} check-ins (seed {run.seed}). Where will each of "
         f"{manifest['test']:,} people go next?"
@@ -153,7 +153,7 @@ def _show(
     show_comparison(console, comparison)
     names = ("run", "city", "city.html", "results")
     folder, town, page, results = (shlex.quote(str(out / name)) for name in names)
-    console.say(
+    console.print(
         "Trained methods had a few epochs only; 'castpoi train' uses all of them.\n"
         f"\nDone in {seconds:.1f} s. Everything is in {out}:\n"
         f"  {_CHECKINS}  the raw check-ins, a table like your own\n"

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from castpoi.checkins.city import City
 from castpoi.checkins.describe import Bucket, CityDescription, Quartiles, describe_city
-from castpoi.cli.console import Console, speaks
+from castpoi.cli.console import Console, output_options
 from castpoi.core.errors import BadInput
 from castpoi.core.files import write_text, writing
 from castpoi.core.quantities import day_words, distance_words, duration_words, share_words
@@ -31,7 +31,7 @@ _MOST_ZONES: Final = 3
     help="Also write one self-contained page with charts and a map of the places.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace a previous page.")
-@speaks
+@output_options
 def describe(console: Console, city: Path, html: Path | None, overwrite: bool) -> None:
     """Counts, rhythm and distances of CITY.
 
@@ -48,9 +48,9 @@ def describe(console: Console, city: Path, html: Path | None, overwrite: bool) -
         _write_page(html, loaded, description, name)
     if not console.as_json:
         _show(console, description, name)
-    console.say(f"Fingerprint {loaded.fingerprint}")
+    console.print(f"Fingerprint {loaded.fingerprint}")
     if html is not None:
-        console.say(f"{html}: a page with charts and a map")
+        console.print(f"{html}: a page with charts and a map")
     about = {"fingerprint": loaded.fingerprint, "html": None if html is None else str(html)}
     console.result({**description.as_json(), **about})
 
@@ -79,8 +79,8 @@ def _write_page(page: Path, city: City, description: CityDescription, name: str)
 
 
 def _show(console: Console, description: CityDescription, name: str) -> None:
-    console.say(name)
-    console.say(_when_and_where(description))
+    console.print(name)
+    console.print(_when_and_where(description))
     console.table(("", "count"), _counts(description))
     per = {"user": description.checkins_per_user, "place": description.checkins_per_place}
     console.table(
@@ -99,7 +99,7 @@ def _show(console: Console, description: CityDescription, name: str) -> None:
         gap = duration_words(3600 * (description.median_gap_hours or 0))
         _show_bars(console, f"Gap to the user's next visit: median {gap}", description.gaps)
     _show_bars(console, "Top categories", description.top_categories)
-    console.say(
+    console.print(
         f"\nPopularity: the busiest 1% of places have "
         f"{share_words(description.top_1_percent_share)} of the check-ins,\n"
         f"the busiest 10% {share_words(description.top_10_percent_share)}; "

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from castpoi.checkins.city import City
-from castpoi.cli.console import Console, speaks
+from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import FOLDER, method_list, out_option, split_option
 from castpoi.core.files import check_vacant
 from castpoi.evaluation.metrics import METRICS, STRATA
@@ -28,7 +28,7 @@ from castpoi.methods.run import city_of, load_run
 @click.option("--model", metavar="NAME", help="A method without training, instead of a run.")
 @out_option("The result to write.", replaces="a previous result")
 @split_option
-@speaks
+@output_options
 def evaluate(
     console: Console,
     run: Path | None,
@@ -59,8 +59,8 @@ def evaluate(
         raise click.UsageError("Give a RUN, or both --city and --model.")
     result.save(out, overwrite=overwrite)
     _show(console, result)
-    console.say(f"{out}: {result.ranks.height:,} ranked targets.")
-    console.say(f"Next: castpoi compare {shlex.quote(str(out))} RESULT...")
+    console.print(f"{out}: {result.ranks.height:,} ranked targets.")
+    console.print(f"Next: castpoi compare {shlex.quote(str(out))} RESULT...")
     names = ("method", "seed", "fingerprint", "part", "known_time")
     about = {name: result.manifest[name] for name in names}
     console.result({**result.summary(), **about, "out": str(out)})

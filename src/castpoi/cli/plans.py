@@ -34,7 +34,7 @@ def run_shown(
         past_runs=past_runs,
         pace=pace,
         progress=console.progress(shows_remaining=False),
-        say=ignore if console.quiet else console.note,
+        report=ignore if console.quiet else console.note,
         name=name,
     )
 
@@ -63,7 +63,7 @@ def show_plan(
     ]
     console.table([noun.removesuffix("s"), "state", "time from", "time"], rows, left=3)
     time_left = f": {left.words} on {pace.cores} cores" if to_run else ""
-    console.say(f"{len(to_run)} of {len(plan)} {noun} are to be run{time_left}.")
+    console.print(f"{len(to_run)} of {len(plan)} {noun} are to be run{time_left}.")
     listed = [
         {**entry_of(each.experiment), "why": each.why}
         | {"seconds": guess.seconds, "source": guess.source}
@@ -90,8 +90,8 @@ def show_failures(
 ) -> dict[str, Any]:
     """List what failed, why, and its log; returns the same for JSON."""
     for failure in failures:
-        console.say(f"FAILED {failure.experiment.name}: {failure.problem}")
-        console.say(f"       its log: {folder.log(failure.experiment)}")
+        console.print(f"FAILED {failure.experiment.name}: {failure.problem}")
+        console.print(f"       its log: {folder.log(failure.experiment)}")
     failed = [
         {**entry_of(each.experiment), "problem": each.problem}
         | {"log": str(folder.log(each.experiment))}
@@ -107,7 +107,7 @@ def show_counts(
 ) -> int:
     """How many are done now, and before; returns the latter."""
     before = sum(each.is_done for each in plan)
-    console.say(
+    console.print(
         f"{name} {len(plan) - before - failed} done now, {before} before, {failed} failed. "
         f"Everything is in {folder.root}"
         + ("; the same command tries the failed ones again." if failed else ".")

@@ -13,7 +13,7 @@ from castpoi.checkins.cleaning import RECIPES, Recipe
 from castpoi.checkins.prepare import Preparation
 from castpoi.checkins.prepare import prepare as prepare_city
 from castpoi.checkins.reading.layouts import LAYOUTS, parse_columns
-from castpoi.cli.console import Console, speaks
+from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import FOLDER, options_of, out_option, parsed
 
 EPILOG = """\b
@@ -66,7 +66,7 @@ _FIXED = ("name", "published_sessions", "published_split", "time_split")
 )
 @click.option("--recipe", type=click.Choice(list(RECIPES)), help="The paper's exact cleaning.")
 @options_of(Recipe, "steps", leave_out=_FIXED)
-@speaks
+@output_options
 def prepare(
     console: Console,
     sources: tuple[Path, ...],
@@ -120,12 +120,12 @@ def show_preparation(console: Console, manifest: dict[str, Any], out: Path) -> N
     console.table(("step: drop", "check-ins", "dropped", "left", "users", "places"), rows)
     if manifest["dropped_rows"]:
         bad = ", ".join(f"{count:,} {rule}" for rule, count in manifest["dropped_rows"].items())
-        console.say(f"bad rows dropped: {bad}; written to {dropped_path(out)}")
-    console.say(f"rhythm: {manifest['rhythm']['finding']}")
-    console.say(
+        console.print(f"bad rows dropped: {bad}; written to {dropped_path(out)}")
+    console.print(f"rhythm: {manifest['rhythm']['finding']}")
+    console.print(
         f"{out}: {manifest['train']:,} train, {manifest['validation']:,} validation and "
         f"{manifest['test']:,} test check-ins ({manifest['left_out']:,} left out), "
         f"{manifest['revisit_share']:.1%} of the test "
         f"targets are revisits; fingerprint {manifest['fingerprint'][:12]}"
     )
-    console.say(f"Next: castpoi train {shlex.quote(str(out))} --out RUN")
+    console.print(f"Next: castpoi train {shlex.quote(str(out))} --out RUN")

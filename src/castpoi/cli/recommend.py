@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import castpoi
-from castpoi.cli.console import Console, speaks
+from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import FOLDER, cold_places_option, parsed, private_places_options
 
 if TYPE_CHECKING:  # imported when the verb runs, so that --help is fast
@@ -59,7 +59,7 @@ def _point(text: str) -> tuple[float, float]:
 @click.option("--city", type=FOLDER, help="The run's city, if it has moved.")
 @cold_places_option
 @private_places_options
-@speaks
+@output_options
 def recommend(
     console: Console,
     run: Path,
@@ -104,12 +104,12 @@ def show(console: Console, answer: "Recommendations") -> None:
     )
     is_read = answer.visits_by == "attention"
     for rank, each in enumerate(answer, start=1):
-        console.say(f"{rank}. {_label(each)}: {each.sentence}")
+        console.print(f"{rank}. {_label(each)}: {each.sentence}")
         _show_explanation(
             console, each, "of the attention to" if is_read else "of the loss without"
         )
     if not is_read and any(each.visits for each in answer):
-        console.say(
+        console.print(
             f"Loss without a visit: how much the score falls, as a share of the falls for the last "
             f"{LAST_VISITS} visits."
         )
@@ -128,14 +128,14 @@ def _show_explanation(console: Console, each: "Recommendation", weighed: str) ->
         return
     if each.terms is not None:
         terms = " + ".join(f"{name} {value:.3f}" for name, value in each.terms.items())
-        console.say(f"   score {each.score:.3f} = {terms}")
+        console.print(f"   score {each.score:.3f} = {terms}")
     for visit in each.visits:
         where = "here" if visit.place == each.place else f"{distance_words(visit.distance_km)} away"
-        console.say(
+        console.print(
             f"   {visit.weight:6.1%} {weighed} {_label(visit)}, {where}, "
             f"{ago_words(60 * visit.hours_ago)}; score without it {visit.score_without:.3f}"
         )
-    console.say()
+    console.print()
 
 
 def _label(place: "Recommendation | ContributingVisit") -> str:

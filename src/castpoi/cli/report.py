@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from castpoi.cli.console import Console, speaks
+from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import FOLDER, out_option
 from castpoi.core.files import check_vacant
 from castpoi.core.quantities import counted
@@ -17,7 +17,7 @@ from castpoi.reports.report import Report, write_report
 @out_option(
     "The report to write.  [default: DIR/report]", replaces="a previous report", required=False
 )
-@speaks
+@output_options
 def report(console: Console, folder: Path, out: Path | None, overwrite: bool) -> None:
     """Write one page about all results in DIR.
 
@@ -49,12 +49,12 @@ def report(console: Console, folder: Path, out: Path | None, overwrite: bool) ->
 
 def _show(console: Console, made: Report, out: Path) -> None:
     evidence = made.evidence
-    console.say(
+    console.print(
         f"{counted(len(evidence.results), 'result')} of {counted(len(evidence.rows), 'row')} on "
         f"{', '.join(city.name for city in evidence.cities)}: "
         f"{counted(len(made.tables), 'table')}, {counted(len(made.charts), 'figure')}, "
         f"{counted(len(made.verdicts.all), 'test')}."
     )
     for gap in made.missing:
-        console.say(f"  missing: {gap}")
-    console.say(f"{out / 'report.html'}: the page, to open in a browser")
+        console.print(f"  missing: {gap}")
+    console.print(f"{out / 'report.html'}: the page, to open in a browser")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from castpoi.cli.compare import as_json, show_comparison
-from castpoi.cli.console import Console, speaks
+from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import FOLDER, SEED, SeveralValues, options_of
 from castpoi.cli.plans import PACE_TYPES, entry_of, run_shown, show_counts, show_failures, show_plan
 from castpoi.evaluation.compare import compare
@@ -50,7 +50,7 @@ def _is_value(word: str) -> bool:
 @click.option("--only", multiple=True, metavar="ROW...", help="Only these rows; CITY comes first.")
 @options_of(Pace, "pace", types=PACE_TYPES)
 @click.option("--dry-run", is_flag=True, help="List the experiments and their time; run none.")
-@speaks
+@output_options
 def reproduce(
     console: Console,
     cities: tuple[Path, ...],
@@ -101,7 +101,7 @@ def reproduce(
     content["there_before"] = show_counts(console, name, plan, len(failures), folder)
     content["report"] = shlex.join(["castpoi", "report", str(out)])
     if done:
-        console.say(f"Tables, figures and tests on one page: {content['report']}")
+        console.print(f"Tables, figures and tests on one page: {content['report']}")
     console.result(content)
     if failures:
         click.get_current_context().exit(1)
@@ -119,6 +119,6 @@ def _show_results(
         by_city.setdefault(city, []).append(replace(result, manifest=labelled))
     comparisons = {city: compare(results) for city, results in by_city.items()}
     for city, comparison in comparisons.items():
-        console.say(f"{city}:")
+        console.print(f"{city}:")
         show_comparison(console, comparison)
     return {city: as_json(comparison) for city, comparison in comparisons.items()}

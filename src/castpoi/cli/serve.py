@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from castpoi.cli.console import Console, speaks
+from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import (
     FOLDER,
     cold_places_option,
@@ -90,7 +90,7 @@ def _shortlist(text: str) -> "Shortlist":
 )
 @cold_places_option
 @private_places_options
-@speaks
+@output_options
 def serve(
     console: Console,
     run: Path,
@@ -148,7 +148,7 @@ def _show_address(console: Console, service: "Service", listening: socket.socket
 
     users, visits = service.store.counts()
     card, address = service.card, address_of(listening)
-    console.say(
+    console.print(
         f"{card.model} is served at {address} (docs: {address}/docs/): {card.places:,} places, "
         f"{users:,} users with {visits:,} visits. Stop with Ctrl-C."
     )

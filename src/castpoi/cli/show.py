@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from castpoi.cli.console import Console, speaks
+from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import FOLDER, field_docstrings
 from castpoi.core.errors import BrokenFolder
 from castpoi.core.files import KINDS, read_json
@@ -38,7 +38,7 @@ _NEXT: Final[Mapping[str, tuple[str, ...]]] = {
 
 @click.command()
 @click.argument("folder", type=FOLDER)
-@speaks
+@output_options
 def show(console: Console, folder: Path) -> None:
     """Show what a FOLDER of castpoi contains, how it was made, and which commands use it.
 
@@ -65,7 +65,7 @@ def show(console: Console, folder: Path) -> None:
         left=2,
     )
     for command in commands:
-        console.say(f"Next: {command}")
+        console.print(f"Next: {command}")
     console.result({"folder": str(folder), "kind": kind, **shown, "next": commands})
 
 
@@ -105,7 +105,7 @@ def _words(value: object) -> str:
 @click.command()
 @click.argument("name", required=False)
 @click.option("--preset", metavar="NAME", help="Preset whose values are shown.")
-@speaks
+@output_options
 def methods(console: Console, name: str | None, preset: str | None) -> None:
     """List the methods; with a NAME, the settings of one, with their values in a preset.
 
@@ -126,7 +126,7 @@ def _show_settings(console: Console, method: Method, preset: str | None) -> None
     preset = preset or method.default_preset
     if preset is None or not method.is_ours:
         why = "has no settings" if preset is None else "is of another package, which documents it"
-        console.say(f"{method.name}: {method.line}. It {why}.")
+        console.print(f"{method.name}: {method.line}. It {why}.")
         console.result({**_about(method), "preset": None, "settings": []})
         return
     settings = [
@@ -135,7 +135,7 @@ def _show_settings(console: Console, method: Method, preset: str | None) -> None
         for field in fields(config)
         for about in [field_docstrings(type(config)).get(field.name, "")]
     ]
-    console.say(f"{method.name}: {method.line}. Presets: {', '.join(method.presets)}.")
+    console.print(f"{method.name}: {method.line}. Presets: {', '.join(method.presets)}.")
     rows = [[_words(each[key]) for key in ("name", "value", "of", "about")] for each in settings]
     console.table(("setting", preset, "of", ""), rows, left=4)
     console.result({**_about(method), "preset": preset, "settings": settings})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from castpoi.cli.console import Console, speaks
+from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import (
     FOLDER,
     method_list,
@@ -68,7 +68,7 @@ from castpoi.training.train import train as train_run
     metavar="FOLDER",
     help="Write learning curves for TensorBoard (extra castpoi[tensorboard]).",
 )
-@speaks
+@output_options
 def train(
     console: Console,
     city: Path,
@@ -114,8 +114,10 @@ def train(
 def _show(console: Console, run: Run, city: Path) -> None:
     """Show where the run is and the next command."""
     seconds = run.manifest["wall_seconds"]
-    console.say(f"{run.folder}: {run.method}, trained on {city} (seed {run.seed}, {seconds:.1f} s)")
-    console.say(f"Next: castpoi evaluate {shlex.quote(str(run.folder))} --out RESULT")
+    console.print(
+        f"{run.folder}: {run.method}, trained on {city} (seed {run.seed}, {seconds:.1f} s)"
+    )
+    console.print(f"Next: castpoi evaluate {shlex.quote(str(run.folder))} --out RESULT")
     console.result(
         {
             "method": run.method,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from castpoi.cli.console import Console, speaks
+from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import FOLDER, SEED, method_list, options_of
 from castpoi.cli.plans import PACE_TYPES, run_shown, show_counts, show_failures, show_plan
 from castpoi.core.config import pairs_of
@@ -64,7 +64,7 @@ _LEARNED = [method for method in METHODS if method.needs_training]
 @click.option("--out", required=True, type=FOLDER, help="Folder for everything.")
 @options_of(Pace, "pace", leave_out=["keep_runs"], types=PACE_TYPES)
 @click.option("--dry-run", is_flag=True, help="List the trials and their time; run none.")
-@speaks
+@output_options
 def tune(
     console: Console,
     city: Path,
@@ -123,13 +123,13 @@ def tune(
     content |= {"command": command, "out": str(out)}
     content |= show_failures(console, failures, folder, "trials")
     if outdated := sum(trial["state"] == "other code" for trial in content["trials"]):
-        console.say(
+        console.print(
             f"{outdated} earlier trials were made by another version of the method and are left "
             "out; try them again, or keep them with --any-code."
         )
     content["there_before"] = show_counts(console, "Trials:", plan, len(failures), folder)
     if command is not None:
-        console.say(f"Best: {command}")
+        console.print(f"Best: {command}")
     console.result(content)
     if failures:
         click.get_current_context().exit(1)
@@ -149,7 +149,7 @@ def _show_table(console: Console, tuning: "Tuning", done: Sequence[Mapping[str, 
         ]
         for trial in done
     ]
-    console.say(
+    console.print(
         f"{tuning.method} ({tuning.preset}) on {tuning.city.name}: validation split, in percent, "
         f"best {tuning.metric} first"
     )

@@ -87,7 +87,7 @@ def run_plan(
     past_runs: Sequence[PastRun],
     pace: Pace,
     progress: Progress,
-    say: Callable[[str], None],
+    report: Callable[[str], None],
     name: str,
 ) -> list[Failure]:
     """Make everything that a plan lacks; returns the failures in their order.
@@ -108,7 +108,7 @@ def run_plan(
             estimator=Estimator(past_runs, threads=pace.threads_per_job),
             lock=lock,
             task=held.enter_context(progress.task(name, total=len(plan))),
-            say=say,
+            report=report,
             total=len(plan),
             waiting=[each.experiment for each in plan if not each.is_done],
         )
@@ -129,7 +129,7 @@ class _Runner:
     estimator: Estimator
     lock: int
     task: Task
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     total: int  # with those that were done before
     waiting: list[Experiment]
     running: "list[_Worker]" = field(default_factory=list)
@@ -161,21 +161,21 @@ class _Runner:
             return
         self.running.append(worker)
         self.status.note(experiment, "running")
-        self.say(f"{experiment.name} has started")
+        self.report(f"{experiment.name} has started")
 
     def _end(self, experiment: Experiment, outcome: dict[str, Any]) -> None:
         self.task.advance()
         if "error" in outcome:
             self.failures.append(Failure(experiment, outcome["error"]))
             self.status.note(experiment, "failed", outcome["error"])
-            self.say(f"{experiment.name} FAILED: {outcome['error']}; {self._progress()}")
+            self.report(f"{experiment.name} FAILED: {outcome['error']}; {self._progress()}")
             return
         self.estimator.learn(PastRun.of(outcome))
         self.status.note_done(experiment, outcome)
         if not self.pace.keep_runs:
             self.folder.remove_run(experiment)
         took = duration_words(outcome["seconds"])
-        self.say(f"{experiment.name} is done ({took}); {self._progress()}")
+        self.report(f"{experiment.name} is done ({took}); {self._progress()}")
 
     def _progress(self) -> str:
         """How many experiments have ended, and the time that is left."""

@@ -29,7 +29,7 @@ from castpoi.training.job import TrainingOptions
 from castpoi.training.train import train
 
 OF_TRAINING: Final = ("validation", "best_epoch", "epochs")
-"""Entries of a run's config that say how its training went."""
+"""Entries of a run's config about its training."""
 
 
 def main(spec_path: Path) -> None:
