@@ -80,15 +80,10 @@ def _own_past(city: City) -> tuple[Status, str]:
     """A target is leaked if its history has the same place at the same instant."""
     visits = city.trajectories
     rows = city.targets(record.TEST)
-    leaked = np.zeros(len(rows), dtype=np.bool_)
+    rows = rows[rows > 0]
     # check-ins at one instant are sorted by place, so only the one before can be equal
-    later = rows > 0
-    before = rows[later] - 1
-    leaked[later] = (
-        (visits.user[before] == visits.user[rows[later]])
-        & (visits.at_us[before] == visits.at_us[rows[later]])
-        & (visits.place[before] == visits.place[rows[later]])
-    )
+    columns = (visits.user, visits.at_us, visits.place)
+    leaked = np.logical_and.reduce([each[rows - 1] == each[rows] for each in columns])
     if leaked.any():
         return "failed", (
             f"{leaked.sum():,} test targets repeat a check-in of their history at the same "
@@ -130,10 +125,9 @@ def _overlap(city: City) -> tuple[Status, str]:
 
 def _parts_follow_in_time(visits: Trajectories) -> tuple[Status, str]:
     spans = [visits.at_us[visits.part == part] for part in (_TRAIN, _VALIDATION, _TEST)]
-    spans = [span for span in spans if len(span)]
-    for earlier, later in pairwise(spans):
-        if earlier.max() >= later.min():
-            return "failed", "a part begins before the previous one has ended"
+    follow = pairwise(span for span in spans if len(span))
+    if any(earlier.max() >= later.min() for earlier, later in follow):
+        return "failed", "a part begins before the previous one has ended"
     return "passed", "every check-in is in one part, and the parts do not overlap in time"
 
 
@@ -162,10 +156,8 @@ def _local_clock(city: City) -> tuple[Status, str]:
     if rule.startswith("offset"):
         return "passed", "local time follows the offset column of the source"
     number, zones = numbered_zones(city.places[record.ZONE])
-    zone_of_row = number[city.checkins[record.PLACE].to_numpy()]
-    wrong = (
-        offsets_minutes(city.at_us, zone_of_row, zones) != city.checkins[record.OFFSET].to_numpy()
-    )
+    expected = offsets_minutes(city.at_us, number[city.checkins[record.PLACE].to_numpy()], zones)
+    wrong = expected != city.checkins[record.OFFSET].to_numpy()
     if wrong.any():
         return "failed", f"{wrong.sum():,} local offsets differ from the zone of their place"
     return "passed", f"local time agrees with {len(zones)} time zone{'s' * (len(zones) > 1)}"

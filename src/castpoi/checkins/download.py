@@ -162,13 +162,13 @@ def _response(url: str, part: Path, have: int, silence_seconds: float) -> HTTPRe
         opened: HTTPResponse = build_opener(_HttpOnly).open(
             Request(url, headers=headers), timeout=silence_seconds
         )
+    except InvalidURL as problem:
+        raise DownloadFailed(f"is not an address: {problem}") from problem
     except HTTPError as refusal:
         with refusal:
             if refusal.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
                 part.unlink(missing_ok=True)  # it is longer than the file
             raise _refused(refusal) from refusal
-    except InvalidURL as problem:
-        raise DownloadFailed(f"is not an address: {problem}") from problem
     except (OSError, HTTPException) as problem:
         raise _not_reached(problem) from problem
     return opened

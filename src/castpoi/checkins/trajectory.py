@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castpoi.checkins.record import DAY_US, HOUR_US, MINUTE_US
+from castpoi.core.arrays import ranges
 
 _THURSDAY: Final = 3  # 1970-01-01 was a Thursday, with Monday 0
 _SATURDAY: Final = 5
@@ -221,10 +222,8 @@ class Trajectories:
 def slices(starts: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
     """Indices of all slices starts[b]:ends[b] end to end, and the bounds between them."""
     lengths = ends - starts
-    bounds = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=bounds[1:])
-    within = np.arange(bounds[-1]) - np.repeat(bounds[:-1], lengths)
-    return np.repeat(starts, lengths) + within, bounds
+    bounds = np.concatenate([[0], np.cumsum(lengths)])
+    return np.repeat(starts, lengths) + ranges(lengths), bounds
 
 
 def local_us(visits: Histories, at_us: Numbers | None = None) -> Numbers:
