@@ -1,7 +1,6 @@
 """The fingerprint depends on the content of the split and on nothing else."""
 
 import hashlib
-import os
 import struct
 import tempfile
 import time
@@ -18,7 +17,7 @@ from hypothesis import strategies as st
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City, fingerprint_of
-from castpoi.checkins.prepare import Preparation, prepare
+from castpoi.checkins.prepare import Preparation, make_city
 from castpoi.checkins.split import SplitKind
 from tests.cities import CAFE, OFFICE, PARK, small_city
 from tests.sources import TABLE_HEADER, table
@@ -68,44 +67,25 @@ def first_row(column: str, value: pl.Expr) -> pl.Expr:
     return pl.when(pl.int_range(pl.len()) == 0).then(value).otherwise(column).alias(column)
 
 
+def change(table: str, column: pl.Expr) -> Callable[[City], City]:
+    """A change of one column of a table."""
+    return lambda city: replace(city, **{table: getattr(city, table).with_columns(column)})
+
+
+A_MICROSECOND_LATER = pl.col(record.AT_UTC) + pl.duration(microseconds=1)
+TEST = pl.lit("test", dtype=pl.Enum(record.PARTS))
+MOVED_LETTERS = pl.Series(record.PLACE_ID, ["ca", "feoffice", *CITY.places[record.PLACE_ID][2:]])
 CHANGES: dict[str, Callable[[City], City]] = {
-    "one instant by a microsecond": lambda c: replace(
-        c,
-        checkins=c.checkins.with_columns(
-            first_row(record.AT_UTC, pl.col(record.AT_UTC) + pl.duration(microseconds=1))
-        ),
-    ),
-    "one place of a visit": lambda c: replace(
-        c, checkins=c.checkins.with_columns(first_row(record.PLACE, pl.lit(PARK, pl.UInt32)))
-    ),
-    "one user of a visit": lambda c: replace(
-        c, checkins=c.checkins.with_columns(first_row(record.USER, pl.lit(1, pl.UInt32)))
-    ),
-    "one latitude": lambda c: replace(
-        c, places=c.places.with_columns(first_row(record.LAT, pl.col(record.LAT) + 1e-9))
-    ),
-    "one longitude": lambda c: replace(
-        c, places=c.places.with_columns(first_row(record.LON, pl.lit(-73.9)))
-    ),
-    "one part": lambda c: replace(
-        c,
-        split=c.split.with_columns(
-            first_row(record.PART, pl.lit("test", dtype=pl.Enum(record.PARTS)))
-        ),
-    ),
-    "one category": lambda c: replace(
-        c, places=c.places.with_columns(first_row(record.CATEGORY, pl.lit("Bar")))
-    ),
-    "one user id": lambda c: replace(
-        c, users=c.users.with_columns(first_row(record.USER_ID, pl.lit("user 0")))
-    ),
-    "letters moved from one id to the next": lambda c: replace(
-        c,
-        places=c.places.with_columns(
-            pl.Series(record.PLACE_ID, ["ca", "feoffice", *c.places[record.PLACE_ID][2:]])
-        ),
-    ),
-    "one check-in less": lambda c: replace(c, checkins=c.checkins[:3], split=c.split[:3]),
+    "instant": change("checkins", first_row(record.AT_UTC, A_MICROSECOND_LATER)),
+    "place of a visit": change("checkins", first_row(record.PLACE, pl.lit(PARK, pl.UInt32))),
+    "user of a visit": change("checkins", first_row(record.USER, pl.lit(1, pl.UInt32))),
+    "latitude": change("places", first_row(record.LAT, pl.col(record.LAT) + 1e-9)),
+    "longitude": change("places", first_row(record.LON, pl.lit(-73.9))),
+    "part": change("split", first_row(record.PART, TEST)),
+    "category": change("places", first_row(record.CATEGORY, pl.lit("Bar"))),
+    "user id": change("users", first_row(record.USER_ID, pl.lit("user 0"))),
+    "letters moved from one id to the next": change("places", pl.lit(MOVED_LETTERS)),
+    "a check-in less": lambda c: replace(c, checkins=c.checkins[:3], split=c.split[:3]),
 }
 
 
@@ -128,7 +108,7 @@ def test_negative_zero_and_zero_have_the_same_fingerprint() -> None:
     assert fingerprint(north) == fingerprint(south)
 
 
-# Through the whole road
+# From a table to the fingerprint
 
 visits = st.tuples(
     st.sampled_from(["ann", "bob", "zoë ☕"]), st.integers(0, 4), st.integers(0, 400)
@@ -167,25 +147,17 @@ def prepared(folder: str, sources: Mapping[str, str | pl.DataFrame], **options: 
         else:
             path.write_text(content)
         paths.append(path)
-    with tempfile.TemporaryDirectory() as out:
-        preparation = Preparation(**options)  # type: ignore[arg-type]
-        return prepare(paths, Path(out) / "city", preparation).fingerprint
+    return make_city(paths, Preparation(**options)).fingerprint  # type: ignore[arg-type]
 
 
 @contextmanager
-def clock_of(zone: str) -> Iterator[None]:
-    """The time zone of the machine."""
-    former = os.environ.get("TZ")
-    os.environ["TZ"] = zone
-    time.tzset()
-    try:
-        yield
-    finally:
-        if former is None:
-            del os.environ["TZ"]
-        else:
-            os.environ["TZ"] = former
+def machine_in(zone: str) -> Iterator[None]:
+    """The time zone of the machine, as long as the block runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", zone)
         time.tzset()
+        yield
+    time.tzset()
 
 
 @given(
@@ -210,7 +182,7 @@ def test_the_fingerprint_depends_on_no_row_order_format_file_or_machine_zone(
         assert prepared(folder, {"a.parquet": frame}, split=split) == plain
         halves = {"a.csv": table(shuffled[:half]), "b.csv": table(shuffled[half:])}
         assert prepared(folder, halves, split=split) == plain
-        with clock_of("Pacific/Apia"):
+        with machine_in("Pacific/Apia"):
             assert prepared(folder, {"a.csv": table(rows)}, split=split) == plain
 
 
