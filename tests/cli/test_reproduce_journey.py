@@ -38,7 +38,7 @@ LEARNED = f"""
 label = "CaST-POI"
 method = "castpoi"
 role = "ours"
-set = {{ epochs = 60, patience = 60, {_TINY} }}
+set = {{ epochs = 40, patience = 40, {_TINY} }}
 """
 
 BROKEN = f"""
@@ -155,10 +155,6 @@ def test_a_row_of_the_same_name_with_another_method_is_refused(
         assert ended.code == 1
         assert "the row recent of the suite other is also in the table own of" in ended.err
         assert "rename the row, since its name is that of a folder" in ended.err
-    other.rename(own)  # the same suite, edited
-    edited = castpoi("reproduce", city, "--suite", own, "--out", out)
-    assert edited.code == 0
-    assert "own: 1 done now, 1 before, 0 failed." in edited.out
 
 
 def test_results_of_known_time_are_shown_apart_at_the_end(
@@ -175,23 +171,10 @@ def test_results_of_known_time_are_shown_apart_at_the_end(
     assert "own: 0 done now, 2 before, 0 failed." in again.out
 
 
-def test_a_damaged_result_is_made_again(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:
-    out, own = tmp_path / "out", suite(tmp_path, COUNTED)
-    words = ["reproduce", city, "--suite", own, "--out", out]
-    assert castpoi(*words).code == 0
-    (out / "village" / "revisit" / "0" / "manifest.json").write_text("{ torn")
-    (out / "village" / "recent" / "0" / "ranks.parquet").unlink()
-    planned = castpoi(*words, "--dry-run", "--json").json["experiments"]
-    assert [each["why"] for each in planned] == ["damaged", "damaged"]
-    ended = castpoi(*words)
-    assert ended.code == 0, ended.err
-    assert "own: 2 done now, 0 before, 0 failed." in ended.out
-
-
 def test_settings_that_cannot_be_trained_are_refused_before_any_work(
     castpoi: CommandLine, city: Path, tmp_path: Path
 ) -> None:
-    own = suite(tmp_path, COUNTED, LEARNED.replace("epochs = 60", "epochs = 'many'"))
+    own = suite(tmp_path, COUNTED, LEARNED.replace("epochs = 40", "epochs = 'many'"))
     words = ["reproduce", city, "--suite", own, "--only", "recent", "--out", tmp_path / "out"]
     for more in (["--dry-run"], []):
         ended = castpoi(*words, *more)
@@ -249,7 +232,7 @@ def test_a_suite_that_was_killed_resumes(castpoi: CommandLine, city: Path, tmp_p
     result = out / "village" / "learned" / "5"
     events = [json.loads(line) for line in (result / "run" / "log.jsonl").read_text().splitlines()]
     resumed = [event for event in events if event["event"] == "training resumed"]
-    assert 0 < resumed[0]["epochs"] < 60
+    assert 0 < resumed[0]["epochs"] < 40
     learned = sum(event["seconds"] for event in events if event["event"] == "epoch finished")
     wall = read_json(result / "run" / "manifest.json")["wall_seconds"]
     assert learned < wall < Result.load(result).manifest["experiment"]["seconds"]

@@ -188,16 +188,16 @@ def test_the_help_says_that_the_test_split_is_never_ranked(castpoi: CommandLine)
 
 def test_a_tune_that_was_killed_resumes(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    asked = words(city, out, "--try", "dropout=0.2", "--set", "epochs=300", "--set", "patience=300",
+    asked = words(city, out, "--try", "dropout=0.2", "--set", "epochs=60", "--set", "patience=60",
                   *TINY)  # fmt: skip
     killed_in_training(out / "runs" / "village" / "dropout=0.2" / "42", *asked)
     again = castpoi(*asked, "--json")
     assert again.code == 0, again.err
     (trial,) = again.json["trials"]
-    assert (trial["state"], trial["epochs"]) == ("done", 300)
+    assert (trial["state"], trial["epochs"]) == ("done", 60)
     log = out / "village" / "dropout=0.2" / "42" / "run" / "log.jsonl"
     events = [json.loads(line) for line in log.read_text().splitlines()]
     resumed = [event for event in events if event["event"] == "training resumed"]
-    assert 0 < resumed[0]["epochs"] < 300
+    assert 0 < resumed[0]["epochs"] < 60
     assert {each.name for each in out.iterdir()} == {"tune.json", "village", "runs", "logs"}
     assert not list(out.rglob("*.safetensors"))
