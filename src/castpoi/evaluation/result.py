@@ -91,7 +91,7 @@ class Result(OfMethod):
 
     @property
     def known_time(self) -> bool:
-        """Whether the method was given the time of each target; compared only with the like."""
+        """Whether the method was given the time of each target."""
         return bool(self.manifest["known_time"])
 
     @property

@@ -19,7 +19,7 @@ from castpoi.checkins import record
 from castpoi.checkins.city import REVISIT_WINDOW, City
 from castpoi.checkins.describe import Bucket, CityDescription, busiest, checkins_per_place
 from castpoi.core import quantities
-from castpoi.core.quantities import counted, distance_words, duration_words, share_words
+from castpoi.core.quantities import counted
 from castpoi.geo.distance import EARTH_RADIUS_KM
 from castpoi.reports.page import render, text_of
 from castpoi.reports.style import BLUE, INK, ORANGE, Chart, from_top, grid_along, look, new_figure
@@ -34,7 +34,10 @@ _LABEL_CHARACTERS: Final = 22
 _KM_PER_DEGREE: Final = math.radians(1) * EARTH_RADIUS_KM
 _LEAST_SPAN: Final = 0.005  # degrees, about half a kilometre
 _MARGIN: Final = 0.05
-_WEEKDAYS: Final = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+_WEEKDAYS: Final = {
+    day[:3]: day
+    for day in ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,21 +51,18 @@ class BusyPlace:
 
 def city_page(city: City, description: CityDescription, *, name: str = "city") -> str:
     """One self-contained HTML document about a city that is called `name`."""
-    charts: list[Chart] = []
-    if description.checkins:
-        popularity = _popularity(description)
-        charts = [*_time_charts(description), *_share_charts(description)]
-        charts += [place_map(city), popularity]
     return render(
         "city.html.j2",
         css=text_of("page.css"),
         name=name,
         city=description,
-        charts={chart.name: chart for chart in charts},
+        charts=_charts(city, description) if description.checkins else {},
         busiest=busiest_places(city),
         zones=_zone_words(description),
         steps=_steps(city.manifest.get("steps")),
         fingerprint=city.fingerprint,
+        weekdays=_WEEKDAYS,
+        revisit_window=REVISIT_WINDOW,
         words=quantities,
         version=__version__,
     )
@@ -101,85 +101,28 @@ def _steps(steps: object) -> list[dict[str, str]]:
     return lines
 
 
-def _time_charts(description: CityDescription) -> list[Chart]:
-    """Check-ins by local hour and weekday, and moves by distance and time."""
-    peak = max(description.hours, key=_count).label
-    trough = min(description.hours, key=_count).label
-    busy = max(description.weekdays, key=_count).label
-    day = next(day for day in _WEEKDAYS if day.startswith(busy))
-    charts = [
-        _columns(
-            "hours",
-            f"Busiest from {peak}:00, quietest from {trough}:00",
-            "Share of check-ins in each local hour.",
-            description.hours,
-            every=3,
-        ),
-        _columns(
-            "weekdays",
-            f"{day} is the busiest day of the week",
-            "Share of check-ins on each local weekday.",
-            description.weekdays,
-        ),
-    ]
-    if description.median_distance_km is None:
-        return charts
-    median = duration_words(3600 * (description.median_gap_hours or 0.0))
-    stays = share_words(description.same_place_share)
-    return [
-        *charts,
-        _rows(
-            "distances",
-            f"Half of all moves are within {distance_words(description.median_distance_km)}",
-            f"Distance between consecutive check-ins of a user; {stays} stay at the same place.",
-            _trimmed(description.distances),
-        ),
-        _rows(
-            "gaps",
-            f"Half of all gaps are within {median}",
-            "Time between consecutive check-ins of a user.",
-            _trimmed(description.gaps),
-        ),
-    ]
-
-
-def _share_charts(description: CityDescription) -> list[Chart]:
-    """The most visited categories, users by their number of check-ins, and the split."""
-    spread, top = description.checkins_per_user, description.top_categories
-    assert spread is not None  # a check-in has a user
-    parts = {"train": description.train, "validation": description.validation}
-    parts |= {"test": description.test, "left out": description.left_out}
-    returns = "The city has no test split."
-    if description.revisit_share is not None:
-        returns = (
-            f"{share_words(description.revisit_share)} of them return to one of the user's "
-            f"{REVISIT_WINDOW} visits before; {share_words(description.new_share)} are new places."
-        )
-    charts = [
-        _rows(
-            "users",
-            f"Half of the users have {spread.median:g} check-ins or fewer",
-            f"Share of users by number of check-ins: {spread.min:,} to {spread.max:,}, mean "
-            f"{spread.mean:,.1f}, middle half {spread.lower_quartile:g} to "
-            f"{spread.upper_quartile:g}.",
-            _trimmed(description.users_by_checkins),
-        ),
-        _rows(
-            "split",
-            f"{counted(description.test_targets, 'test visit')} to predict",
-            returns,
-            [
-                Bucket(label=name, count=count, share=count / description.checkins)
-                for name, count in parts.items()
-                if count
-            ],
-        ),
-    ]
+def _charts(city: City, description: CityDescription) -> dict[str, Chart]:
+    """The charts of a city that has check-ins, by name; their texts are in the template."""
+    splits = {"train": description.train, "validation": description.validation}
+    splits |= {"test": description.test, "left out": description.left_out}
+    whole = description.checkins
+    rows = {
+        "users": _trimmed(description.users_by_checkins),
+        "split": [Bucket(label=s, count=n, share=n / whole) for s, n in splits.items() if n],
+    }
+    if description.median_distance_km is not None:
+        rows["distances"] = _trimmed(description.distances)
+        rows["gaps"] = _trimmed(description.gaps)
     if description.categories:
-        headline = f"{top[0].label} is the most visited category"
-        caption = f"The {len(top)} most visited categories, by share of check-ins."
-        charts.append(_rows("categories", headline, caption, top))
-    return charts
+        rows["categories"] = description.top_categories
+    charts = [
+        _columns("hours", description.hours, every=3),
+        _columns("weekdays", description.weekdays),
+        *(_rows(name, buckets) for name, buckets in rows.items()),
+        place_map(city),
+        _popularity(description),
+    ]
+    return {chart.name: chart for chart in charts}
 
 
 def _popularity(description: CityDescription) -> Chart:
@@ -196,14 +139,7 @@ def _popularity(description: CityDescription) -> Chart:
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
         axes.set_xlabel("rank of the place")
         axes.set_ylabel("check-ins")
-    return Chart(
-        name="popularity",
-        headline=f"The busiest 1% of places have {description.top_1_percent_share:.0%} of the "
-        "check-ins",
-        caption=f"The busiest 10% have {description.top_10_percent_share:.0%}; Gini coefficient "
-        f"{description.gini:.2f}. Both axes are logarithmic.",
-        figure=figure,
-    )
+    return Chart(name="popularity", figure=figure)
 
 
 def place_map(city: City) -> Chart:
@@ -241,8 +177,7 @@ def place_map(city: City) -> Chart:
     for number, why in ((is_far & ~is_private, "far outside"), (is_private, "private homes")):
         if number.sum():
             notes.append(f"Not drawn: {counted(int(number.sum()), 'place')} ({why}).")
-    headline = f"Map of {counted(city.places.height, 'place')}"
-    return Chart(name="map", headline=headline, caption=" ".join(notes), figure=figure)
+    return Chart(name="map", caption=" ".join(notes), figure=figure)
 
 
 def _is_private_home(city: City) -> NDArray[np.bool_]:
@@ -251,9 +186,7 @@ def _is_private_home(city: City) -> NDArray[np.bool_]:
     return private.fill_null(False).to_numpy()
 
 
-def _columns(
-    name: str, headline: str, caption: str, buckets: Sequence[Bucket], *, every: int = 1
-) -> Chart:
+def _columns(name: str, buckets: Sequence[Bucket], *, every: int = 1) -> Chart:
     """Vertical bars of shares."""
     at = range(len(buckets))
     with look():
@@ -264,10 +197,10 @@ def _columns(
         axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
         axes.margins(x=0.01)
         grid_along("y", [axes])
-    return Chart(name=name, headline=headline, caption=caption, figure=figure)
+    return Chart(name=name, figure=figure)
 
 
-def _rows(name: str, headline: str, caption: str, buckets: Sequence[Bucket]) -> Chart:
+def _rows(name: str, buckets: Sequence[Bucket]) -> Chart:
     """Horizontal bars of shares, each with its share and count."""
     at = from_top(buckets)
     with look():
@@ -282,11 +215,7 @@ def _rows(name: str, headline: str, caption: str, buckets: Sequence[Bucket]) -> 
         axes.set_xlim(0, 128 * max((bucket.share for bucket in buckets), default=1.0))
         axes.tick_params(axis="y", length=0)
         grid_along("x", [axes])
-    return Chart(name=name, headline=headline, caption=caption, figure=figure)
-
-
-def _count(bucket: Bucket) -> int:
-    return bucket.count
+    return Chart(name=name, figure=figure)
 
 
 def _trimmed(buckets: Sequence[Bucket]) -> Sequence[Bucket]:

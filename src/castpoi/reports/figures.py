@@ -163,7 +163,7 @@ def strata_dots(evidence: Evidence, city: CityEvidence, found: Sequence[Stratum]
     """HR@10 by stratum, of our method and the strongest others."""
     strata = [stratum for stratum in found if stratum.n]
     rows = evidence.in_order(city, METRIC)[:_STRATA_ROWS]
-    at = _stratum_positions(strata)
+    at, headings = _stratum_positions(strata)
     with look():
         figure, (axes,) = new_figure(0.7 - 0.148 * (min(at) - 1))
         for number, (row, style) in enumerate(zip(rows, line_styles(len(rows)), strict=True)):
@@ -173,7 +173,10 @@ def strata_dots(evidence: Evidence, city: CityEvidence, found: Sequence[Stratum]
         axes.set_yticks(at, labels)
         for tick, stratum in zip(axes.get_yticklabels(), strata, strict=True):
             tick.set_color(SOFT if stratum.is_too_small else tick.get_color())
-        _stratum_headings(axes, strata, at)
+        across = axes.get_yaxis_transform()
+        bold: dict[str, Any] = {"ha": "right", "va": "center", "fontweight": "bold"}
+        for axis, position in headings.items():
+            axes.text(-0.02, position, AXES[axis], transform=across, fontsize=6.5, **bold)
         axes.tick_params(axis="y", length=0)
         axes.set(xlim=(-3, 103), ylim=(min(at) - 0.7, 0.7), xlabel=f"{METRIC}, %")
         grid_along("x", [axes])
@@ -192,10 +195,14 @@ def strata_dots(evidence: Evidence, city: CityEvidence, found: Sequence[Stratum]
     )
 
 
-def _stratum_positions(strata: Sequence[Stratum]) -> list[float]:
-    """Downwards: a line for the heading of every axis, then its strata."""
-    axes = [stratum.axis for stratum in strata]
-    return [-float(number + len(set(axes[: number + 1]))) for number in range(len(axes))]
+def _stratum_positions(strata: Sequence[Stratum]) -> tuple[list[float], dict[str, float]]:
+    """Positions of the strata and of the heading of every axis, from 0 downwards."""
+    at: list[float] = []
+    headings: dict[str, float] = {}
+    for stratum in strata:
+        headings.setdefault(stratum.axis, -float(len(at) + len(headings)))
+        at.append(-float(len(at) + len(headings)))
+    return at, headings
 
 
 def _stratum_dots(
@@ -211,14 +218,6 @@ def _stratum_dots(
             if stratum.is_too_small == is_small
         ]
         axes.plot([x for x, _ in dots], [y for _, y in dots], **{**style, **faint})
-
-
-def _stratum_headings(axes: Axes, strata: Sequence[Stratum], at: Sequence[float]) -> None:
-    first = {stratum.axis: each for stratum, each in reversed(list(zip(strata, at, strict=True)))}
-    across = axes.get_yaxis_transform()
-    bold: dict[str, Any] = {"ha": "right", "va": "center", "fontweight": "bold", "fontsize": 6.5}
-    for axis, position in first.items():
-        axes.text(-0.02, position + 1, AXES[axis], transform=across, **bold)
 
 
 def learning_curves(evidence: Evidence, city: CityEvidence) -> Chart | None:

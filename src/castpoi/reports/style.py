@@ -48,9 +48,9 @@ class Chart:
     """A drawn figure with its text."""
 
     name: str  # of its files
-    headline: str
-    caption: str  # how it was measured, and what the marks mean
     figure: Figure
+    headline: str = ""
+    caption: str = ""  # how it was measured, and what the marks mean
     city: str = ""
 
     def __post_init__(self) -> None:
