@@ -144,10 +144,10 @@ def test_seeds_are_shown_as_mean_and_deviation(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([], "Give a RUN, or both --city and --model."),
-        (["--city", "CITY"], "Give a RUN, or both --city and --model."),
-        (["--model", "revisit"], "Give a RUN, or both --city and --model."),
-        (["RUN", "--model", "revisit"], "Give either a RUN or --model, not both"),
+        ([], "Give a RUN, or --city with --model or --lists."),
+        (["--city", "CITY"], "Give a RUN, or --city with --model or --lists."),
+        (["--model", "revisit"], "Give a RUN, or --city with --model or --lists."),
+        (["RUN", "--model", "revisit"], "Give a RUN, --model or --lists, and only one"),
     ],
 )
 def test_wrong_usage_of_evaluate_ends_with_two(
@@ -227,6 +227,22 @@ def test_a_taken_out_is_refused_before_any_work(
     assert refused.code == 1
     assert "already holds a result" in refused.err
     assert castpoi(*words, "--overwrite").code == 0
+
+
+def test_lists_made_elsewhere_become_a_result(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    loaded, lists = City.load(city), tmp_path / "als.csv"
+    users = loaded.users.select(user="user_id")
+    scores = loaded.places.select(place="place_id", score=-pl.int_range(pl.len()))
+    users.join(scores, how="cross").write_csv(lists)
+    ended = castpoi("evaluate", "--city", city, "--lists", lists, "--out", tmp_path / "r", "--json")
+    assert ended.code == 0, ended.err
+    assert (ended.json["method"], ended.json["n"]) == ("als", 4)
+    ranks = pl.read_parquet(tmp_path / "r" / "ranks.parquet")
+    assert (ranks["rank"] == ranks["place"] + 1).all()
+    command = read_manifest(tmp_path / "r", kind="result")["command"]
+    assert command.startswith(f"castpoi evaluate --city {city} --lists {lists} ")
 
 
 def test_results_of_two_cities_are_not_compared(

@@ -12,7 +12,6 @@ from castpoi.methods.registry import imported
 SOURCE = Path(castpoi.__file__).parent
 REFERENCE = re.compile(r"castpoi(?:\.\w+)+:\w+")
 MAY_NAME = {
-    "__init__.py": {"checkins", "core", "evaluation", "methods", "recommend", "training"},
     "cli/main.py": {"cli"},
     "methods/registry.py": {"baselines", "model", "training"},
 }

@@ -12,6 +12,7 @@ from castpoi.core.files import check_vacant
 from castpoi.evaluation.metrics import METRICS, STRATA
 from castpoi.evaluation.result import Result
 from castpoi.experiments.evaluate import evaluate_counted, evaluate_run
+from castpoi.library.evaluate import evaluate_lists
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import city_of, load_run
 
@@ -26,6 +27,13 @@ from castpoi.methods.run import city_of, load_run
     "--city", type=FOLDER, help="The city to rank.  [default: the city that the run was trained on]"
 )
 @click.option("--model", metavar="NAME", help="A method without training, instead of a run.")
+@click.option(
+    "--lists",
+    type=FOLDER,
+    metavar="FILE",
+    help="Lists made elsewhere, instead of a run: a csv or parquet file with user, place, and rank "
+    "or score.",
+)
 @out_option("The result to write.", replaces="a previous result")
 @split_option
 @output_options
@@ -34,17 +42,18 @@ def evaluate(
     run: Path | None,
     city: Path | None,
     model: str | None,
+    lists: Path | None,
     out: Path,
     part: str,
     overwrite: bool,
 ) -> None:
-    """Rank every target of a RUN's city, or of --city with --model, and write a result."""
-    if run is not None and model is not None:
+    """Rank every target of a RUN's city, or of --city with --model or --lists; write a result."""
+    if sum(each is not None for each in (run, model, lists)) > 1:
         raise click.UsageError(
-            "Give either a RUN or --model, not both: a run already has a method."
+            "Give a RUN, --model or --lists, and only one of them: a run already has a method."
         )
     check_vacant(out, kind="result", overwrite=overwrite)
-    options = {"--city": city, "--model": model, "--out": out, "--part": part}
+    options = {"--city": city, "--model": model, "--lists": lists, "--out": out, "--part": part}
     words = [str(word) for each in options.items() if each[1] is not None for word in each]
     command = shlex.join(["castpoi", "evaluate", *([] if run is None else [str(run)]), *words])
     progress = console.progress()
@@ -55,8 +64,11 @@ def evaluate(
     elif city is not None and model is not None:
         found = City.load(city)
         result = evaluate_counted(model, found, part=part, progress=progress, command=command)
+    elif city is not None and lists is not None:
+        result = evaluate_lists(lists, City.load(city), name=lists.stem, split=part)
+        result.manifest.update(city=str(city.resolve()), command=command)
     else:
-        raise click.UsageError("Give a RUN, or both --city and --model.")
+        raise click.UsageError("Give a RUN, or --city with --model or --lists.")
     result.save(out, overwrite=overwrite)
     _show(console, result)
     console.print(f"{out}: {result.ranks.height:,} ranked targets.")
