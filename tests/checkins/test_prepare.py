@@ -24,15 +24,14 @@ def row(user: str, place: str, time: str) -> list[str]:
     return [user, place, "40.7", "-74.0", f"2012-{time.replace(' ', 'T')}Z"]
 
 
-def city_of(folder: Path, rows: list[list[str]], **options: object) -> City:
-    source = folder / "visits.csv"
-    source.write_text(table(rows))
-    preparation = Preparation(**options)  # type: ignore[arg-type]
-    return prepare([source], folder / "city", preparation, overwrite=True)
+def city_of(rows: list[list[str]], **options: object) -> City:
+    frame = pl.read_csv(table(rows).encode(), infer_schema=False)
+    return make_city([frame], Preparation(**options))  # type: ignore[arg-type]
 
 
 def test_the_saved_city_equals_the_prepared_one(tmp_path: Path) -> None:
-    prepared = city_of(tmp_path, ROWS)
+    (tmp_path / "visits.csv").write_text(table(ROWS))
+    prepared = prepare([tmp_path / "visits.csv"], tmp_path / "city", Preparation())
     loaded = City.load(tmp_path / "city")
     assert checkins_in(loaded) == checkins_in(prepared)
     assert loaded.manifest == json.loads(json.dumps(prepared.manifest))
@@ -40,22 +39,22 @@ def test_the_saved_city_equals_the_prepared_one(tmp_path: Path) -> None:
     assert "too few" in prepared.manifest["rhythm"]["finding"]
 
 
-def test_users_and_places_are_numbered_by_their_ids_in_byte_order(tmp_path: Path) -> None:
+def test_users_and_places_are_numbered_by_their_ids_in_byte_order() -> None:
     rows = [
         row(user, place, f"04-0{day} 10:00:00")
         for user in ("b", "é", "B", "a10", "a9")
         for day, place in enumerate(("z", "Z", "z", "Z"), start=1)
     ]
-    city = city_of(tmp_path, rows)
+    city = city_of(rows)
     assert city.users[record.USER_ID].to_list() == ["B", "a10", "a9", "b", "é"]
     assert city.places[record.PLACE_ID].to_list() == ["Z", "z"]
     assert city.users[record.USER].to_list() == [0, 1, 2, 3, 4]
 
 
-def test_numbers_of_users_and_places_have_no_gaps_after_cleaning(tmp_path: Path) -> None:
+def test_numbers_of_users_and_places_have_no_gaps_after_cleaning() -> None:
     once = row("aaa", "aaa", "04-03 10:00:00")
     recipe = Recipe(core="once", min_place_checkins=2, min_user_checkins=2)
-    city = city_of(tmp_path, [once, *ROWS], recipe=recipe)
+    city = city_of([once, *ROWS], recipe=recipe)
     assert "aaa" not in city.users[record.USER_ID]
     assert "aaa" not in city.places[record.PLACE_ID]
     assert city.users[record.USER].to_list() == list(range(city.users.height))
@@ -64,36 +63,36 @@ def test_numbers_of_users_and_places_have_no_gaps_after_cleaning(tmp_path: Path)
     assert city.places.schema == record.PLACE_SCHEMA
 
 
-def test_visits_of_one_instant_are_ordered_by_place(tmp_path: Path) -> None:
+def test_visits_of_one_instant_are_ordered_by_place() -> None:
     same = "04-07 20:00:00"
     rows = [row("u", place, f"04-0{day} 10:00:00") for day, place in enumerate("abc", start=1)]
     rows += [row("u", place, same) for place in "cab"]
     for order in (rows, rows[::-1]):
-        city = city_of(tmp_path, order)
+        city = city_of(order)
         assert [place for _, place, _ in checkins_in(city)] == [*"abc", *"abc"]
         assert city.split[record.PART].to_list() == ["train"] * 4 + ["validation", "test"]
 
 
-def test_a_duplicate_of_the_target_comes_before_it_and_never_after(tmp_path: Path) -> None:
+def test_a_duplicate_of_the_target_comes_before_it_and_never_after() -> None:
     last = row("u", "b", "04-07 20:00:00")
     days = [row("u", place, f"04-0{day} 10:00:00") for day, place in enumerate("bab", start=1)]
     rows = [last, *days, last]
-    city = city_of(tmp_path, rows, recipe=KEEP_ALL)
+    city = city_of(rows, recipe=KEEP_ALL)
     trajectories = city.trajectories
     (target,) = city.targets("test")
     history = trajectories.histories_before(np.array([target]))
     assert history.place.tolist() == [1, 0, 1, 1]
     assert (history.at_us <= trajectories.at_us[target]).all()
     assert (np.diff(history.at_us) >= 0).all()
-    without = city_of(tmp_path, rows)
+    without = city_of(rows)
     assert without.checkins.height == 4
 
 
-def test_the_chronological_split_is_80_10_10(tmp_path: Path) -> None:
+def test_the_chronological_split_is_80_10_10() -> None:
     rows = [
         row(f"u{n % 2}", f"p{n % 3}", f"04-{1 + n // 2:02} {n % 24:02}:00:00") for n in range(40)
     ]
-    prepared = city_of(tmp_path, rows, split="chronological")
+    prepared = city_of(rows, split="chronological")
     assert parts_in(prepared) == {"train": 32, "validation": 4, "test": 4}
     assert prepared.manifest["split"] == "chronological"
     table_of_parts = prepared.checkins.hstack(prepared.split.select(record.PART))
@@ -106,21 +105,20 @@ def test_the_chronological_split_is_80_10_10(tmp_path: Path) -> None:
     assert str(span["validation"][1]) < str(span["test"][0])
 
 
-def test_local_offsets_follow_daylight_saving(tmp_path: Path) -> None:
+def test_local_offsets_follow_daylight_saving() -> None:
     times = ["03-11 06:59:00", "03-11 07:00:00", "11-04 05:30:00", "11-04 06:30:00"]
-    city = city_of(tmp_path, [row("u", "a", time) for time in times])
+    city = city_of([row("u", "a", time) for time in times])
     assert city.checkins[record.OFFSET].to_list() == [-300, -240, -240, -300]
 
 
-def test_a_local_time_that_occurred_twice_means_its_first_occurrence(tmp_path: Path) -> None:
+def test_a_local_time_that_occurred_twice_means_its_first_occurrence() -> None:
     rows = [[*r[:4], r[4].removesuffix("Z")] for r in (row("u", "a", "11-04 01:30:00"), *ROWS)]
-    city = city_of(tmp_path, rows, naive_times="local")
+    city = city_of(rows, naive_times="local")
     assert ("u", "a", "2012-11-04T05:30:00+00:00") in checkins_in(city)
 
 
-def test_the_counts_of_the_manifest_are_those_of_the_city(tmp_path: Path) -> None:
+def test_the_counts_of_the_manifest_are_those_of_the_city() -> None:
     prepared = city_of(
-        tmp_path,
         [*ROWS, row("lonely", NEW_YORK.places[0].id, "04-03 18:00:09")],
         max_place_spread_km=50,
     )
@@ -134,10 +132,9 @@ def test_the_counts_of_the_manifest_are_those_of_the_city(tmp_path: Path) -> Non
     assert manifest["kind"] == "city"
 
 
-def test_too_few_check_ins_for_a_split_are_refused(tmp_path: Path) -> None:
+def test_too_few_check_ins_for_a_split_are_refused() -> None:
     with refused(TooFewCheckins):
-        city_of(tmp_path, [row("u", "a", "04-03 10:00:00"), row("u", "a", "04-04 10:00:00")])
-    assert not (tmp_path / "city").exists()
+        city_of([row("u", "a", "04-03 10:00:00"), row("u", "a", "04-04 10:00:00")])
 
 
 def test_a_wrong_output_folder_is_refused_before_anything_is_read(tmp_path: Path) -> None:
@@ -146,40 +143,35 @@ def test_a_wrong_output_folder_is_refused_before_anything_is_read(tmp_path: Path
         prepare([tmp_path / "gone.csv"], tmp_path / "city", Preparation(), overwrite=True)
 
 
-def test_bad_rows_stop_the_preparation_unless_they_may_be_dropped(tmp_path: Path) -> None:
+def test_bad_rows_stop_the_preparation_unless_they_may_be_dropped() -> None:
     rows = [*ROWS, ["7", "bar", "0", "0", ROWS[0][4]]]
     with refused(BadRows):
-        city_of(tmp_path, rows)
-    prepared = city_of(tmp_path, rows, on_bad_rows="drop")
+        city_of(rows)
+    prepared = city_of(rows, on_bad_rows="drop")
     assert prepared.manifest["dropped_rows"] == {"null island": 1}
     assert prepared.checkins.height == 15
     assert "bar" not in prepared.places[record.PLACE_ID]
     step = prepared.manifest["steps"][0]
     assert step["step"] == "rows that are no check-ins"
     assert (step["checkins_before"], step["checkins_after"]) == (16, 15)
+    assert prepared.dropped is not None
+    assert prepared.dropped.row(0)[:4] == ("data frame 1", 16, "null island", "7")
 
 
 @pytest.mark.parametrize("has_types", [True, False])
 def test_a_data_frame_is_a_source_like_a_file_and_nothing_is_written(
     tmp_path: Path, has_types: bool
 ) -> None:
+    (tmp_path / "visits.csv").write_text(table(ROWS))
     frame = pl.read_csv(table(ROWS).encode(), infer_schema=has_types, try_parse_dates=has_types)
     city = make_city([frame], Preparation())
-    assert city.fingerprint == city_of(tmp_path, ROWS).fingerprint
+    of_file = make_city([tmp_path / "visits.csv"], Preparation())
+    assert city.fingerprint == of_file.fingerprint
+    assert [path.name for path in tmp_path.iterdir()] == ["visits.csv"]
     origin = {"frame": "data frame 1", "layout": "table", "rows": 15}
     assert city.manifest["sources"] == [origin]
     city.save(tmp_path / "saved")
     assert City.load(tmp_path / "saved").manifest == json.loads(json.dumps(city.manifest))
-
-
-def test_a_bad_row_of_a_data_frame_is_reported_by_its_number(tmp_path: Path) -> None:
-    rows = [*ROWS, ["7", "bar", "0", "0", ROWS[0][4]]]
-    frame = pl.read_csv(table(rows).encode(), infer_schema=False)
-    with refused(BadRows):
-        make_city([frame], Preparation())
-    dropped = make_city([frame], Preparation(on_bad_rows="drop")).dropped
-    assert dropped is not None
-    assert dropped.row(0)[:4] == ("data frame 1", 16, "null island", "7")
 
 
 def test_a_place_column_with_too_few_places_is_refused() -> None:
@@ -193,7 +185,7 @@ def test_a_place_column_with_too_few_places_is_refused() -> None:
     assert city.places.height == 50
 
 
-def test_one_given_zone_makes_the_zone_column_irrelevant(tmp_path: Path) -> None:
+def test_one_given_zone_makes_the_zone_column_irrelevant() -> None:
     frame = pl.read_csv(table(ROWS).encode()).with_columns(Zone=pl.lit(-240))
     city = make_city([frame], Preparation(zone="America/New_York"))
     assert set(city.places[record.ZONE]) == {"America/New_York"}
