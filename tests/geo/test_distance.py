@@ -1,4 +1,4 @@
-"""Great-circle distances: by hand, against a slow version, and their symmetries."""
+"""Great-circle distances, buckets of distance and age, and squares on the map."""
 
 import math
 
@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from castpoi.geo.distance import EARTH_RADIUS_KM, haversine_km
+from castpoi.geo.distance import (
+    DISPLACEMENT_EDGES_KM,
+    EARTH_RADIUS_KM,
+    SPATIAL_BIAS_EDGES_KM,
+    TEMPORAL_BIAS_EDGES_HOURS,
+    bucket_of,
+    haversine_km,
+    squares_of,
+)
 
 lats = st.floats(-90, 90)
 lons = st.floats(-180, 180)
@@ -75,3 +83,76 @@ def test_distances_broadcast_from_many_places_to_many() -> None:
     table = haversine_km(lat[:, None], lon[:, None], lat, lon)
     assert table.shape == (3, 3)
     assert table[0, 1] == haversine_km(40.7, -74.0, 35.7, 139.7)
+
+
+# Buckets
+
+
+ALL_EDGES = [SPATIAL_BIAS_EDGES_KM, TEMPORAL_BIAS_EDGES_HOURS, DISPLACEMENT_EDGES_KM]
+
+
+def test_edges_are_those_of_the_paper() -> None:
+    assert list(SPATIAL_BIAS_EDGES_KM) == [0.5, 2, 5, 20, 100]
+    assert list(TEMPORAL_BIAS_EDGES_HOURS) == [1, 6, 24, 168, 720]
+    assert list(DISPLACEMENT_EDGES_KM) == [0.1, 0.5, 1, 2, 5, 10, 50]
+
+
+@pytest.mark.parametrize("edges", ALL_EDGES)
+def test_an_edge_belongs_to_the_bucket_above_it(edges: tuple[float, ...]) -> None:
+    at_edges = bucket_of(np.array(edges), edges)
+    just_below = bucket_of(np.nextafter(np.array(edges), 0), edges)
+    assert at_edges.tolist() == list(range(1, len(edges) + 1))
+    assert just_below.tolist() == list(range(len(edges)))
+
+
+@pytest.mark.parametrize("edges", ALL_EDGES)
+def test_zero_is_in_the_first_bucket_and_infinity_in_the_last(
+    edges: tuple[float, ...],
+) -> None:
+    assert bucket_of([0.0, 1e9, np.inf], edges).tolist() == [0, len(edges), len(edges)]
+
+
+@given(st.lists(st.floats(0, 1e5), min_size=1, max_size=30), st.sampled_from(ALL_EDGES))
+def test_a_bucket_is_the_number_of_edges_reached(
+    values: list[float], edges: tuple[float, ...]
+) -> None:
+    slow = [sum(value >= edge for edge in edges) for value in values]
+    assert bucket_of(values, edges).tolist() == slow
+
+
+# Squares
+
+
+CITY_LATITUDES = st.floats(-65, 65)
+LONGITUDES = st.floats(-179, 179)
+
+
+def square(lat: float, lon: float, size_km: float) -> tuple[int, ...]:
+    return tuple(squares_of(np.array([lat]), np.array([lon]), size_km)[0].tolist())
+
+
+def test_the_squares_around_the_origin_meet_there() -> None:
+    points = [(0.001, 0.001), (0.001, -0.001), (-0.001, 0.001), (-0.001, -0.001)]
+    assert [square(*point, 1.0) for point in points] == [(0, 0), (0, -1), (-1, 0), (-1, -1)]
+
+
+def test_a_street_of_five_kilometres_crosses_six_squares_of_one() -> None:
+    lat = 40.7 + np.linspace(0, 5 / 111.19, 500)
+    assert len(np.unique(squares_of(lat, np.full(500, -74.0), 1.0), axis=0)) == 6
+
+
+@given(lat=CITY_LATITUDES, lon=LONGITUDES, size_km=st.sampled_from([1.0, 5.0]))
+def test_neighbours_of_one_square_are_no_further_apart_than_its_diagonal(
+    lat: float, lon: float, size_km: float
+) -> None:
+    rng = np.random.default_rng(0)
+    lats = lat + rng.uniform(-0.05, 0.05, size=200)
+    lons = lon + rng.uniform(-0.05, 0.05, size=200)
+    here = (squares_of(lats, lons, size_km) == square(lat, lon, size_km)).all(axis=1)
+    far = haversine_km(lat, lon, lats[here], lons[here])
+    assert (far <= 1.02 * math.sqrt(2) * size_km).all()
+
+
+@pytest.mark.parametrize("lat", [-90.0, 90.0])
+def test_the_poles_have_squares_too(lat: float) -> None:
+    assert square(lat, 179.9, 1.0) != square(lat, -179.9, 1.0)
