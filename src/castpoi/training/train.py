@@ -6,13 +6,12 @@ together, only the first one writes.
 """
 
 import json
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from castpoi.baselines.counting import parts_before
 from castpoi.checkins import record
@@ -54,19 +53,11 @@ def fit(
     options = options or TrainingOptions()
     _check(method, part, options)
     log, work = _log_of(options), Stopwatch()
-    log.event(
-        "run started",
-        method=method.name,
-        seed=seed,
-        commit=commit(),
-        fingerprint=city.fingerprint,
-    )
+    origin: dict[str, Any] = {"method": method.name, "seed": seed, "fingerprint": city.fingerprint}
+    log.event("run started", commit=commit(), **origin)
+    preset, settings = options.preset or method.default_preset, options.settings
     if method.needs_training:
-        complete = replace(
-            options,
-            preset=options.preset or method.default_preset,
-            settings={**options.settings, **method.settings},
-        )
+        complete = replace(options, preset=preset, settings={**settings, **method.settings})
         job = TrainingJob(
             method=method.name, part=part, seed=seed, log=log, progress=progress, options=complete
         )
@@ -80,14 +71,12 @@ def fit(
     knows = known_parts(method, part)
     return new_run(
         ranker,
-        method=method.name,
-        preset=options.preset or method.default_preset,
-        settings=changed_settings(method, options),
-        seed=seed,
+        **origin,
+        preset=preset,
+        settings=changed_settings(method, preset, settings),
         part=part,
         knows=knows,
         city=city.folder,
-        fingerprint=city.fingerprint,
         places=places_of(city, knows),
         work=work,
         log="".join(log.lines),
@@ -116,9 +105,10 @@ def train(
     with _checkpoint_dir(out, world) if chosen.needs_training else nullcontext() as folder:
         options = replace(options, checkpoint_dir=folder)
         run = fit(city, chosen, part=part, seed=seed, progress=progress, options=options)
-        with _run_folder(out, world) as target:
-            run.save(target, overwrite=overwrite)
-            return replace(load_run(target), folder=out)
+        if not world.is_first:
+            return replace(run, folder=out)
+        run.save(out, overwrite=overwrite)
+        return load_run(out)
 
 
 def _check(method: Method, part: str, options: TrainingOptions) -> None:
@@ -154,13 +144,14 @@ def configs_for(
     return trainer.configs(method.name, preset, {**settings, **method.settings})
 
 
-def changed_settings(method: Method, options: TrainingOptions) -> dict[str, str]:
+def changed_settings(
+    method: Method, preset: str | None, settings: Mapping[str, str]
+) -> dict[str, str]:
     """The settings of a training that differ from its preset and that can change its numbers."""
-    preset = options.preset or method.default_preset
     if preset is None or not method.is_ours:
-        return dict(options.settings)
+        return dict(settings)
     before = [vars(each) for each in configs_for(method, preset, {})]
-    after = [vars(each) for each in configs_for(method, preset, options.settings)]
+    after = [vars(each) for each in configs_for(method, preset, settings)]
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for old, new in zip(before, after, strict=True)
@@ -237,13 +228,3 @@ def _checkpoint_dir(out: Path, world: World) -> Iterator[Path]:
                 remove(folder)
             raise
         remove(folder)
-
-
-@contextmanager
-def _run_folder(out: Path, world: World) -> Iterator[Path]:
-    """The folder to which this process writes the run; a temporary one for all but the first."""
-    if world.is_first:
-        yield out
-        return
-    with tempfile.TemporaryDirectory(prefix="castpoi-") as folder:
-        yield Path(folder) / out.name
