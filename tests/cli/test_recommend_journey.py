@@ -41,7 +41,7 @@ def test_reasons_show_the_sum_and_the_visits(castpoi: CommandLine, run: Path, da
     assert ended.out.count("= base ") == 5
     assert ended.out.count("score without it") == 3 * 5
     assert "% of the attention to Park, here, a moment ago" in ended.out
-    assert ended.err == "Note: 1 visit was skipped: the run does not know its place.\n"
+    assert ended.err == "Note: 1 visit was skipped: not at a place of the run.\n"
 
 
 def test_reasons_show_the_term_of_a_distance_gate(

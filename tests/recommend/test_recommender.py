@@ -96,7 +96,7 @@ def test_unknown_places_are_skipped_with_a_remark(recommender: Recommender) -> N
     odd = [*DAY, Visit("moon", "2012-04-03T23:00:00-04:00")]
     answer = recommender.recommend(odd, candidates=["cafe", "mars", "venus"])
     assert answer.remarks == (
-        "1 visit was skipped: the run does not know its place",
+        "1 visit was skipped: not at a place of the run",
         "2 candidates were skipped: not among the places of the run",
     )
     assert answer.recommendations == recommender.recommend(DAY, candidates=["cafe"]).recommendations

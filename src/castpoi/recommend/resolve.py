@@ -68,12 +68,12 @@ class CityUsers:
                 "this user has no check-ins in the run's city; give a history instead, or an id "
                 "of the city's users.parquet"
             )
-        everybody = self._histories
-        own = slice(everybody.bounds[number], everybody.bounds[number + 1])
+        histories = self._histories
+        own = slice(histories.bounds[number], histories.bounds[number + 1])
         return Histories.of_one(
-            place=everybody.place[own],
-            at_us=everybody.at_us[own],
-            offset_minutes=everybody.offset_minutes[own],
+            place=histories.place[own],
+            at_us=histories.at_us[own],
+            offset_minutes=histories.offset_minutes[own],
         )
 
     @property
@@ -174,8 +174,7 @@ def _history(
         history = history_of(request.history, places)
         skipped = len(request.history.places) - len(history.place)
         if skipped:
-            whose = "its place" if skipped == 1 else "their places"
-            remarks.append(f"{_were(skipped, 'visit')} skipped: the run does not know {whose}")
+            remarks.append(f"{_were(skipped, 'visit')} skipped: not at a place of the run")
         return history
     if users is None or request.user is None:
         raise UnknownUser("this recommender has no visits of users; give a history instead")

@@ -112,8 +112,8 @@ def _instant_us(place: str, at: Moment, places: PlaceBook, *, what: str) -> int:
         return at.clock_us
     if place not in places.number_of:
         raise BadInput(
-            f"{what}: the time has no offset from UTC, and the model does not know the place and "
-            "its time zone; write the time as 2012-04-03T18:00:09-04:00"
+            f"{what}: the time has no offset from UTC, and the place is not in the model, so "
+            "its time zone is not known; write the time as 2012-04-03T18:00:09-04:00"
         )
     visit = history_of(Visits.at_moments([place], [at]), places, name=lambda _: what)
     return int(visit.at_us[0])

@@ -249,7 +249,7 @@ class Deleted(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Place(Answer):
-    """A place that the model knows."""
+    """A place of the model."""
 
     place: str
     name: str | None

@@ -50,7 +50,7 @@ class ServiceSettings:
     port: int = 8080
     """0 takes a free port."""
     api_keys: tuple[str, ...] = field(default=(), repr=False)
-    """A request needs one of these keys; without keys, everybody on this machine has access."""
+    """A request needs one of these keys; without keys, all programs of this machine have access."""
     origins: tuple[str, ...] = ()
     """Other sites whose pages have access (CORS), such as https://app.example.org."""
     tiles: str | None = None

@@ -11,10 +11,10 @@ const CALM_MS = 140;
 export function combobox(field, list, { find, choose, miss = () => {} }) {
   let options = [];
   let active = -1;
-  let asked = 0;
+  let requested = 0;
 
   const close = () => {
-    asked += 1; // a pending answer comes too late
+    requested += 1; // a pending answer comes too late
     openCalmly.stop();
     list.hidden = true;
     field.setAttribute("aria-expanded", "false");
@@ -39,9 +39,9 @@ export function combobox(field, list, { find, choose, miss = () => {} }) {
   const look = () => find(field.value.trim()).catch(() => []);
 
   const open = async () => {
-    const turn = (asked += 1);
+    const turn = (requested += 1);
     const found = await look();
-    if (turn !== asked) return;
+    if (turn !== requested) return;
     options = found;
     list.replaceChildren(...options.map((option, index) => itemOf(option, `${list.id}-${index}`)));
     list.hidden = options.length === 0;

@@ -3,7 +3,7 @@
 import { element } from "./dom.js";
 import { ago, clock, kilometres, percent, sentenceCase, signed, titleOf } from "./words.js";
 
-// The heading and the unit of the weights of visits, by the service's word for them.
+// The heading and the unit of the weights of visits, by `visits_by` of the answer.
 const WEIGHTS = {
   attention: { heading: "Visits with the most attention", share: "of the attention" },
   counterfactual: {

@@ -42,7 +42,7 @@ async function start() {
     onShown: () => atlas.showTrajectory(past.drawn),
     onProblem: reportProblem,
   });
-  startFilters({ changed: ask, pointing: () => point(true) });
+  startFilters({ changed: update, pointing: () => point(true) });
   startSheet();
   startKeys();
   begin();
@@ -93,11 +93,11 @@ function pastChanged(why) {
   answer = null;
   choose(null);
   atlas.showTrajectory(past.drawn);
-  ask({ before, why });
+  update({ before, why });
 }
 
 /** Requests recommendations; a newer request cancels an older one. */
-async function ask({ before = null, why = "filters" } = {}) {
+async function update({ before = null, why = "filters" } = {}) {
   pending.abort();
   pending = new AbortController();
   const { signal } = pending;
@@ -117,7 +117,7 @@ async function ask({ before = null, why = "filters" } = {}) {
     if (problem.name === "AbortError") return;
     busy(false);
     clear();
-    reportProblem(problem, () => ask({ before, why }));
+    reportProblem(problem, () => update({ before, why }));
   }
 }
 
@@ -183,13 +183,13 @@ function startKeys() {
     if (isPointing) point(false);
     else if (!past.closeForm() && chosen !== null) choose(null);
   });
-  byId("key-button").addEventListener("click", () => askForKey(readCity));
+  byId("key-button").addEventListener("click", () => requestKey(readCity));
 }
 
 /** Shows a problem in the panel and how to fix it; opens the dialog for a missing key. */
 function reportProblem(problem, retry) {
   showProblem(problem.message, fixFor(problem, retry));
-  if (problem.wantsKey) askForKey(retry);
+  if (problem.wantsKey) requestKey(retry);
 }
 
 function fixFor({ status }, retry) {
@@ -198,7 +198,7 @@ function fixFor({ status }, retry) {
   return isFinal || !retry ? null : { text: "Try again", act: retry };
 }
 
-function askForKey(retry) {
+function requestKey(retry) {
   const dialog = byId("key-dialog");
   byId("key-button").hidden = false;
   if (dialog.open) return;
@@ -237,7 +237,7 @@ function clear() {
 }
 
 function begin() {
-  invite(past.mode, past.mode === "user" ? () => past.chooseAnybody() : null);
+  invite(past.mode, past.mode === "user" ? () => past.chooseRandom() : null);
 }
 
 function showReach({ near, within_km: km }) {

@@ -14,7 +14,7 @@ export function invite(mode, show = null) {
   };
   const [title, text] = texts[mode];
   const parts = [element("h2", { textContent: title }), element("p", { textContent: text })];
-  if (show) parts.push(action("Show me anybody", show));
+  if (show) parts.push(action("Show an example", show));
   byId("notice").replaceChildren(...parts);
 }
 

@@ -83,7 +83,7 @@ export class Past {
   }
 
   /** Chooses a random person. */
-  async chooseAnybody() {
+  async chooseRandom() {
     try {
       const users = await usersLike("");
       const busy = users.filter((each) => each.visits >= FIRST_SHOWN);

@@ -1,6 +1,6 @@
 // Requests to the service (docs/api.md).
 
-let key = ""; // in memory only: gone with the page
+let key = ""; // kept in memory only
 
 /** An error of the service, or a missing answer, in a sentence for the user. */
 export class Refusal extends Error {
