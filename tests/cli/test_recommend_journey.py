@@ -2,6 +2,7 @@ import json
 import re
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from tests.conftest import CommandLine, documented_keys
@@ -145,8 +146,11 @@ def test_a_request_that_is_not_valid_is_refused_in_one_sentence(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([], "Give either --user or --history."),
-        (["--user", "user 0", "--history", "day.csv"], "Give either --user or --history."),
+        ([], "Give one of --user, --history, --all-users"),
+        (
+            ["--user", "user 0", "--history", "day.csv"],
+            "Give one of --user, --history, --all-users",
+        ),
         (["--user", "user 0", "--k", "0"], "0 is not in the range x>=1"),
         (
             ["--user", "user 0", "--near", "40.123"],
@@ -168,3 +172,55 @@ def test_an_error_is_json_too(castpoi: CommandLine, run: Path, tmp_path: Path) -
     ended = castpoi("recommend", run, "--history", tmp_path / "empty.csv", "--json")
     assert ended.code == 1
     assert "empty.csv is empty; give a table" in json.loads(ended.out)["error"]
+
+
+def test_everybody_is_written_to_a_file(castpoi: CommandLine, run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "recs.csv"
+    ended = castpoi("recommend", run, "--all-users", "--k", 2, "--out", out, "--json")
+    assert ended.code == 0
+    assert set(ended.json) == documented_keys("recommend, for many people")
+    table = pl.read_csv(out)
+    assert table["rank"].to_list() == [1, 2] * (ended.json["people"])
+    assert castpoi("recommend", run, "--all-users", "--out", out).code == 1
+    assert castpoi("recommend", run, "--all-users", "--out", out, "--overwrite").code == 0
+
+
+def test_the_users_of_a_table_have_filters_of_their_own(
+    castpoi: CommandLine, run: Path, tmp_path: Path
+) -> None:
+    people, out = tmp_path / "people.csv", tmp_path / "recs.jsonl"
+    people.write_text("user,category,within_km\nuser 0,Food,\nuser 1,,0.5\nnobody,,\n")
+    ended = castpoi("recommend", run, "--users", people, "--out", out)
+    assert ended.code == 0
+    assert "1 people have no recommendations" in ended.err
+    table = pl.read_ndjson(out)
+    assert set(table.filter(user="user 0")["category"]) == {"Food"}
+    assert max(table.filter(user="user 1")["distance_km"]) <= 0.5
+    people.write_text("user,within_km\nuser 0,near\n")
+    assert "row 1 of the table of people has 'near' as within_km" in (
+        castpoi("recommend", run, "--users", people, "--out", out, "--overwrite").err
+    )
+
+
+def test_everybody_in_a_table_of_visits_is_written_to_parts(
+    castpoi: CommandLine, run: Path, tmp_path: Path
+) -> None:
+    visits, out = tmp_path / "visits.csv", tmp_path / "recs"
+    visits.write_text("user,place,time\n7,cafe,1333450000\n8,park,1333450000\n")
+    assert castpoi("recommend", run, "--histories", visits, "--out", out).code == 0
+    assert set(pl.read_parquet(out / "part-*.parquet")["user"]) == {"7", "8"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--all-users"],
+        ["--user", "user 0", "--out", "recs.csv"],
+        [],
+        ["--all-users", "--user", "x"],
+    ],
+)
+def test_one_person_is_printed_and_many_are_written(
+    castpoi: CommandLine, run: Path, words: list[str]
+) -> None:
+    assert castpoi("recommend", run, *words).code == 2

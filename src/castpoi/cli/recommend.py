@@ -1,5 +1,7 @@
 """`castpoi recommend`: the next places for a user or a history, with reasons."""
 
+import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,9 +9,17 @@ import click
 
 import castpoi
 from castpoi.cli.console import Console, output_options
-from castpoi.cli.options import FOLDER, cold_places_option, parsed, private_places_options
+from castpoi.cli.options import (
+    FOLDER,
+    cold_places_option,
+    out_option,
+    parsed,
+    private_places_options,
+)
 
 if TYPE_CHECKING:  # imported when the verb runs, so that --help is fast
+    import polars as pl
+
     from castpoi.recommend.recommendation import ContributingVisit, Recommendation, Recommendations
 
 
@@ -33,6 +43,20 @@ def _point(text: str) -> tuple[float, float]:
     metavar="FILE",
     type=FOLDER,
     help='Visits of anybody: a table with place and time, or JSON [{"place", "at"}].',
+)
+@click.option("--all-users", is_flag=True, help="Every user of the run's city, into --out.")
+@click.option(
+    "--users",
+    metavar="FILE",
+    type=FOLDER,
+    help="The users of a table, into --out; the columns near_lat, near_lon, within_km, at and "
+    "category filter the places of one user.",
+)
+@click.option(
+    "--histories",
+    metavar="FILE",
+    type=FOLDER,
+    help="Everybody in a table of visits (user, place, time), into --out.",
 )
 @click.option(
     "--k", type=click.IntRange(min=1), default=10, show_default=True, help="Number of places."
@@ -59,6 +83,12 @@ def _point(text: str) -> tuple[float, float]:
 @click.option("--city", type=FOLDER, help="The run's city, if it has moved.")
 @cold_places_option
 @private_places_options
+@out_option(
+    "For many people: FILE.parquet, .csv or .jsonl, or a folder of parquet parts. The same command "
+    "resumes after a kill.",
+    replaces="a previous output, or the parts of another job",
+    required=False,
+)
 @output_options
 def recommend(
     console: Console,
@@ -66,6 +96,11 @@ def recommend(
     *,
     user: str | None,
     history_file: Path | None,
+    all_users: bool,
+    users: Path | None,
+    histories: Path | None,
+    out: Path | None,
+    overwrite: bool,
     city: Path | None,
     places: Path | None,
     private_categories: tuple[str, ...],
@@ -73,23 +108,73 @@ def recommend(
 ) -> None:
     """Recommend the most likely next places with a RUN.
 
-    For a user of the run's city, or for anybody by a file of visits; a time without an offset
-    from UTC is the local time of the visited place. Filters apply before the best are chosen.
+    For a user of the run's city, for anybody by a file of visits, or for many people at once; a
+    time without an offset from UTC is the local time of the visited place. Filters apply before the
+    best are chosen.
     """
-    from castpoi.recommend.input_files import read_history
+    from castpoi.recommend.input_files import read_frame, read_history
     from castpoi.recommend.request import Request
 
-    if (user is None) == (history_file is None):
-        raise click.UsageError("Give either --user or --history.")
-    history = None if history_file is None else read_history(history_file)
+    if [user is None, history_file is None, not all_users, users is None, histories is None].count(
+        False
+    ) != 1:
+        raise click.UsageError(
+            "Give one of --user, --history, --all-users, --users and --histories."
+        )
+    is_batch = user is None and history_file is None
+    if is_batch != (out is not None):
+        raise click.UsageError("--out goes with --all-users, --users or --histories.")
     options["categories"] = options["categories"] or None
+    load = partial(
+        castpoi.load, run, city=city, places=places, private_categories=private_categories
+    )
+    if out is not None:
+        tables = (None if path is None else read_frame(path) for path in (users, histories))
+        _recommend_many(console, load(), *tables, out=out, overwrite=overwrite, **options)
+        return
+    history = None if history_file is None else read_history(history_file)
     request = Request.of(history=history, user=user, **options)
-    recommender = castpoi.load(run, city=city, places=places, private_categories=private_categories)
+    recommender = load()
     (answer,) = recommender.recommend_many([request])
     for remark in answer.remarks:
         console.note(f"Note: {remark}.")
     show(console, answer)
     console.result(answer.to_dict())
+
+
+def _recommend_many(
+    console: Console,
+    recommender: "castpoi.Recommender",
+    users: "pl.DataFrame | None",
+    histories: "pl.DataFrame | None",
+    *,
+    out: Path,
+    overwrite: bool,
+    **options: Any,
+) -> None:
+    """Write the recommendations of many people, and say what was done."""
+    from castpoi.recommend.batch import people_of, write_batch
+
+    people = people_of(recommender, users, histories, **options)
+    if options["explain"]:
+        console.note(
+            "Note: --explain scores each history again without each of its last visits; it takes "
+            "about three times as long."
+        )
+    began = time.perf_counter()
+    done = write_batch(recommender, people, out, overwrite=overwrite, progress=console.progress())
+    seconds = time.perf_counter() - began
+    if done["parts_resumed"]:
+        console.note(f"Note: resumed; {done['parts_resumed']} parts were there already.")
+    if done["rejected"]:
+        console.note(
+            f"Note: {done['rejected']:,} people have no recommendations; see {out}.rejected.csv."
+        )
+    console.print(
+        f"{out}: {done['recommendations']:,} recommendations for {len(people):,} people "
+        f"({seconds:.1f} s, {len(people) / seconds:,.0f} people a second)"
+    )
+    console.result({**done, "seconds": round(seconds, 3), "out": str(out)})
 
 
 def show(console: Console, answer: "Recommendations") -> None:

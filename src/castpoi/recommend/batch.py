@@ -51,6 +51,7 @@ SUFFIXES: Final = (".parquet", ".csv", ".jsonl")
 FILTER_COLUMNS: Final = ("near_lat", "near_lon", "within_km", "at", "category")
 """Columns of a table of people that filter the places of one person."""
 
+_NUMERIC: Final = FILTER_COLUMNS[:3]
 _HOW: Final = "name them user, place and time, or in one of the usual ways"
 _JOB: Final = "manifest.json"
 _DONE: Final = "_SUCCESS"
@@ -97,8 +98,16 @@ class People:
         """The users of a column, with the filter columns of the table."""
         user = needed_column(table.columns, "user", where="the table of people", how_to_fix=_HOW)
         filters = table.select(name for name in FILTER_COLUMNS if name in table.columns)
-        users = texts(table[user])
-        return cls(users=users, filters=filters if filters.width else None, common=common)
+        numeric = [name for name in _NUMERIC if name in filters.columns]
+        read = filters.with_columns(pl.col(numeric).cast(pl.Float64, strict=False))
+        for name in numeric:
+            unread = (read[name].is_null() & filters[name].is_not_null()).arg_true()
+            if len(unread):
+                raise BadInput(
+                    f"row {unread[0] + 1} of the table of people has {filters[name][unread[0]]!r} "
+                    f"as {name}, which is not a number"
+                )
+        return cls(users=texts(table[user]), filters=read if read.width else None, common=common)
 
     @classmethod
     def of_visits(cls, table: pl.DataFrame, **common: Any) -> "People":

@@ -9,6 +9,7 @@ from polars.exceptions import PolarsError
 
 from castpoi.checkins.reading.layouts import column_of, naive_times_by_column, needed_column
 from castpoi.core.errors import BadInput
+from castpoi.core.files import DAMAGED
 from castpoi.recommend.request import Moment, Visit, moment_of
 
 _SEPARATORS: Final = ("\t", ";", ",")
@@ -56,6 +57,18 @@ def _history_of_table(table: pl.DataFrame, path: Path) -> list[Visit]:
     moments = [moment_of(time, what=f"{path}, row {n}") for n, time in enumerate(times, start=2)]
     in_utc = [Moment(moment.clock_us, is_naive=False) for moment in moments]
     return [Visit(*pair) for pair in zip(places, in_utc, strict=True)]
+
+
+def read_frame(path: Path) -> pl.DataFrame:
+    """The table of a parquet, JSON lines, csv or tsv file; values of csv and tsv are text."""
+    if path.suffix not in (".parquet", ".jsonl", ".ndjson"):
+        return read_table(path, how_to_fix="give a csv, tsv, jsonl or parquet file")
+    try:
+        return pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_ndjson(path)
+    except (*DAMAGED, OSError) as problem:
+        raise BadInput(
+            f"{path} cannot be read ({str(problem).splitlines()[0]}); write it again"
+        ) from problem
 
 
 def read_table(path: Path, *, how_to_fix: str) -> pl.DataFrame:
