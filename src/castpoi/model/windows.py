@@ -117,7 +117,7 @@ class BatchBuilder:
         move_km = haversine_km(lat_before, lon_before, lat, lon)
         east = (lon - lon_before + 180.0) % 360.0 - 180.0  # the short way round the Earth
         local = local_us(histories)
-        features = {
+        features: dict[str, NDArray[Any]] = {
             "place": histories.place,
             "local_hour": np.minimum(hour_of(local), _LAST_HOUR).astype(np.float32),
             "weekday": weekday_of(local),
