@@ -85,34 +85,38 @@ def _time_of(guess: Estimate) -> str:
     return "" if guess.seconds is None else duration_words(guess.seconds)
 
 
-def show_failures(
-    console: Console, failures: Sequence[Failure], folder: SuiteFolder, noun: str
-) -> dict[str, Any]:
-    """List what failed, why, and its log; returns the same for JSON."""
-    for failure in failures:
-        console.print(f"FAILED {failure.experiment.name}: {failure.problem}")
-        console.print(f"       its log: {folder.log(failure.experiment)}")
-    failed = [
-        {**entry_of(each.experiment), "problem": each.problem}
-        | {"log": str(folder.log(each.experiment))}
-        for each in failures
-    ]
-    names = ", ".join(sorted(each.experiment.name for each in failures))
-    error = {"error": f"{len(failures)} {noun} failed: {names}"} if failures else {}
-    return {"failed": failed, **error}
-
-
-def show_counts(
-    console: Console, name: str, plan: Sequence[Planned], failed: int, folder: SuiteFolder
-) -> int:
-    """How many are done now, and before; returns the latter."""
+def finish(
+    console: Console,
+    content: Mapping[str, Any],
+    plan: Sequence[Planned],
+    failures: Sequence[Failure],
+    folder: SuiteFolder,
+    *,
+    title: str,
+    noun: str,
+    last: str,
+) -> None:
+    """Show what failed and how many are done, then a last line; exit with 1 if something failed."""
+    failed = []
+    for experiment, problem in ((each.experiment, each.problem) for each in failures):
+        log = str(folder.log(experiment))
+        console.print(f"FAILED {experiment.name}: {problem}")
+        console.print(f"       its log: {log}")
+        failed.append({**entry_of(experiment), "problem": problem, "log": log})
     before = sum(each.is_done for each in plan)
     console.print(
-        f"{name} {len(plan) - before - failed} done now, {before} before, {failed} failed. "
-        f"Everything is in {folder.root}"
+        f"{title}: {len(plan) - before - len(failed)} done now, {before} before, {len(failed)} "
+        f"failed. Everything is in {folder.root}"
         + ("; the same command tries the failed ones again." if failed else ".")
     )
-    return before
+    if last:
+        console.print(last)
+    names = ", ".join(sorted(each.experiment.name for each in failures))
+    error = {"error": f"{len(failed)} {noun} failed: {names}"} if failed else {}
+    about = {"out": str(folder.root), "there_before": before, "failed": failed}
+    console.result({**content, **about, **error})
+    if failed:
+        click.get_current_context().exit(1)
 
 
 def entry_of(experiment: Experiment) -> dict[str, object]:

@@ -3,15 +3,15 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
 from castpoi.cli.compare import as_json, show_comparison
 from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import FOLDER, SEED, SeveralValues, options_of
-from castpoi.cli.plans import PACE_TYPES, entry_of, run_shown, show_counts, show_failures, show_plan
+from castpoi.cli.plans import PACE_TYPES, entry_of, finish, run_shown, show_plan
 from castpoi.evaluation.compare import compare
 from castpoi.evaluation.result import Result
 from castpoi.experiments.estimate import PastRun
@@ -82,29 +82,23 @@ def reproduce(
         about = {"suite": suite.name}
         show_plan(console, plan, folder, pace, past_runs=past_runs, about=about, noun="experiments")
         return
+    status = partial(SuiteStatus, folder, suite, plan)
     failures = run_shown(
-        console,
-        plan,
-        folder,
-        pace,
-        status=lambda: SuiteStatus(folder, suite, plan),
-        past_runs=past_runs,
-        name="suite",
+        console, plan, folder, pace, status=status, past_runs=past_runs, name="suite"
     )
     failed = {failure.experiment.name for failure in failures}
     done = [each.experiment for each in plan if each.experiment.name not in failed]
-    content: dict[str, Any] = {"suite": suite.name, "out": str(out)}
-    content["done"] = [entry_of(each) for each in done]
-    content["cities"] = _show_results(console, done, folder)
-    content |= show_failures(console, failures, folder, "experiments")
-    name = f"{suite.name}:"
-    content["there_before"] = show_counts(console, name, plan, len(failures), folder)
-    content["report"] = shlex.join(["castpoi", "report", str(out)])
-    if done:
-        console.print(f"Tables, figures and tests on one page: {content['report']}")
-    console.result(content)
-    if failures:
-        click.get_current_context().exit(1)
+    page = shlex.join(["castpoi", "report", str(out)])
+    content = {
+        "suite": suite.name,
+        "done": [entry_of(each) for each in done],
+        "cities": _show_results(console, done, folder),
+        "report": page,
+    }
+    last = f"Tables, figures and tests on one page: {page}" if done else ""
+    finish(
+        console, content, plan, failures, folder, title=suite.name, noun="experiments", last=last
+    )
 
 
 def _show_results(

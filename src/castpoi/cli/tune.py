@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,7 +10,7 @@ import click
 
 from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import FOLDER, SEED, method_list, options_of
-from castpoi.cli.plans import PACE_TYPES, run_shown, show_counts, show_failures, show_plan
+from castpoi.cli.plans import PACE_TYPES, finish, run_shown, show_plan
 from castpoi.core.config import pairs_of
 from castpoi.core.quantities import duration_words
 from castpoi.experiments.experiment import CityFolder
@@ -98,7 +99,8 @@ def tune(
         at_most=at_most,
     )
     folder = SuiteFolder(out)
-    before = TuneStatus(folder, tuning, any_code=pace.any_code)
+    read = partial(TuneStatus, folder, tuning, any_code=pace.any_code)
+    before = read()
     plan, past_runs = before.plan, before.past_runs()
     if dry_run:
         about = tuning.setup
@@ -109,30 +111,30 @@ def tune(
         plan,
         folder,
         pace,
-        status=lambda: TuneStatus(folder, tuning, any_code=pace.any_code).save(),
+        status=lambda: read().save(),
         past_runs=past_runs,
         name="trials",
     )
-    content = TuneStatus(folder, tuning, any_code=pace.any_code).content
-    done = [trial for trial in content["trials"] if trial["state"] == "done"]
-    command = None
+    content = read().content
+    content["command"] = command = _show_trials(console, tuning, content["trials"])
+    last = "" if command is None else f"Best: {command}"
+    finish(console, content, plan, failures, folder, title="Trials", noun="trials", last=last)
+
+
+def _show_trials(
+    console: Console, tuning: "Tuning", trials: Sequence[Mapping[str, Any]]
+) -> str | None:
+    """Show the trials that are done, best first; returns the command that trains the best one."""
+    done = [trial for trial in trials if trial["state"] == "done"]
     if done:
         _show_table(console, tuning, done)
-        words = tuning.experiment(done[0]["settings"]).training_words("RUN")
-        command = shlex.join(words)
-    content |= {"command": command, "out": str(out)}
-    content |= show_failures(console, failures, folder, "trials")
-    if outdated := sum(trial["state"] == "other code" for trial in content["trials"]):
+    if outdated := sum(trial["state"] == "other code" for trial in trials):
         console.print(
             f"{outdated} earlier trials were made by another version of the method and are left "
             "out; try them again, or keep them with --any-code."
         )
-    content["there_before"] = show_counts(console, "Trials:", plan, len(failures), folder)
-    if command is not None:
-        console.print(f"Best: {command}")
-    console.result(content)
-    if failures:
-        click.get_current_context().exit(1)
+    best = next((tuning.experiment(trial["settings"]) for trial in done), None)
+    return None if best is None else shlex.join(best.training_words("RUN"))
 
 
 def _show_table(console: Console, tuning: "Tuning", done: Sequence[Mapping[str, Any]]) -> None:
