@@ -60,18 +60,13 @@ _SPREAD: Final = 1.1
 """Standard deviation of the logarithm of rates; the median is half the mean, as in New York."""
 _BUSIEST: Final = 12.0  # largest rate as a multiple of the mean
 _FIRST: Final = (
-    "Alder", "Amber", "Ash", "Aspen", "Beacon", "Birch", "Bluebell", "Bramble", "Bridge",
-    "Briar", "Canal", "Cedar", "Chapel", "Cherry", "Chestnut", "Clover", "Copper", "Cypress",
-    "Dock", "Elm", "Ferry", "Foundry", "Garnet", "Granite", "Hawthorn", "Hazel", "Heron",
-    "Ivy", "Juniper", "Kestrel", "Lantern", "Larch", "Laurel", "Lilac", "Linden", "Magnolia",
-    "Maple", "Marigold", "Mill", "Mulberry", "Myrtle", "Oak", "Olive", "Orchard", "Pearl",
-    "Pine", "Poplar", "Quarry", "Quince", "Raven", "Rowan", "Sable", "Silver", "Sorrel",
-    "Spruce", "Sycamore", "Thistle", "Tulip", "Walnut", "Willow",
-)  # fmt: skip
-_SECOND: Final = (
-    "Street", "Avenue", "Square", "Hill", "Lane", "Row", "Corner", "Yard", "Bend", "Gate",
-    "Road", "Point",
-)  # fmt: skip
+    "Alder Amber Ash Aspen Beacon Birch Bluebell Bramble Bridge Briar Canal Cedar Chapel "
+    "Cherry Chestnut Clover Copper Cypress Dock Elm Ferry Foundry Garnet Granite Hawthorn "
+    "Hazel Heron Ivy Juniper Kestrel Lantern Larch Laurel Lilac Linden Magnolia Maple "
+    "Marigold Mill Mulberry Myrtle Oak Olive Orchard Pearl Pine Poplar Quarry Quince Raven "
+    "Rowan Sable Silver Sorrel Spruce Sycamore Thistle Tulip Walnut Willow"
+)
+_SECOND: Final = "Street Avenue Square Hill Lane Row Corner Yard Bend Gate Road Point"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +122,7 @@ class SynthesisConfig:
         return {**asdict(self), "first_day": self.first_day.isoformat(), "zone": ZONE}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Category:
     """One kind of place."""
 
@@ -140,32 +135,23 @@ class Category:
 
 
 CATEGORIES: Final = (
-    Category(name=RESIDENCE, share=0.20, nouns=("Apartments", "House", "Court")),
-    Category(name=OFFICE, share=0.10, nouns=("Offices", "Studios", "Works")),
-    Category(name="Coffee Shop", share=0.09, nouns=("Coffee", "Espresso", "Café"),
-             hours=((8, 1.5), (15, 2))),
-    Category(name="Bakery", share=0.05, nouns=("Bakery", "Bread"), hours=((8, 1.5),)),
-    Category(name="Lunch Counter", share=0.08, nouns=("Deli", "Noodles", "Sandwiches"),
-             hours=((12.5, 1.2),), weekend=0.6),
-    Category(name="Restaurant", share=0.11, nouns=("Kitchen", "Grill", "Trattoria"),
-             hours=((19.5, 1.7), (13, 1.2)), weekend=1.4),
-    Category(name="Bar", share=0.08, nouns=("Tavern", "Taproom", "Bar"),
-             hours=((22.5, 2.2), (1, 1.5)), weekend=1.6),
-    Category(name="Grocery", share=0.06, nouns=("Market", "Grocery"),
-             hours=((18, 2), (11, 2))),
-    Category(name="Shop", share=0.07, nouns=("Books", "Hardware", "Outfitters"),
-             hours=((15, 3),), weekend=1.8),
-    Category(name="Gym", share=0.04, nouns=("Gym", "Fitness", "Yoga"),
-             hours=((6.5, 1.2), (18, 1.5)), weekend=0.7),
-    Category(name="Park", share=0.04, nouns=("Park", "Gardens", "Green"),
-             hours=((14, 3.5), (8, 1.5)), weekend=2.0),
-    Category(name="Station", share=0.05, nouns=("Station", "Terminal"),
-             hours=((8, 1.2), (17.5, 1.5)), weekend=0.5),
-    Category(name="Cinema or Stage", share=0.02, nouns=("Cinema", "Theatre", "Playhouse"),
-             hours=((20, 1.5), (16, 2)), weekend=2.0),
-    Category(name="Museum", share=0.01, nouns=("Museum", "Gallery"),
-             hours=((14, 2),), weekend=2.5),
-)  # fmt: skip
+    Category(RESIDENCE, 0.20, ("Apartments", "House", "Court")),
+    Category(OFFICE, 0.10, ("Offices", "Studios", "Works")),
+    Category("Coffee Shop", 0.09, ("Coffee", "Espresso", "Café"), ((8, 1.5), (15, 2))),
+    Category("Bakery", 0.05, ("Bakery", "Bread"), ((8, 1.5),)),
+    Category("Lunch Counter", 0.08, ("Deli", "Noodles", "Sandwiches"), ((12.5, 1.2),), 0.6),
+    Category("Restaurant", 0.11, ("Kitchen", "Grill", "Trattoria"), ((19.5, 1.7), (13, 1.2)), 1.4),
+    Category("Bar", 0.08, ("Tavern", "Taproom", "Bar"), ((22.5, 2.2), (1, 1.5)), 1.6),
+    Category("Grocery", 0.06, ("Market", "Grocery"), ((18, 2), (11, 2))),
+    Category("Shop", 0.07, ("Books", "Hardware", "Outfitters"), ((15, 3),), 1.8),
+    Category("Gym", 0.04, ("Gym", "Fitness", "Yoga"), ((6.5, 1.2), (18, 1.5)), 0.7),
+    Category("Park", 0.04, ("Park", "Gardens", "Green"), ((14, 3.5), (8, 1.5)), 2.0),
+    Category("Station", 0.05, ("Station", "Terminal"), ((8, 1.2), (17.5, 1.5)), 0.5),
+    Category(
+        "Cinema or Stage", 0.02, ("Cinema", "Theatre", "Playhouse"), ((20, 1.5), (16, 2)), 2.0
+    ),
+    Category("Museum", 0.01, ("Museum", "Gallery"), ((14, 2),), 2.5),
+)
 
 
 def index_of(name: str) -> int:
@@ -345,13 +331,14 @@ def _attractiveness(neighbourhood: Numbers, exponent: float, rng: Rng) -> Floats
 
 def name_places(category: Numbers, rng: Rng) -> list[str]:
     """A name for each place, such as "Willow Street Bakery"; two places may have the same."""
-    first = rng.integers(len(_FIRST), size=len(category)).tolist()
-    second = rng.integers(len(_SECOND), size=len(category)).tolist()
+    firsts, seconds = _FIRST.split(), _SECOND.split()
+    first = rng.integers(len(firsts), size=len(category)).tolist()
+    second = rng.integers(len(seconds), size=len(category)).tolist()
     third = rng.random(len(category)).tolist()
     names = []
     for kind, a, b, c in zip(category.tolist(), first, second, third, strict=True):
         nouns = CATEGORIES[kind].nouns
-        names.append(f"{_FIRST[a]} {_SECOND[b]} {nouns[int(c * len(nouns))]}")
+        names.append(f"{firsts[a]} {seconds[b]} {nouns[int(c * len(nouns))]}")
     return names
 
 
