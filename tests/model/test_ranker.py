@@ -48,13 +48,6 @@ def test_no_histories_have_no_scores() -> None:
     assert castpoi.score(castpoi.encode(histories())).shape == (0, PLACES)
 
 
-def test_the_chunk_is_a_matter_of_memory_only() -> None:
-    one, many = ranker(chunk=1), ranker(chunk=1000)
-    np.testing.assert_allclose(
-        one.score(one.encode(HISTORIES)), many.score(many.encode(HISTORIES)), atol=1e-5
-    )
-
-
 def test_more_histories_than_are_encoded_at_once_score_as_they_would_alone() -> None:
     castpoi = ranker()
     many = [walk(count % 6, seed=count) for count in range(300)]

@@ -60,6 +60,9 @@ class PlaceTable:
     vectors: Tensor  # [P + 1, D]
     popularity: Tensor  # [P + 1]
 
+    def __len__(self) -> int:
+        return len(self.popularity) - 1
+
     def of(self, places: Tensor) -> Tensor:
         """The vectors of places, zero for NO_PLACE. [...] -> [..., D]"""
         return F.embedding(places + 1, self.vectors, padding_idx=0)

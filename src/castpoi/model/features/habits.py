@@ -1,16 +1,16 @@
-"""Habits: when, from where and after what a history visits each place that it knows.
+"""Visit-pattern features ("habits"): when, from where and after what a history visits a place.
 
-*Here* is the place of the last visit. Each visit *followed* the one before it, in a situation; its
-weight is how similar that situation was to here and now. The time of the next visit is not known,
-so *now* is the time of the last visit, and a situation has the hour of the visit that was followed.
-If the time of the next visit is known, it is now, on the clock of the last visit, and a situation
-has the hour of the visit itself.
+*Here* is the place of the last visit, *there* is a known place. A past visit counts by how similar
+its situation was to the present one. The situation of a visit is the place and the hour of the
+visit before it; the present one is here and now. The time of the next visit is not known, so *now*
+is the time of the last visit. If it is known, *now* is the time of the next visit on the clock of
+the last one, and the hour of a situation is that of the visit itself.
 
     similar hour    exp(4 (cos of the angle between the two clocks - 1)); 1 at the same time of day
     nearby          exp(- distance from here / 0.5 km)
     recent          exp(- age / 20 days), or 3 days
 
-So nearly every habit is a transformed sum of weights over the visits to a place. All prefixes of a
+So nearly every feature is a transformed sum of weights over the visits there. All prefixes of a
 stretch of a history are summed at once: a matrix of weights [positions, visits] times a matrix of
 which visit is to which place [visits, places].
 
@@ -42,42 +42,42 @@ _LEAST: Final = 1e-9
 
 
 class Sum(NamedTuple):
-    """A quantity of pairs, summed over the visits to the place and over all visits."""
+    """A quantity of pairs, summed over the visits there and over all visits."""
 
-    here: NDArray[Any]  # over the visits to the place of the pair [E]
-    all: NDArray[Any]  # over all visits of the position [E]
+    there: NDArray[Any]  # [E]
+    total: NDArray[Any]  # [E]
 
 
 Sums = Mapping[str, Sum]
 
 
 def _share(sums: Sums, name: str) -> NDArray[Any]:
-    own, whole = sums[name]
-    return np.log1p(_SHARE * own / np.maximum(whole, _LEAST))  # small shares differ too
+    there, total = sums[name]
+    return np.log1p(_SHARE * there / np.maximum(total, _LEAST))  # small shares differ too
 
 
 def _log(sums: Sums, name: str) -> NDArray[Any]:
-    return np.log1p(sums[name].here)
+    return np.log1p(sums[name].there)
 
 
 def _log_hours(sums: Sums, name: str) -> NDArray[Any]:
-    return np.log1p(sums[name].here) / _LONG_HOURS
+    return np.log1p(sums[name].there) / _LONG_HOURS
 
 
 def _log_km(sums: Sums, name: str) -> NDArray[Any]:
-    return np.log1p(sums[name].here) / _FAR_KM
+    return np.log1p(sums[name].there) / _FAR_KM
 
 
 def _per_visit(sums: Sums, name: str) -> NDArray[Any]:
-    return sums[name].here / sums["visits"].here
+    return sums[name].there / sums["visits"].there
 
 
 def _per_move(sums: Sums, name: str) -> NDArray[Any]:
-    return sums[name].here / np.maximum(sums["moves"].here, 1)
+    return sums[name].there / np.maximum(sums["moves"].there, 1)
 
 
 def _plain(sums: Sums, name: str) -> NDArray[Any]:
-    return sums[name].here
+    return sums[name].there
 
 
 class Habit(NamedTuple):

@@ -39,8 +39,7 @@ class ScoreInputs:
 
     def is_known(self) -> Tensor:
         """1 for each known place of each history, else 0. [B, P]"""
-        popularity = self.table.popularity
-        is_known = popularity.new_zeros(len(self.state), len(popularity) - 1)
+        is_known = self.table.popularity.new_zeros(len(self.state), len(self.table))
         is_known[self.known.owner, self.known.place] = 1.0
         return is_known
 
@@ -85,10 +84,9 @@ class Term(nn.Module):
 
     def at(self, inputs: ScoreInputs, candidates: Tensor) -> Tensor:
         """The term of candidates, shared or each history's own. [C] or [B, C] -> [B, C]"""
-        state = inputs.state
-        term = state.new_zeros(len(state), len(inputs.table.popularity) - 1)  # [B, P]
+        term = inputs.state.new_zeros(len(inputs.state), len(inputs.table))  # [B, P]
         self.add_to_(term, self.compact(inputs), self.index(inputs))
-        return term.gather(1, candidates.expand(len(state), -1))
+        return term.gather(1, candidates.expand(len(term), -1))
 
 
 @dataclass(frozen=True)

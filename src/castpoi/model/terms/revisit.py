@@ -45,8 +45,7 @@ class RevisitGate(Term):
 
     def index(self, inputs: ScoreInputs) -> Tensor:
         """The flat position of each known place in the matrix of scores. -> [E]"""
-        places = len(inputs.table.popularity) - 1
-        return inputs.known.owner * places + inputs.known.place
+        return inputs.known.owner * len(inputs.table) + inputs.known.place
 
     def add_to_(self, scores: Tensor, compact: Tensor, index: Tensor) -> None:
         """See `Term`. [B, P], [E], [E]"""
