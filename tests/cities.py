@@ -1,12 +1,14 @@
-"""Small cities for tests, built by hand and without files."""
+"""Small cities and histories for tests, built by hand and without files."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
+import numpy as np
 import polars as pl
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City, fingerprint_of
+from castpoi.checkins.trajectory import Histories
 
 CAFE, OFFICE, PARK, STATION, THEATRE = range(5)
 """Places of the small city, near to far along a street: 0, 0.4, 1.5, 4 and 12 km from the cafe."""
@@ -64,3 +66,12 @@ def small_city(visits: Sequence[tuple[int, int, str]], parts: Sequence[str]) -> 
         "fingerprint": fingerprint_of(checkins, user_table, places, split),
     }
     return City(checkins=checkins, users=user_table, places=places, split=split, manifest=manifest)
+
+
+def histories_of(*visits: list[int]) -> Histories:
+    """Histories of these places, visited a microsecond apart."""
+    place = np.array([place for each in visits for place in each], dtype=np.int64)
+    bounds = np.cumsum([0, *map(len, visits)])
+    return Histories(
+        place=place, at_us=np.arange(len(place)), offset_minutes=place * 0, bounds=bounds
+    )

@@ -11,21 +11,13 @@ from castpoi.baselines.simple import Nearest, Popularity, Recent, Revisit
 from castpoi.checkins import record
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadInput, TooFewCheckins
-from tests.cities import CAFE, OFFICE, PARK, STATION, THEATRE, small_city
+from tests.cities import CAFE, OFFICE, PARK, STATION, THEATRE, histories_of, small_city
 from tests.contract import odd_city
 from tests.messages import refused
 
 
 def history(*places: int) -> Histories:
-    return batch(list(places))
-
-
-def batch(*lists: list[int]) -> Histories:
-    place = np.array([place for one in lists for place in one], dtype=np.int64)
-    bounds = np.cumsum([0, *(len(one) for one in lists)])
-    return Histories(
-        place=place, at_us=np.arange(len(place)), offset_minutes=place * 0, bounds=bounds
-    )
+    return histories_of(list(places))
 
 
 def test_test_histories_are_train_and_validation_and_validation_histories_are_train() -> None:
@@ -91,7 +83,7 @@ def test_nearest_is_minus_the_kilometres_from_the_last_visit() -> None:
 
 def test_nearest_falls_back_on_popularity_when_nobody_has_been_anywhere() -> None:
     ranker = Nearest.count(odd_city(), part="test")
-    scores = ranker.score(ranker.encode(batch([], [CAFE])))
+    scores = ranker.score(ranker.encode(histories_of([], [CAFE])))
     assert scores[0].tolist() == [4, 3, 2, 1, 0]
     assert scores[1, CAFE] == 0
 
@@ -141,7 +133,9 @@ def test_markov_agrees_with_a_slow_loop() -> None:
     ]
     city = small_city(visits, ([record.TRAIN] * 7 + [record.VALIDATION, record.TEST]) * 6)
     ranker = Markov.count(city, part="test")
-    batched = batch([0, 1, 0, 2, 0], [], [4], [2, 2, 2], rng.integers(0, places, 40).tolist())
+    batched = histories_of(
+        [0, 1, 0, 2, 0], [], [4], [2, 2, 2], rng.integers(0, places, 40).tolist()
+    )
     known = [[place for user, place, _ in visits if user == who][:8] for who in range(6)]
     crowd = [move for one in known for move in pairwise(one)]
     everywhere = [place for one in known for place in one]

@@ -16,8 +16,8 @@ from castpoi.baselines.sequence import (
     real_slots,
     zero_where_empty,
 )
-from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadInput
+from tests.cities import histories_of
 from tests.messages import refused
 
 TRANSFORMER = {"layers": 2, "heads": 2, "feed_forward_width": 256}
@@ -44,13 +44,6 @@ OURS: dict[str, dict[str, Any]] = {
     "bert4rec": {"window_step": 5, "forgets_first_visit": False},
 }
 """Where the preset leaves them (docs/baselines.md), beside the class of padding."""
-
-
-def histories_of(*visits: list[int]) -> Histories:
-    place = np.array([place for each in visits for place in each], dtype=np.int64)
-    bounds = np.cumsum([0, *map(len, visits)])
-    zero = np.zeros(len(place), dtype=np.int64)
-    return Histories(place=place, at_us=zero, offset_minutes=zero, bounds=bounds)
 
 
 def small_ranker() -> SequenceRanker:

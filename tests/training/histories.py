@@ -1,21 +1,9 @@
-"""Histories for tests of training: from lists of places, or all prefixes of others."""
+"""All positions and all prefixes of histories, for tests of features and training."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from castpoi.checkins.trajectory import Histories
-
-
-def laid_out(visits: list[list[int]]) -> Histories:
-    """The places that each user visits, a microsecond apart."""
-    place = np.array([place for user in visits for place in user], dtype=np.int64)
-    bounds = np.cumsum([0, *(len(user) for user in visits)])
-    return Histories(
-        place=place,
-        at_us=np.arange(len(place)),
-        offset_minutes=np.zeros(len(place), dtype=np.int64),
-        bounds=bounds,
-    )
 
 
 def every_position(histories: Histories) -> NDArray[np.int64]:

@@ -5,12 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from castpoi.training.windows import TrainWindows, cut_windows
-from tests.cities import CAFE, OFFICE, PARK, small_city
-from tests.training.histories import laid_out
+from tests.cities import CAFE, OFFICE, PARK, histories_of, small_city
 
 
 def windows_of(*lengths: int, first: int, stride: int) -> TrainWindows:
-    return cut_windows(laid_out([[0] * each for each in lengths]), first=first, stride=stride)
+    return cut_windows(histories_of(*([0] * each for each in lengths)), first=first, stride=stride)
 
 
 def as_tuples(windows: TrainWindows) -> list[tuple[int, int, int]]:

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from castpoi.model.features.known import KnownPairs, PairCounter, known_at_the_end
 from castpoi.model.places import NO_PLACE
+from tests.cities import histories_of
 from tests.model.small import histories
-from tests.training.histories import every_position, laid_out, prefixes
+from tests.training.histories import every_position, prefixes
 
 SOME_HISTORIES = st.lists(st.lists(st.integers(0, 6), max_size=30), min_size=1, max_size=4)
 NO_EMPTY_HISTORIES = st.lists(
@@ -58,7 +59,7 @@ def test_pairs_at_the_end_agree_with_a_slow_count(places: list[list[int]], windo
 def test_pairs_of_every_position_agree_with_a_slow_count(
     places: list[list[int]], window: int
 ) -> None:
-    laid = laid_out(places)
+    laid = histories_of(*places)
     found = PairCounter(laid, window=window).pairs(laid.bounds[:-1], laid.bounds[1:])
     for position, owner in enumerate(laid.owner.tolist()):
         visits = laid.place[laid.bounds[owner] : position + 1].tolist()
@@ -80,7 +81,7 @@ def check(found: KnownPairs, visits: list[int], window: int) -> None:
 
 
 def test_positions_have_the_bits_that_they_have_alone() -> None:
-    laid = laid_out([[1, 2, 1, 0, 3, 1], [2, 2, 5]])
+    laid = histories_of([1, 2, 1, 0, 3, 1], [2, 2, 5])
     together = PairCounter(laid, window=4).pairs(laid.bounds[:-1], laid.bounds[1:])
     alone = known_at_the_end(prefixes(laid).tail(4), window=4)
     order = np.lexsort((together.place, together.owner))

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from castpoi.model.distances import unit_vectors
 from castpoi.model.features.known import POSITIONS_AT_ONCE, KnownPairs
 from castpoi.training.objectives.known_blocks import KnownBlocks
-from tests.training.histories import every_position, laid_out
+from tests.cities import histories_of
+from tests.training.histories import every_position
 
 WINDOW = 512
 
@@ -42,7 +43,7 @@ def test_any_positions_have_the_bits_that_they_have_among_all(
     lengths: list[int], seed: int, window: int
 ) -> None:
     """In any order, twice, and whether blocks are kept or not."""
-    histories = laid_out([walk(length, 7, seed) for length in lengths])
+    histories = histories_of(*(walk(length, 7, seed) for length in lengths))
     every = KnownBlocks(histories, points(7), window=window).of(every_position(histories))
     rng = np.random.default_rng(seed)
     some = rng.integers(0, len(histories.place), 40)
@@ -59,7 +60,7 @@ def test_any_positions_have_the_bits_that_they_have_among_all(
 
 def test_a_batch_of_one_user_with_many_visits_counts_no_more_than_its_blocks() -> None:
     """Before, all pairs of the user were computed at the start: here 1.8 GB."""
-    histories = laid_out([walk(20_000, 1_000)])
+    histories = histories_of(walk(20_000, 1_000))
     known = KnownBlocks(histories, points(1_000))
     assert not known.kept  # nothing is computed before a batch asks for it
     batch = np.arange(19_000, 19_050)
@@ -71,7 +72,7 @@ def test_a_batch_of_one_user_with_many_visits_counts_no_more_than_its_blocks() -
 
 
 def test_blocks_are_kept_until_their_memory_is_full() -> None:
-    histories = laid_out([walk(2_000, 100)])
+    histories = histories_of(walk(2_000, 100))
     positions = every_position(histories)
     known = KnownBlocks(histories, points(100), kept_bytes=2_000_000)
     found = known.of(positions)
