@@ -24,9 +24,14 @@ def run_shown(
     *,
     status: Callable[[], Status],
     past_runs: Sequence[PastRun],
-    name: str,
-) -> list[Failure]:
-    """Make everything that a plan lacks, with a bar and a remark for each experiment."""
+    about: Mapping[str, Any],
+    noun: str,
+    dry_run: bool,
+) -> list[Failure] | None:
+    """Make everything that a plan lacks, or only list it (None); shows a bar and remarks."""
+    if dry_run:
+        _show_plan(console, plan, folder, pace, past_runs=past_runs, about=about, noun=noun)
+        return None
     return run_plan(
         plan,
         folder,
@@ -35,11 +40,11 @@ def run_shown(
         pace=pace,
         progress=console.progress(shows_remaining=False),
         report=ignore if console.quiet else console.note,
-        name=name,
+        name=noun,
     )
 
 
-def show_plan(
+def _show_plan(
     console: Console,
     plan: Sequence[Planned],
     folder: SuiteFolder,

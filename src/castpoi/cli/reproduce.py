@@ -11,7 +11,7 @@ import click
 from castpoi.cli.compare import as_json, show_comparison
 from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import FOLDER, SEED, SeveralValues, options_of
-from castpoi.cli.plans import PACE_TYPES, entry_of, finish, run_shown, show_plan
+from castpoi.cli.plans import PACE_TYPES, entry_of, finish, run_shown
 from castpoi.evaluation.compare import compare
 from castpoi.evaluation.result import Result
 from castpoi.experiments.estimate import PastRun
@@ -77,15 +77,13 @@ def reproduce(
     folder = SuiteFolder(out)
     check_rows(folder, suite)
     plan = folder.plan(experiments, any_code=pace.any_code)
-    past_runs = [PastRun.of(record) for record in folder.records()]
-    if dry_run:
-        about = {"suite": suite.name}
-        show_plan(console, plan, folder, pace, past_runs=past_runs, about=about, noun="experiments")
-        return
-    status = partial(SuiteStatus, folder, suite, plan)
     failures = run_shown(
-        console, plan, folder, pace, status=status, past_runs=past_runs, name="suite"
-    )
+        console, plan, folder, pace, status=partial(SuiteStatus, folder, suite, plan),
+        past_runs=[PastRun.of(record) for record in folder.records()],
+        about={"suite": suite.name}, noun="experiments", dry_run=dry_run,
+    )  # fmt: skip
+    if failures is None:
+        return
     failed = {failure.experiment.name for failure in failures}
     done = [each.experiment for each in plan if each.experiment.name not in failed]
     page = shlex.join(["castpoi", "report", str(out)])

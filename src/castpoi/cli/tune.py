@@ -10,7 +10,7 @@ import click
 
 from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import FOLDER, SEED, method_list, options_of
-from castpoi.cli.plans import PACE_TYPES, finish, run_shown, show_plan
+from castpoi.cli.plans import PACE_TYPES, finish, run_shown
 from castpoi.core.config import pairs_of
 from castpoi.core.quantities import duration_words
 from castpoi.experiments.experiment import CityFolder
@@ -90,35 +90,23 @@ def tune(
     from castpoi.experiments.tune import TuneStatus, tuning_of  # torch, which --help can do without
 
     tuning = tuning_of(
-        CityFolder.at(city),
-        method=model,
-        preset=preset,
-        settings=pairs_of(changes),
-        tries=tries,
-        seed=seed,
-        at_most=at_most,
-    )
+        CityFolder.at(city), method=model, preset=preset, settings=pairs_of(changes), tries=tries,
+        seed=seed, at_most=at_most,
+    )  # fmt: skip
     folder = SuiteFolder(out)
     read = partial(TuneStatus, folder, tuning, any_code=pace.any_code)
     before = read()
-    plan, past_runs = before.plan, before.past_runs()
-    if dry_run:
-        about = tuning.setup
-        show_plan(console, plan, folder, pace, past_runs=past_runs, about=about, noun="trials")
-        return
     failures = run_shown(
-        console,
-        plan,
-        folder,
-        pace,
-        status=lambda: read().save(),
-        past_runs=past_runs,
-        name="trials",
-    )
+        console, before.plan, folder, pace, status=lambda: read().save(), about=tuning.setup,
+        past_runs=before.past_runs(), noun="trials", dry_run=dry_run,
+    )  # fmt: skip
+    if failures is None:
+        return
     content = read().content
     content["command"] = command = _show_trials(console, tuning, content["trials"])
     last = "" if command is None else f"Best: {command}"
-    finish(console, content, plan, failures, folder, title="Trials", noun="trials", last=last)
+    names = {"title": "Trials", "noun": "trials"}
+    finish(console, content, before.plan, failures, folder, **names, last=last)
 
 
 def _show_trials(
