@@ -96,7 +96,7 @@ def contender(name: str, *ranks: float, places: int = 1000) -> Contender:
     return Contender(name, (result_of(ranks, method=name, places=places),))
 
 
-def test_a_pair_whose_order_flips_is_named_the_truly_better_first() -> None:
+def test_flipped_pairs_are_listed_with_the_better_method_first() -> None:
     # Steady is never far off; bold is right or lost. In a pool of 100 nearness is enough.
     steady, bold = contender("steady", 15, 15, 15), contender("bold", 1, 900, 900)
     weak = contender("weak", 990, 990, 990)

@@ -93,7 +93,7 @@ def test_every_target_is_in_one_stratum_of_history_frequency_and_return(
         assert (np.sum(list(found[axis].values()), axis=0) == 1).all()
 
 
-def test_new_york_comes_as_near_to_the_papers_strata_as_its_train_part_allows() -> None:
+def test_the_strata_of_new_york_are_close_to_those_of_the_paper() -> None:
     # Our train part has 241 check-ins more than the paper's, so a few targets are on the other
     # side of a cut: the paper has 535, 249, 145, 115 and 640, 198, 206.
     revisit = Result.load(NYC / "revisit")

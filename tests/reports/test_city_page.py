@@ -105,7 +105,7 @@ def test_the_page_has_the_numbers_and_findings_of_the_city(city: City, page: str
         assert words in text
 
 
-def test_a_hostile_name_is_text_and_nothing_else(city: City) -> None:
+def test_names_with_markup_are_escaped(city: City) -> None:
     hostile = '<script>alert(1)</script></title></svg><img src=x>">&'
     places = city.places.with_columns(
         pl.lit(hostile).alias(record.NAME), pl.lit(hostile).alias(record.CATEGORY)

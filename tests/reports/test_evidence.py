@@ -37,7 +37,7 @@ def test_our_method_keeps_its_own_name_although_the_ablation_comes_first(tmp_pat
     assert evidence.cities[0].of("castpoi")[0].row.label == "CaST-POI"
 
 
-def test_taken_out_of_its_suite_our_method_is_not_called_the_full_model(tmp_path: Path) -> None:
+def test_without_its_suite_our_method_is_not_labelled_full_model(tmp_path: Path) -> None:
     folder = write_suite(tmp_path / "s", targets=4)
     for result in folder.glob("*/castpoi/*"):
         made = read_json(result / "manifest.json")["experiment"]
@@ -130,7 +130,7 @@ def test_without_a_suite_the_city_with_most_results_comes_first(tmp_path: Path) 
     assert [city.name for city in read_evidence(tmp_path).cities] == ["town", "abbey"]
 
 
-def test_a_city_of_which_the_time_is_known_is_no_second_split(tmp_path: Path) -> None:
+def test_results_of_known_time_do_not_make_a_second_split(tmp_path: Path) -> None:
     result_of([1.0], method="revisit").save(tmp_path / "town" / "a")
     result_of([1.0], method="castpoi", known_time=True).save(tmp_path / "town" / "b")
     evidence = read_evidence(tmp_path)
@@ -138,7 +138,7 @@ def test_a_city_of_which_the_time_is_known_is_no_second_split(tmp_path: Path) ->
     assert [city.name for city in evidence.splits] == ["town"]
 
 
-def test_results_that_no_table_of_the_suite_names_get_one(tmp_path: Path) -> None:
+def test_results_in_no_table_of_the_suite_get_a_table(tmp_path: Path) -> None:
     root = write_suite(tmp_path / "s", targets=4)
     result_of([1, 2, 3, 4], method="markov", fingerprint="0" * 64).save(root / "extra" / "markov")
     evidence = read_evidence(root)
@@ -234,7 +234,7 @@ def test_the_preset_of_a_row_is_that_of_its_runs(committed: Evidence) -> None:
     assert presets["revisit"] is None
 
 
-def test_a_suite_below_has_a_page_of_its_own(tmp_path: Path) -> None:
+def test_a_suite_below_the_folder_is_left_out(tmp_path: Path) -> None:
     result_of([1.0] * 4, method="revisit").save(tmp_path / "town" / "revisit")
     write_suite(tmp_path / "suite")
     assert [each.folder.name for each in read_evidence(tmp_path).results] == ["revisit"]

@@ -68,7 +68,7 @@ def test_figures_of_one_page_share_no_id_and_follow_its_colours(
         assert "#ffffff" not in markup
 
 
-def test_of_many_methods_ours_and_three_others_have_a_colour_in_the_figure_of_pools(
+def test_ours_and_three_other_methods_have_a_colour_in_the_pool_figure(
     tmp_path: Path,
 ) -> None:
     hits = {"castpoi": 9, "core": 8, "sasrec": 7, "narm": 6, "stamp": 5, "markov": 5, "nearest": 1}
@@ -88,7 +88,7 @@ def test_figures_without_data_are_left_out(tmp_path: Path) -> None:
     assert list(drawn_from(read_evidence(tmp_path / "t"))) == ["pool", "strata"]
 
 
-def test_a_long_name_of_a_variant_leaves_room_for_its_bars(tmp_path: Path) -> None:
+def test_long_names_of_variants_are_wrapped(tmp_path: Path) -> None:
     evidence = read_evidence(write_suite(tmp_path / "s"))
     outline = next(table for table in evidence.tables if table.name == "ablation")
     long = "w/o candidate conditioning, positions = absolute, objective = full"
@@ -106,7 +106,7 @@ def test_a_long_name_of_a_variant_leaves_room_for_its_bars(tmp_path: Path) -> No
     ]
 
 
-def test_a_long_name_stays_inside_its_figure_and_a_dollar_is_a_dollar(tmp_path: Path) -> None:
+def test_long_names_fit_into_the_legend_and_dollars_are_no_formula(tmp_path: Path) -> None:
     suite = write_suite(tmp_path / "s")
     path = suite / "suite.json"
     long = "SASRec with the very long name that somebody gave it, which costs $\\\\none$"

@@ -37,7 +37,7 @@ def test_tables_with_one_title_are_families_of_their_own(tmp_path: Path) -> None
     assert len({each.verdict.family for each in verdicts.all if each.table != "main"}) == 3
 
 
-def test_a_row_that_two_are_tested_against_has_the_stars_of_the_less_certain(
+def test_a_row_with_two_tests_shows_the_stars_of_the_less_significant_one(
     tmp_path: Path,
 ) -> None:
     (family,) = TABLES["ablation"]["families"]

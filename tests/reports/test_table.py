@@ -112,7 +112,7 @@ def test_a_page_sorts_the_rows_of_a_group_and_leaves_its_files_in_order() -> Non
     assert comma_separated(table) == comma_separated(TABLE)
 
 
-def test_a_line_that_begins_with_a_bracket_or_a_star_is_no_option_of_the_line_above() -> None:
+def test_latex_lines_that_begin_with_a_bracket_or_a_star_are_protected() -> None:
     rows = [[Cell("[a]"), Cell("[b]")], [Cell("*c"), Cell("d")]]
     table = Table(
         name="t", title="T", caption="", columns=["x", "y"], groups=[Group(heading="", rows=rows)]
@@ -122,7 +122,7 @@ def test_a_line_that_begins_with_a_bracket_or_a_star_is_no_option_of_the_line_ab
 
 @settings(max_examples=25)
 @given(st.text(alphabet=st.sampled_from("ab\\&%$#_{}~^|<>±≥–"), max_size=12))
-def test_escaped_latex_holds_no_bare_special(text: str) -> None:
+def test_all_special_characters_are_escaped_in_latex(text: str) -> None:
     escaped = escape_latex(text)
     known = (
         r"\\textbackslash\{\}|\\textasciitilde\{\}|\\textasciicircum\{\}|\\textbar\{\}|\\[&%$#_{}]|"

@@ -127,7 +127,7 @@ def _groups(evidence: Evidence, verdicts: Verdicts) -> Iterator[tuple[str, list[
                 what, lines = "change from the full model", _effects(table, city, rows, verdicts)
             else:
                 what, lines = "ours less the paper's", _differences(table, city, rows)
-            reported = [line for line in lines if list(line.values())[1:] != [NOTHING] * 5]
+            reported = [line for line in lines if any(line[each] != NOTHING for each in HEADLINE)]
             if reported:
                 yield f"{table.title}, {city.name}: {what}", reported
 
