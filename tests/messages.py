@@ -51,10 +51,18 @@ class Messages:
         assert sentence == known[len(seen) - 1]
 
     def save(self, *, deselected: bool) -> None:
-        """Write the snapshot; where tests were left out, their sentences are kept."""
-        content = {**self.known, **self.seen} if deselected else self.seen
+        """Write the snapshot; sentences of tests that exist but did not run are kept."""
+        kept = {test: known for test, known in self.known.items() if exists(test)}
+        content = {**kept, **self.seen} if deselected else self.seen
         text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False)
         self.file.write_text(text + "\n", encoding="utf-8")
+
+
+def exists(test: str) -> bool:
+    """Whether there is a test with this key of the snapshot."""
+    file, _, name = test.partition("::")
+    path = SNAPSHOT.with_name(file)
+    return path.is_file() and f"def {name.partition('[')[0]}(" in path.read_text(encoding="utf-8")
 
 
 def stable(sentence: str) -> str:
