@@ -87,14 +87,15 @@ def test_presets_are_of_the_paper_and_tuned_to_the_width_of_castpoi(name: str) -
     assert (paper.width, paper.window) == (64, 50)
     assert (tuned.width, tuned.window) == (128, 50)  # as wide as CaST-POI, the same windows
     assert kind.config_class.from_dict(paper.to_dict()) == paper
+
+
+def test_a_baseline_has_no_preset_but_paper_and_tuned() -> None:
     with refused(BadInput):
-        kind.config_class.preset("fast")
+        SasRecConfig.preset("fast")
 
 
 @pytest.mark.parametrize("name", RECBOLE)
-def test_the_paper_preset_has_recboles_defaults_with_documented_differences(
-    name: str,
-) -> None:
+def test_the_paper_preset_has_recboles_defaults_with_documented_differences(name: str) -> None:
     paper = model_class(name).config_class.preset("paper").to_dict()
     common = {"width": 64, "window": 50, "padding_class": False}
     assert paper == common | RECBOLE[name] | OURS.get(name, {})

@@ -130,14 +130,6 @@ def are_equal(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
     return all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_the_loss_falls(town: City) -> None:
-    loop = loop_of(town)
-    loop.run()
-    losses = [record.loss for record in loop.records]
-    assert losses[-1] < losses[0] - 0.1
-    assert losses == sorted(losses, reverse=True)
-
-
 def test_the_weights_of_the_best_epoch_are_kept(town: City) -> None:
     kept, stopped = (loop_of(town, validate=best_in(2)) for _ in range(2))
     assert kept.run().epoch == 2
@@ -365,10 +357,6 @@ def test_steps_may_warm_up_for_half_an_epoch() -> None:
     assert rates == pytest.approx([0.05, 0.1, 0.1])
     late = learning_rate(config, epoch=1, step=1, steps=4)  # half of the six steps that fall
     assert late == pytest.approx((0.1 + 1e-4) / 2)
-
-
-def test_a_run_that_ends_within_its_warm_up_only_rises() -> None:
-    assert rates_of(epochs=2, warmup=3, count=2) == pytest.approx([0.3, 0.6])
 
 
 @settings(max_examples=25)

@@ -131,11 +131,6 @@ def test_settings_without_effect_or_out_of_range_are_refused(
         sequence.configs(name, "paper", settings)
 
 
-def test_the_training_of_a_baseline_has_two_presets() -> None:
-    with refused(BadInput):
-        SequenceTraining.preset("fast")
-
-
 @pytest.mark.parametrize(
     ("method", "preset"),
     [("sasrec", "fast"), ("castpoi", "tuned"), ("castpoi", "next"), ("castpoi-next", "fast")],

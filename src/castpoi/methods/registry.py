@@ -77,7 +77,7 @@ class Method:
         return counted
 
     def trainer_function(self) -> Any:
-        """Import and return the function that trains it (see `training.train.Trainer`)."""
+        """Import and return the function that trains it (see `training.job.Trainer`)."""
         if self.trainer is None:
             raise TypeError(f"{self.name} only counts, it is not trained")
         return imported(self.trainer)
