@@ -37,7 +37,7 @@ def test_buckets_of_every_place_are_those_of_all_candidates(table_limit: int) ->
     lat, lon = scattered(40)
     distances = DistanceBuckets(lat=lat, lon=lon, edges_km=EDGES, table_limit=table_limit)
     visited = torch.tensor([2, 39, 2, 0])
-    assert torch.equal(distances.to_every(visited), distances.between(visited, torch.arange(40)))
+    assert torch.equal(distances.between(visited), distances.between(visited, torch.arange(40)))
 
 
 @pytest.mark.parametrize("table_limit", [40, 0], ids=["table", "on the fly"])
@@ -83,7 +83,7 @@ def test_an_empty_slot_has_some_bucket(table_limit: int) -> None:
     lat, lon = scattered(40)
     distances = DistanceBuckets(lat=lat, lon=lon, edges_km=EDGES, table_limit=table_limit)
     visited = torch.tensor([NO_PLACE, 3])
-    assert distances.to_every(visited).shape == (2, 40)
+    assert distances.between(visited).shape == (2, 40)
     assert distances.between(visited, torch.arange(5)).shape == (2, 5)
     assert distances(visited[None], torch.arange(5)[None]).shape == (1, 5, 2)
 
@@ -96,5 +96,5 @@ def test_no_float64_follows_the_model_to_its_device(monkeypatch: pytest.MonkeyPa
     for limit in (3, 2):
         distances = DistanceBuckets(lat=lat, lon=lon, edges_km=(1.0, 5.0), table_limit=limit)
         assert all(each.dtype != torch.float64 for each in distances.buffers())
-        found.append(distances.to_every(torch.tensor([0, 2])).tolist())
+        found.append(distances.between(torch.tensor([0, 2])).tolist())
     assert found[0] == found[1] == [[0, 2, 1], [1, 2, 0]]

@@ -67,24 +67,19 @@ class DistanceBuckets(nn.Module):
     def nearest(self, visited: Tensor) -> Tensor:
         """Bucket of every place by its nearest visit. [B, T] -> [B, P]"""
         distinct, number = visited.unique(return_inverse=True)  # [V], [B, T]
-        buckets = self.to_every(distinct)  # [V, P]
+        buckets = self.between(distinct)  # [V, P]
         by_slot = (buckets.index_select(0, slot) for slot in number.unbind(dim=1))  # [B, P] each
         return reduce(torch.minimum, by_slot)
 
-    def to_every(self, visited: Tensor) -> Tensor:
-        """Buckets of visits and every place. [V] -> [V, P]"""
+    def between(self, visited: Tensor, candidates: Tensor | None = None) -> Tensor:
+        """Buckets of all visits and all candidates, or all places. [V], [C] -> [V, C] or [V, P]"""
         visited = visited.clamp(min=0)
         if self.has_table:
-            return self.table.index_select(0, visited)
+            buckets = self.table.index_select(0, visited)
+            return buckets if candidates is None else buckets[:, candidates]
         distinct, number = visited.unique(return_inverse=True)  # few visits, many places
-        return self._computed(distinct, torch.arange(self.places, device=visited.device))[number]
-
-    def between(self, visited: Tensor, candidates: Tensor) -> Tensor:
-        """Buckets of all visits and all candidates. [V], [C] -> [V, C]"""
-        visited = visited.clamp(min=0)
-        if self.has_table:
-            return self.table.index_select(0, visited)[:, candidates]
-        return self._computed(visited, candidates)
+        every = torch.arange(self.places, device=visited.device)
+        return self._computed(distinct, every if candidates is None else candidates)[number]
 
     def _computed(self, left: Tensor, right: Tensor) -> Tensor:
         """Buckets of all pairs without the table. [..., V], [..., C] -> [..., V, C]

@@ -35,8 +35,8 @@ Values = NDArray[np.float32]
 _RECENT_HOURS: Final = (20 * 24.0, 3 * 24.0)
 _NEARBY_KM: Final = 0.5
 _SHARPNESS: Final = 4.0  # of the similarity of hours: 1/e at 2 h 46 min
-_LONG_HOURS: Final = float(np.log1p(365 * 24))  # a year is 1
-_FAR_KM: Final = float(np.log1p(100.0))  # 100 km is 1
+_LOG_YEAR: Final = float(np.log1p(365 * 24))  # in hours
+_LOG_100_KM: Final = float(np.log1p(100.0))
 _SHARE: Final = 20.0  # a share of a twentieth is log 2
 _LEAST: Final = 1e-9
 
@@ -60,14 +60,6 @@ def _log(sums: Sums, name: str) -> NDArray[Any]:
     return np.log1p(sums[name].there)
 
 
-def _log_hours(sums: Sums, name: str) -> NDArray[Any]:
-    return np.log1p(sums[name].there) / _LONG_HOURS
-
-
-def _log_km(sums: Sums, name: str) -> NDArray[Any]:
-    return np.log1p(sums[name].there) / _FAR_KM
-
-
 def _per_visit(sums: Sums, name: str) -> NDArray[Any]:
     return sums[name].there / sums["visits"].there
 
@@ -81,18 +73,19 @@ def _plain(sums: Sums, name: str) -> NDArray[Any]:
 
 
 class Habit(NamedTuple):
-    """One feature: a transformed sum."""
+    """One feature: a transformed sum, divided by a unit."""
 
     name: str
     sum: str  # its name in `_Stretch`
     transform: Callable[[Sums, str], NDArray[Any]]
+    unit: float = 1.0
 
 
 HABITS: Final = (
     Habit("share of all visits", "visits", _share),
     Habit("recent visits, 20 days", "recent, 20 days", _log),
     Habit("recent visits, 3 days", "recent, 3 days", _log),
-    Habit("time since the last visit there", "hours since the last visit", _log_hours),
+    Habit("time since the last visit there", "hours since the last visit", _log, _LOG_YEAR),
     Habit("hour of day", "hour", _per_visit),
     Habit("kind of day", "kind of day", _per_visit),
     Habit("moves from here", "from here", _log),
@@ -107,13 +100,13 @@ HABITS: Final = (
     Habit("share of all after a similar hour and kind of day", "after hour and day", _share),
     Habit("after a place nearby", "nearby", _log),
     Habit("after a place nearby at a similar hour", "nearby, hour", _log),
-    Habit("distance from here", "km", _log_km),
+    Habit("distance from here", "km", _log, _LOG_100_KM),
     Habit("time of the move there", "time before", _per_move),
     Habit("is here", "is here", _plain),
     # the last four depend on the history alone
     Habit("number of visits", "number of visits", _log),
     Habit("places per visit", "places per visit", _plain),
-    Habit("time since the visit before", "hours since the visit before", _log_hours),
+    Habit("time since the visit before", "hours since the visit before", _log, _LOG_YEAR),
     Habit("share of visits here", "visits here", _share),
 )
 """The features in their order."""
@@ -169,8 +162,8 @@ def habits_of_stretch(visits: Visits, position: Numbers, last: Numbers, *, windo
     stretch = _Stretch(visits, int(position[0]), int(position[-1]) + 1, window)
     sums = stretch.sums(position, last)
     habits = np.empty((len(position), len(HABITS)), dtype=np.float32)
-    for column, (_, name, transform) in enumerate(HABITS):
-        habits[:, column] = transform(sums, name)
+    for column, habit in enumerate(HABITS):
+        habits[:, column] = habit.transform(sums, habit.sum) / habit.unit
     return habits
 
 
@@ -238,7 +231,7 @@ class _Stretch:
         yield "nearby", nearby
         yield "nearby, hour", nearby * hour
         hours_before = np.maximum(np.diff(visits.hours, prepend=visits.hours[0]), 0)  # [v]
-        time_before = (np.log1p(hours_before) / _LONG_HOURS).astype(np.float32)
+        time_before = (np.log1p(hours_before) / _LOG_YEAR).astype(np.float32)
         yield "time before", self.follows * time_before
         two_after = self._two_after()
         yield "two after", two_after

@@ -53,7 +53,7 @@ class DistanceGate(Term):
 
     def index(self, inputs: ScoreInputs) -> Tensor:
         """The cell of every place. -> [B, P]"""
-        return self._cells(*(self.distances.to_every(each) for each in inputs.anchors.unbind(1)))
+        return self._cells(*(self.distances.between(each) for each in inputs.anchors.unbind(1)))
 
     def add_to_(self, scores: Tensor, compact: Tensor, index: Tensor) -> None:
         """See `Term`. [B, P], [B, M], [B, P]"""

@@ -66,7 +66,7 @@ class FastObjective:
             hard_negatives=min(LossConstants.hard_negatives, self.others),
         )
         histories = city.train
-        if model.known_time:  # of each visit but a user's last, which has no target
+        if model.known_time:  # the next visit of a user's last one is not in train, and no target
             last = histories.bounds[1:] - 1
             histories = replace(histories, next_at_us=histories.at_us[last])
         builder = BatchBuilder(config=model, lat=city.lat, lon=city.lon)
