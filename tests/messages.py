@@ -61,7 +61,7 @@ class Messages:
 def exists(test: str) -> bool:
     """Whether there is a test with this key of the snapshot."""
     file, _, name = test.partition("::")
-    path = SNAPSHOT.with_name(file)
+    path = SNAPSHOT.parent / file
     return path.is_file() and f"def {name.partition('[')[0]}(" in path.read_text(encoding="utf-8")
 
 
