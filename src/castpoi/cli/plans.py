@@ -1,4 +1,4 @@
-"""What `castpoi reproduce` and `castpoi tune` show: the plan, the progress and the failures."""
+"""Output of `castpoi reproduce` and `castpoi tune`: the plan, the progress and the failures."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final

@@ -102,7 +102,7 @@ def reproduce(
 def _show_results(
     console: Console, done: Sequence[Experiment], folder: SuiteFolder
 ) -> dict[str, object]:
-    """Compare the results of each city, one line a row of the suite; known time apart."""
+    """Compare the results of each city, one line per row of the suite; known time apart."""
     by_city: dict[str, list[Result]] = {}
     for experiment in done:
         result = Result.load(folder.result(experiment))

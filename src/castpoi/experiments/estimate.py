@@ -39,7 +39,7 @@ class PastRun:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "PastRun":
-        """From the record of an experiment."""
+        """The cost in the record of an experiment."""
         return cls(
             recipe=row_from_dict(record["row"]).recipe,
             fingerprint=str(record["key"]["fingerprint"]),

@@ -1,4 +1,4 @@
-"""Results of a run, or of a method that counts, with their origin in the manifest."""
+"""Results of a run or of a counting baseline, with their origin in the manifest."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -47,7 +47,7 @@ def evaluate_run(
 def evaluate_counted(
     name: str, city: City, *, part: str, progress: Progress = SILENCE, **origin: object
 ) -> Result:
-    """Count a method on a city and rank every target; `origin` is added to the manifest."""
+    """Fit a counting baseline and rank every target; `origin` is added to the manifest."""
     method = METHODS.named(name)
     if method.needs_training:
         raise BadInput(
@@ -60,7 +60,7 @@ def evaluate_counted(
 
 
 def _folders(**things: Run | City) -> dict[str, str]:
-    """The folders of those that are on disk."""
+    """The folders of the run and the city, where they are on disk."""
     return {
         name: str(thing.folder.resolve())
         for name, thing in things.items()

@@ -15,7 +15,7 @@ from castpoi.methods.outline import Row
 from castpoi.methods.registry import METHODS, Method
 
 COUNTED_SEED: Final = 0
-"""The only seed of a method that counts: another one gives the same ranks."""
+"""The only seed of a counting baseline: another one gives the same ranks."""
 RUNS: Final = "runs"
 LOGS: Final = "logs"
 """Folders next to those of the cities, so a city cannot have their names."""

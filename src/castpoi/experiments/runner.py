@@ -1,4 +1,4 @@
-"""Makes what a plan lacks: several workers at a time, and on with the others if one fails."""
+"""Run the missing experiments of a plan, several at a time; a failure does not stop the others."""
 
 import os
 import shlex

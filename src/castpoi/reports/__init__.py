@@ -1,1 +1,1 @@
-"""Tables and pages that people read."""
+"""Reports: tables, figures and pages about results and cities."""
