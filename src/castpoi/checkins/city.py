@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from castpoi.checkins import record
 from castpoi.checkins.trajectory import Histories, Trajectories
+from castpoi.core.arrays import Floats, Numbers
 from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.core.files import (
     SHA256,
@@ -79,22 +80,22 @@ class City:
         return str(self.manifest["fingerprint"])
 
     @property
-    def lat(self) -> NDArray[np.float64]:
+    def lat(self) -> Floats:
         """Latitude of each place. [P]"""
         return self.places[record.LAT].to_numpy()
 
     @property
-    def lon(self) -> NDArray[np.float64]:
+    def lon(self) -> Floats:
         """Longitude of each place. [P]"""
         return self.places[record.LON].to_numpy()
 
     @property
-    def at_us(self) -> NDArray[np.int64]:
+    def at_us(self) -> Numbers:
         """Instant of each check-in, UTC microseconds."""
         return self.checkins[record.AT_UTC].to_physical().to_numpy()
 
     @property
-    def local_us(self) -> NDArray[np.int64]:
+    def local_us(self) -> Numbers:
         """Local time of each check-in, microseconds since 1970-01-01 00:00 on the local clock."""
         offsets = self.checkins[record.OFFSET].to_numpy().astype(np.int64)
         return self.at_us + offsets * record.MINUTE_US
@@ -137,7 +138,7 @@ class City:
         is_revisit = self.trajectories.is_revisit(targets, window=REVISIT_WINDOW)
         return float(is_revisit.mean()) if len(targets) else None
 
-    def targets(self, part: str) -> NDArray[np.int64]:
+    def targets(self, part: str) -> Numbers:
         """Rows of `trajectories` that are to be predicted in a part of the split."""
         return np.flatnonzero(self.trajectories.part == record.PARTS.index(part))
 

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from castpoi.checkins import record
 from castpoi.checkins.record import HOUR_US, MINUTE_US
 from castpoi.checkins.split import time_cuts
+from castpoi.core.arrays import Numbers
 from castpoi.core.config import Config, Count, Positive
 from castpoi.core.errors import BadInput, TooFewCheckins
 
 CoreRounds = Literal["once", "twice", "iterate"]
-Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Step = Callable[[pl.DataFrame], Mask]
 

@@ -18,6 +18,7 @@ from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.checkins.record import DAY_US, HOUR_US
 from castpoi.checkins.trajectory import weekday_of
+from castpoi.core.arrays import Floats, Numbers
 from castpoi.geo.distance import bucket_of, haversine_km
 
 DISTANCE_EDGES_KM: Final = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
@@ -38,7 +39,6 @@ WEEKDAY_LABELS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 NOT_GIVEN: Final = "(not given)"
 TOP_CATEGORIES: Final = 10
 
-Numbers = NDArray[np.int64]
 _CURVE_POINTS: Final = 60
 
 
@@ -171,7 +171,7 @@ def busiest(places: int, fraction: float) -> int:
 
 def moves_of(
     city: City, user: NDArray[Any], place: NDArray[Any], at_us: Numbers
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     """Kilometres and hours from each check-in to the next one of the same user."""
     rows = np.flatnonzero(user[1:] == user[:-1])
     here, there, lat, lon = place[rows], place[rows + 1], city.lat, city.lon

@@ -23,6 +23,7 @@ from castpoi.checkins.reading.source import open_sources
 from castpoi.checkins.record import HOUR_US, MINUTE_US
 from castpoi.checkins.rhythm import Rhythm, rhythm_of
 from castpoi.checkins.split import SplitKind, split_checkins, split_table
+from castpoi.core.arrays import Numbers
 from castpoi.core.config import Config, Positive
 from castpoi.core.errors import BadInput, WrongClock
 from castpoi.core.progress import SILENCE, Progress
@@ -205,7 +206,7 @@ def _in_canonical_order(
     )
 
 
-def _zone_of_rows(rows: pl.DataFrame, places: pl.DataFrame) -> tuple[NDArray[np.int64], list[str]]:
+def _zone_of_rows(rows: pl.DataFrame, places: pl.DataFrame) -> tuple[Numbers, list[str]]:
     """(number of the zone of every row, the zones by number)."""
     number, zones = numbered_zones(places[record.ZONE])
     by_place = np.zeros(int(places[record.PLACE].to_numpy().max()) + 1, dtype=np.int64)
@@ -286,7 +287,7 @@ def _check_number_of_places(places: int, checkins: int, raw: RawCheckins) -> Non
     )
 
 
-def _checked_rhythm(local_us: NDArray[np.int64], preparation: Preparation) -> Rhythm:
+def _checked_rhythm(local_us: Numbers, preparation: Preparation) -> Rhythm:
     rhythm = rhythm_of(local_us)
     if rhythm.is_judged and not rhythm.is_human and not preparation.accept_rhythm:
         shift = preparation.clock_shift_hours + rhythm.correction_hours

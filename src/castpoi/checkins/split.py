@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins import record
+from castpoi.core.arrays import Numbers
 from castpoi.core.errors import TooFewCheckins
 
 SplitKind = Literal["leave-one-out", "chronological"]
@@ -28,11 +29,10 @@ _NEEDS: Final[Mapping[SplitKind, str]] = {
     "chronological": "the users and places of the last 10 % must be in the first 80 %",
 }
 _TRAIN, _VALIDATION, _TEST, _LEFT_OUT = range(len(record.PARTS))
-Codes = NDArray[np.int64]
 Parts = NDArray[np.uint8]
 
 
-def split_checkins(kind: SplitKind, user: Codes, place: Codes, at_us: Codes) -> Parts:
+def split_checkins(kind: SplitKind, user: Numbers, place: Numbers, at_us: Numbers) -> Parts:
     """The part of every check-in, as an index into `record.PARTS`."""
     is_by_user = kind == "leave-one-out"
     part = leave_one_out(user, place) if is_by_user else chronological(user, place, at_us)
@@ -44,7 +44,7 @@ def split_checkins(kind: SplitKind, user: Codes, place: Codes, at_us: Codes) -> 
     return part
 
 
-def leave_one_out(user: Codes, place: Codes) -> Parts:
+def leave_one_out(user: Numbers, place: Numbers) -> Parts:
     """The last check-in of every user to test, the one before to validation, the rest to train."""
     part = np.full(len(user), _TRAIN, dtype=np.uint8)
     if not len(user):
@@ -58,21 +58,21 @@ def leave_one_out(user: Codes, place: Codes) -> Parts:
     return _without_unseen(part, place)
 
 
-def chronological(user: Codes, place: Codes, at_us: Codes) -> Parts:
+def chronological(user: Numbers, place: Numbers, at_us: Numbers) -> Parts:
     """Parts by two cuts in time; equal instants are always in the same part."""
     validation_from, test_from = time_cuts(at_us)
     part = ((at_us >= validation_from).astype(np.uint8) + (at_us >= test_from)).astype(np.uint8)
     return _without_unseen(_without_unseen(part, place), user)
 
 
-def time_cuts(at_us: Codes) -> tuple[int, int]:
+def time_cuts(at_us: Numbers) -> tuple[int, int]:
     """The instants at which validation and test begin."""
     ordered = np.sort(at_us)
     first, second = (int(ordered[int(len(ordered) * share)]) for share in TIME_SHARES)
     return first, second
 
 
-def _without_unseen(part: Parts, codes: Codes) -> Parts:
+def _without_unseen(part: Parts, codes: Numbers) -> Parts:
     """Leave out the targets whose code is not in train."""
     seen = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.bool_)
     seen[codes[part == _TRAIN]] = True

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castpoi.checkins.record import DAY_US, HOUR_US, MINUTE_US
-from castpoi.core.arrays import ranges
+from castpoi.core.arrays import Numbers, ranges
 
 _THURSDAY: Final = 3  # 1970-01-01 was a Thursday, with Monday 0
 _SATURDAY: Final = 5
-Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +119,7 @@ class Histories:
         bounds = np.concatenate([[0], np.cumsum(kept)])[self.bounds]  # [B + 1]
         return self._with(kept, bounds)
 
-    def _with(self, visits: NDArray[np.int64] | NDArray[np.bool_], bounds: Numbers) -> "Histories":
+    def _with(self, visits: Numbers | NDArray[np.bool_], bounds: Numbers) -> "Histories":
         return replace(
             self,
             place=self.place[visits],

@@ -8,17 +8,20 @@ Shapes: B slices or histories, P places, K best places, T slots.
 import numpy as np
 from numpy.typing import NDArray
 
+Numbers = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
-def ranges(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+
+def ranges(lengths: Numbers) -> Numbers:
     """0, 1, ..., n - 1 for each length n, concatenated. [B] -> [sum of lengths]"""
     starts = np.cumsum(lengths) - lengths
-    within: NDArray[np.int64] = np.arange(lengths.sum()) - np.repeat(starts, lengths)
+    within: Numbers = np.arange(lengths.sum()) - np.repeat(starts, lengths)
     return within
 
 
 def pad_left(
-    begins: NDArray[np.int64], ends: NDArray[np.int64], *, most: int | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    begins: Numbers, ends: Numbers, *, most: int | None = None
+) -> tuple[Numbers, NDArray[np.bool_]]:
     """Indices of the slices `begins[b]:ends[b]` as rows, and which of them are real. [B, T] each
 
     Rows are left-padded with index 0 to the longest slice; a longer slice than `most` keeps its
@@ -31,7 +34,7 @@ def pad_left(
     return np.where(is_real, indices, 0), is_real
 
 
-def k_best(scores: NDArray[np.floating], k: int) -> NDArray[np.int64]:
+def k_best(scores: NDArray[np.floating], k: int) -> Numbers:
     """Numbers of the k highest scores, best first; equal scores by number. [P] -> [K]
 
     All of them if there are fewer. Only those are sorted, as sorting all would cost more.
@@ -46,9 +49,9 @@ def k_best(scores: NDArray[np.floating], k: int) -> NDArray[np.int64]:
     return np.concatenate([above, level])
 
 
-def log_sum_exp(scores: NDArray[np.float32]) -> NDArray[np.float64]:
+def log_sum_exp(scores: NDArray[np.float32]) -> Floats:
     """Logarithm of the sum of exp(score) over places. [B, P] -> [B]"""
     highest = scores.max(axis=1, keepdims=True).astype(np.float64)  # [B, 1]
-    total: NDArray[np.float64] = np.exp(scores - highest).sum(axis=1)
-    found: NDArray[np.float64] = highest[:, 0] + np.log(total)
+    total: Floats = np.exp(scores - highest).sum(axis=1)
+    found: Floats = highest[:, 0] + np.log(total)
     return found

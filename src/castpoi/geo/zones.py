@@ -13,12 +13,12 @@ import tzfpy
 from numpy.typing import NDArray
 from polars.exceptions import PolarsError
 
+from castpoi.core.arrays import Numbers
 from castpoi.core.errors import BadInput
 
 _QUARTER_US: Final = 900_000_000
 _QUARTERS_SINCE_US: Final = 94_694_400_000_000  # 1973-01-01; Liberia changed its clock in 1972
 Minutes = NDArray[np.int16]
-Numbers = NDArray[np.int64]
 
 
 def zones_of(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> list[str]:

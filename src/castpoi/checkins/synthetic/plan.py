@@ -18,11 +18,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from castpoi.core.arrays import Floats, Numbers
 from castpoi.core.errors import BadInput
 from castpoi.geo.distance import EARTH_RADIUS_KM
 
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 Rng = np.random.Generator
 
 ZONE: Final = "America/New_York"  # time zone of the city; it has daylight-saving time

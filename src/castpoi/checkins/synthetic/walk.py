@@ -31,9 +31,7 @@ from castpoi.checkins.synthetic.plan import (
     SLOTS,
     ZONE,
     CityPlan,
-    Floats,
     JumpLaw,
-    Numbers,
     People,
     Rng,
     SynthesisConfig,
@@ -42,6 +40,7 @@ from castpoi.checkins.synthetic.plan import (
     places_to_go_out,
     settle_people,
 )
+from castpoi.core.arrays import Floats, Numbers
 from castpoi.core.errors import BadInput
 from castpoi.core.progress import SILENCE, Progress, Task
 

@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 
 from castpoi.checkins.record import HOUR_US
 from castpoi.checkins.trajectory import Histories, hour_of, is_weekend, local_us
+from castpoi.core.arrays import Numbers
 from castpoi.geo.distance import EARTH_RADIUS_KM
 
-Numbers = NDArray[np.int64]
 Values = NDArray[np.float32]
 
 _RECENT_HOURS: Final = (20 * 24.0, 3 * 24.0)

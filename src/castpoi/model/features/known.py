@@ -25,12 +25,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from castpoi.checkins.trajectory import Histories, slices
+from castpoi.core.arrays import Numbers
 from castpoi.model.config import REVISIT_WINDOW, RevisitFeatures
 from castpoi.model.features.habits import HABITS, Visits, habits_of_stretch
 from castpoi.model.layers import Tensors
 from castpoi.model.places import NO_PLACE
-
-Numbers = NDArray[np.int64]
 
 _PAPER: Final = 3
 FEATURES: Final[Mapping[RevisitFeatures, int]] = {"paper": _PAPER, "habits": _PAPER + len(HABITS)}

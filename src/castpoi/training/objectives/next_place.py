@@ -22,10 +22,10 @@ from torch import Tensor, nn
 
 from castpoi.baselines.sequence import SequenceModel, padded_rows
 from castpoi.checkins.city import City
+from castpoi.core.arrays import Numbers
 from castpoi.training.config import SequenceTraining
 from castpoi.training.windows import cut_windows
 
-Numbers = NDArray[np.int64]
 """A batch: windows or prefixes by their number. [B]"""
 
 PREFIXES_AT_ONCE: Final = 256
