@@ -52,6 +52,5 @@ def test_a_method_of_ones_own_is_listed_evaluated_and_a_row_of_a_suite(
     castpoi(site, *own)
     (found,) = (tmp_path / "out").glob("village/homebody/**/metrics.json")
     assert Result.load(found.parent).method == "homebody"
-    assert "0 of 2 experiments are to be run" in castpoi(site, *own, "--dry-run")
     (site / "homebody.py").write_text((site / "homebody.py").read_text() + "\nCHANGED = True\n")
     assert "1 of 2 experiments are to be run" in castpoi(site, *own, "--dry-run")
