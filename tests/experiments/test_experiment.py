@@ -106,13 +106,13 @@ def test_the_settings_that_define_a_method_are_in_its_key(village: CityFolder) -
     assert settings == {**ROW.settings, **METHODS.named("target-attention").settings}
 
 
-@pytest.mark.parametrize("file", ["strangers/sizes.py", "alone.py"])
+@pytest.mark.parametrize("file", ["two_files/sizes.py", "one_file.py"])
 def test_the_code_of_another_package_is_a_digest_of_its_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
 ) -> None:
-    (tmp_path / "strangers").mkdir()
-    (tmp_path / "strangers" / "__init__.py").write_text("")
-    for name in ("strangers/sizes.py", "alone.py"):
+    (tmp_path / "two_files").mkdir()
+    (tmp_path / "two_files" / "__init__.py").write_text("")
+    for name in ("two_files/sizes.py", "one_file.py"):
         (tmp_path / name).write_text("width = 8\n")
     monkeypatch.syspath_prepend(tmp_path)
     package = file.partition("/")[0].removesuffix(".py")
