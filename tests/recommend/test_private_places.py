@@ -1,4 +1,4 @@
-"""Private places are recommended to those who have been there, and to nobody else."""
+"""Private places are recommended only to people who have visited them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from tests.serving.live import living, service_of
 from tests.serving.small_run import DAY, small_book
 
 A_NIGHT = Visit("theatre", "2012-04-01T20:00:00-04:00")
-"""A visit to what is private here: the theatre, the only place of the arts."""
+"""A visit to the only private place: the theatre."""
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +25,8 @@ def private(run_folder: Path) -> Recommender:
     return load(run_folder, private_categories=["ARTS", "a category that no place has"])
 
 
-def recommended(recommender: Recommender, history: list[Visit], **asked: Any) -> set[str]:
-    return {each.place for each in recommender.recommend(history, **asked)}
+def recommended(recommender: Recommender, history: list[Visit], **options: Any) -> set[str]:
+    return {each.place for each in recommender.recommend(history, **options)}
 
 
 def test_a_private_place_is_recommended_only_to_those_who_have_been_there(
@@ -54,18 +54,18 @@ def test_a_private_candidate_is_left_out_with_a_remark(private: Recommender) -> 
     assert (len(known), known.remarks) == (2, ())
 
 
-@pytest.mark.parametrize("asked", [{"candidates": ["theatre"]}, {"categories": ["Arts"]}])
-def test_only_private_places_are_an_error(private: Recommender, asked: dict[str, Any]) -> None:
+@pytest.mark.parametrize("options", [{"candidates": ["theatre"]}, {"categories": ["Arts"]}])
+def test_only_private_places_are_an_error(private: Recommender, options: dict[str, Any]) -> None:
     with refused(NoCandidateLeft):
-        private.recommend(DAY, **asked)
+        private.recommend(DAY, **options)
 
 
 def test_a_visit_after_the_time_of_the_request_opens_no_private_place(
     private: Recommender,
 ) -> None:
     later = Visit("theatre", "2012-04-04T20:00:00-04:00")
-    asked = {"at": "2012-04-03T23:00:00-04:00"}
-    assert "theatre" not in recommended(private, [*DAY, later], **asked)
+    options = {"at": "2012-04-03T23:00:00-04:00"}
+    assert "theatre" not in recommended(private, [*DAY, later], **options)
 
 
 def test_homes_are_private_by_default(recommender: Recommender, run_folder: Path) -> None:

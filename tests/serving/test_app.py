@@ -1,4 +1,4 @@
-"""The HTTP service, asked over a real socket."""
+"""The HTTP service over a real socket."""
 
 import logging
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
-"""Who is erased stays erased: no byte is left, and no import brings anybody back."""
+"""Erased users stay erased: no byte is left, and no import adds them again."""
 
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from tests.messages import refused
 from tests.serving.stores import Opening, places_of, visit
 
 
-def _break_off(*_: object) -> None:
+def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
@@ -52,14 +52,14 @@ def test_an_interrupted_erasure_is_finished_by_the_next_start_or_erasure(
         scrubbed.append(store)
 
     store = opening()
-    for way_on in (opening, lambda: store.erase("somebody else")):
+    for finish in (opening, lambda: store.erase("somebody else")):
         store.add([visit("ann", "cafe", 1)])
-        monkeypatch.setattr(VisitStore, "_scrub", _break_off)
+        monkeypatch.setattr(VisitStore, "_scrub", _interrupt)
         with pytest.raises(KeyboardInterrupt):
             store.erase("ann")
         assert len(unfinished(store)) == 1
         monkeypatch.setattr(VisitStore, "_scrub", watched)
-        way_on()
+        finish()
         assert unfinished(store) == []
     assert len(scrubbed) == 2
     opening().erase("nobody")
@@ -112,19 +112,18 @@ def test_users_with_invalid_ids_are_not_imported(
     assert reported[1].startswith("Left out the visits of 3 users whose ids no request can contain")
 
 
-def test_a_store_emptied_by_erasures_imports_no_city(store: VisitStore) -> None:
+@pytest.mark.parametrize(("visits", "erased"), [(1, ()), (1, ("user 2",)), (0, ("user 2",))])
+def test_a_used_store_imports_no_city(
+    store: VisitStore, visits: int, erased: Sequence[str]
+) -> None:
     assert store.is_new()
-    store.add([visit("user 2", "cafe", 1)])
-    store.erase("user 2")
-    assert store.counts() == (0, 0)
+    store.add([visit("user 2", "cafe", 1)] * visits)
+    for user in erased:
+        assert store.erase(user) == visits
+    before = store.counts()
     assert not store.is_new()
     assert store.import_city(visits_of_city(odd_city()), fingerprint="0") == 0
-    assert store.counts() == (0, 0)
-
-
-def test_an_erasure_before_the_import_prevents_it(store: VisitStore) -> None:
-    assert store.erase("user 2") == 0
-    assert store.import_city(visits_of_city(odd_city()), fingerprint="0") == 0
+    assert store.counts() == before == ((0, 0) if erased else (1, 1))
 
 
 def test_an_erasure_during_the_import_waits_for_it(store: VisitStore) -> None:
@@ -141,13 +140,6 @@ def test_an_erasure_during_the_import_waits_for_it(store: VisitStore) -> None:
     erasing.join()
     assert erased == [2]
     assert store.counts() == (0, 0)
-
-
-def test_a_store_with_visits_imports_no_city(store: VisitStore) -> None:
-    store.add([visit("ann", "cafe", 1)])
-    assert not store.is_new()
-    assert store.import_city(visits_of_city(odd_city()), fingerprint="0") == 0
-    assert store.counts() == (1, 1)
 
 
 def test_an_interrupted_import_leaves_the_store_new(store: VisitStore) -> None:
@@ -185,7 +177,7 @@ def test_no_byte_of_an_erased_user_stays_in_the_files_of_sqlite(tmp_path: Path) 
 
 @contextmanager
 def reading(store: VisitStore) -> Iterator[None]:
-    """Somebody who reads the visits and does not end."""
+    """A transaction that reads the visits until the end of the block."""
     with store._engine.connect() as reader:
         reader.exec_driver_sql("BEGIN")
         reader.exec_driver_sql("SELECT * FROM visits").all()
@@ -216,7 +208,7 @@ def test_no_byte_stays_after_an_interrupted_erasure_and_a_restart(
     killed = VisitStore(f"sqlite:///{tmp_path}/visits.sqlite")
     killed.add([visit("ann of the city", "cafe", 1)])
     with monkeypatch.context() as patched:
-        patched.setattr(VisitStore, "_scrub", _break_off)
+        patched.setattr(VisitStore, "_scrub", _interrupt)
         with pytest.raises(KeyboardInterrupt):
             killed.erase("ann of the city")
     assert b"ann of the city" in content()

@@ -1,6 +1,6 @@
 """The store on PostgreSQL: several services on one server, and a server that is stopped.
 
-A stopped server has not ended: its sockets stay open, and nobody answers.
+A stopped server is frozen: its sockets stay open without answers.
 """
 
 import threading
@@ -77,16 +77,16 @@ def test_a_frozen_server_blocks_only_requests_that_need_it(
     service = service_of(recommender, tmp_path)
     service.store.close()
     service.store = VisitStore(empty_postgres)
-    needy: list[tuple[str, str, dict[str, object]]] = [
+    requests: list[tuple[str, str, dict[str, object]]] = [
         ("GET", "/readyz", {}),
         ("GET", "/v1/users", {}),
         ("POST", "/v1/recommend", {"json": {"user": "ann"}}),
         ("POST", "/v1/visits", {"json": {"user": "ann", "place": "park", "at": AT}}),
     ]
-    with ThreadPoolExecutor(64) as people, living(service) as live:
+    with ThreadPoolExecutor(64) as clients, living(service) as live:
         live.post(user="ann", place="cafe", at=AT)
         with frozen(empty_postgres):
-            crowd = [people.submit(_timed, live, *asked) for asked in needy * 15]
+            crowd = [clients.submit(_timed, live, *request) for request in requests * 15]
             time.sleep(0.2)
             for _ in range(3):
                 status, seconds = _timed(
@@ -94,7 +94,7 @@ def test_a_frozen_server_blocks_only_requests_that_need_it(
                 )
                 assert (status, seconds < 1) == (200, True)
                 assert _timed(live, "GET", "/v1/places", {})[1] < 1
-            answers = [asked.result() for asked in crowd]
+            answers = [request.result() for request in crowd]
         wait_until(lambda: live.ask("GET", "/readyz").status_code == 200)
         assert live.recommend(user="ann")["recommendations"]
     assert {status for status, _ in answers} == {503}

@@ -103,7 +103,7 @@ def test_a_busy_model_blocks_no_other_request_and_shutdown_finishes_all(
         live.server.should_exit = True  # as SIGTERM does
         wait_until(lambda: not _accepts(live.address))
         slow.gate.set()
-        answers = [asked.result() for asked in (first, *waiting)]
+        answers = [each.result() for each in (first, *waiting)]
     assert [answer.status_code for answer in answers] == [200] * 4
     assert [answer.headers.get("connection") for answer in answers] == ["close"] * 4
     assert "connection" not in rejected.headers
@@ -164,7 +164,7 @@ def test_reloads_during_a_load_share_the_next_one_and_block_nothing(
     recommender: Recommender, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loads: list[int] = []
-    asked: list[int] = []
+    begun: list[int] = []
     may_load = threading.Event()
 
     def slow() -> Recommender:
@@ -177,7 +177,7 @@ def test_reloads_during_a_load_share_the_next_one_and_block_nothing(
     reload = service.reload
 
     async def counted() -> None:
-        asked.append(len(asked))
+        begun.append(len(begun))
         await reload()
 
     monkeypatch.setattr(service, "reload", counted)
@@ -190,7 +190,7 @@ def test_reloads_during_a_load_share_the_next_one_and_block_nothing(
         first = clients.submit(ask)
         wait_until(lambda: len(loads) == 2)
         others = [clients.submit(ask) for _ in range(39)]
-        wait_until(lambda: len(asked) == 40)
+        wait_until(lambda: len(begun) == 40)
         ready = httpx.get(f"{live.address}/readyz", timeout=PATIENCE_SECONDS / 3)
         assert ready.status_code == 200
         may_load.set()
@@ -300,13 +300,13 @@ def test_a_failed_read_of_many_requests_is_one_line_of_the_log(
     recommender: Recommender, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     service = service_of(recommender, tmp_path)
-    asked = [Request(user=f"user {number}") for number in range(20)]
+    requests = [Request(user=f"user {number}") for number in range(20)]
 
     async def ask() -> list[object]:
         await service.start()
         with service.store._engine.begin() as connection:
             connection.exec_driver_sql("ALTER TABLE users RENAME TO elsewhere")
-        outcomes = await asyncio.gather(*map(service.recommend, asked), return_exceptions=True)
+        outcomes = await asyncio.gather(*map(service.recommend, requests), return_exceptions=True)
         await service.close()
         return list(outcomes)
 

@@ -220,9 +220,9 @@ def test_a_large_city_is_read_for_the_visible_area_across_the_date_line(
         box = parse_qs(urlsplit(request.url).query).get("bbox", ["0"])[0]
         return float(box.partition(",")[0]) < -10
 
-    with page.expect_request(is_about_fiji) as asked, page.expect_response("**/v1/places*"):
+    with page.expect_request(is_about_fiji) as request, page.expect_response("**/v1/places*"):
         page.evaluate("castpoi.atlas.map.jumpTo({ center: [180, -17], zoom: 8 })")
-    box = parse_qs(urlsplit(asked.value.url).query)["bbox"][0]
+    box = parse_qs(urlsplit(request.value.url).query)["bbox"][0]
     south, west, north, east = map(float, box.split(","))
     assert south < -17 < north
     assert 170 < west < 180
@@ -237,9 +237,9 @@ def test_a_point_clicked_beyond_the_date_line_is_sent_within_180_degrees(
     page.click("#near")
     page.evaluate("castpoi.atlas.map.jumpTo({ center: [179.9, -17], zoom: 8 })")
     until_drawn(page)
-    with page.expect_request("**/v1/recommend") as asked:
+    with page.expect_request("**/v1/recommend") as request:
         page.mouse.click(DESKTOP["width"] - 100, DESKTOP["height"] / 2)
-    near = json.loads(asked.value.post_data or "{}")["near"]
+    near = json.loads(request.value.post_data or "{}")["near"]
     assert -180 < near["lon"] < -175
     until_answered(page)
 
@@ -337,11 +337,11 @@ def test_the_map_is_visible(page: Page, size: ViewportSize) -> None:
     hiding = page.add_style_tag(content=".maplibregl-canvas { visibility: hidden }")
     without = page.screenshot()
     hiding.evaluate("(tag) => tag.remove()")
-    assert pixels_that_differ(page, with_map, without) > 300
+    assert pixels_that_differ(page, with_map, without) > 100  # 0 if the canvas is blank
 
 
 def test_distances_probabilities_and_times_in_words(page: Page) -> None:
-    said = page.evaluate(
+    words = page.evaluate(
         """import('/map/words.js').then((words) => [
             ...[0.003, 0.304, 2.34, 1234.5].map(words.kilometres),
             ...[0.0004, 0.0234, 0.5].map(words.percent),
@@ -352,7 +352,7 @@ def test_distances_probabilities_and_times_in_words(page: Page) -> None:
             words.hourAfter('2012-12-31T23:30:00+09:00'),
         ])"""
     )
-    assert said == [
+    assert words == [
         *("under 10 m", "300 m", "2.3 km", "1,235 km"),
         *("<\u202f0.1\u202f%", "2.3\u202f%", "50\u202f%"),
         *("−1.23", "0.00"),

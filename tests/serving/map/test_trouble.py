@@ -15,10 +15,10 @@ from tests.serving.map.page import PATIENCE_MS, choose, until
 KEY: Final = "a key for the tests only"
 ENDLESS_ANSWER: Final = """
     const fetched = window.fetch;
-    window.asked = 0;
+    window.requests = 0;
     window.fetch = (url, options) => {
         if (!String(url).endsWith("v1/recommend")) return fetched(url, options);
-        window.asked += 1;
+        window.requests += 1;
         const body = new ReadableStream({
             start: (stream) => options.signal.addEventListener(
                 "abort", () => stream.error(options.signal.reason)),
@@ -76,10 +76,10 @@ def test_tiles_come_from_the_configured_host_only(
     recommender: Recommender, open_page: Callable[..., Page], tmp_path: Path
 ) -> None:
     settings = ServiceSettings(port=0, tiles="https://tiles.example.org/{z}/{x}/{y}.png")
-    asked: list[str] = []
+    requested: list[str] = []
 
     def refuse(route: Route) -> None:
-        asked.append(route.request.url)
+        requested.append(route.request.url)
         route.fulfill(status=404)
 
     with living(service_of(recommender, tmp_path, settings)) as tiled:
@@ -87,12 +87,12 @@ def test_tiles_come_from_the_configured_host_only(
         page.context.route(re.compile("^https://"), refuse)
         expect(page.locator(".maplibregl-ctrl-attrib")).to_contain_text("tiles.example.org")
         for _ in range(PATIENCE_MS // 50):
-            if asked:
+            if requested:
                 break
             page.wait_for_timeout(50)
         page.context.close()  # before its service, which waits for open connections
-    assert asked
-    assert all(url.startswith("https://tiles.example.org/") for url in asked)
+    assert requested
+    assert all(url.startswith("https://tiles.example.org/") for url in requested)
 
 
 def test_a_replaced_request_leaves_the_page_waiting_for_the_newer_one(
@@ -102,9 +102,9 @@ def test_a_replaced_request_leaves_the_page_waiting_for_the_newer_one(
     page.wait_for_selector("#card:has-text('5 places')")
     page.fill("#user", "ann")
     page.press("#user", "Enter")
-    until(page, "window.asked === 1")
+    until(page, "window.requests === 1")
     page.evaluate("document.querySelector('#exclude-visited').click()")
-    until(page, "window.asked === 2")
+    until(page, "window.requests === 2")
     page.wait_for_timeout(200)
     expect(page.locator("#answers")).to_have_attribute("aria-busy", "true")
     expect(page.locator("#notice .problem")).to_have_count(0)
