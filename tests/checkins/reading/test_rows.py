@@ -73,6 +73,11 @@ def with_blanks(rows: list[list[str]]) -> str:
     return table([[*row[:2], *(f" {cell} " for cell in row[2:])] for row in rows])
 
 
+def with_decimal_commas(rows: list[list[str]]) -> str:
+    commas = [[f'"{cell}"'.replace(".", ",") for cell in row[2:4]] for row in rows]
+    return table([[*r[:2], *point, r[4]] for r, point in zip(rows, commas, strict=True)])
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -82,6 +87,7 @@ def with_blanks(rows: list[list[str]]) -> str:
         pytest.param(table(ROWS) + "\n\n", id="blank lines at the end"),
         pytest.param(table(ROWS).replace("\n", "\n\n"), id="blank lines between"),
         pytest.param(with_blanks(ROWS), id="blanks around numbers and times"),
+        pytest.param(with_decimal_commas(ROWS), id="decimal commas"),
         pytest.param(table([["7", *r] for r in ROWS], ("row", *TABLE_HEADER)), id="column row"),
         pytest.param(table([["7", *r] for r in ROWS], ("", *TABLE_HEADER)), id="column unnamed"),
         pytest.param(table([[*r[:4], f'"{r[4]}"'] for r in ROWS]), id="quoted cells"),

@@ -216,7 +216,8 @@ class _Reader:
     ) -> pl.DataFrame:
         """Every column of a raw check-in, computed from the columns of the source.
 
-        Without `formats`, times may have any format and cells may have blanks around them.
+        Without `formats`, times may have any format, cells may have blanks around them, and
+        coordinates may have a decimal comma.
         """
         # A UTC clock is an instant already; only a local one remains naive.
         is_naive = pl.col(IS_NAIVE) & (means == "local")
@@ -278,7 +279,7 @@ class _Reader:
         column = pl.col(self.meaning[word])
         if not lenient or schema[self.meaning[word]] != pl.String:
             return column
-        text = column.str.strip_chars()
+        text = column.str.strip_chars().str.replace(",", ".", literal=True)  # decimal comma
         return pl.when(text != "").then(text)
 
     def _optional_columns(self) -> dict[str, pl.Expr]:
