@@ -300,15 +300,15 @@ def lay_out_city(config: SynthesisConfig, rng: Rng) -> CityPlan:
 
 def _settle(places: int, rng: Rng) -> tuple[Numbers, Floats]:
     """Neighbourhood and position of each place. [P], [2, P]"""
-    hearts = int(np.clip(np.sqrt(places) / 2, 5, 150))
-    away_km = np.minimum(rng.gamma(1.5, 4.5, hearts), CITY_RADIUS_KM - 4)
-    angle = rng.random(hearts) * (2 * np.pi)
-    size = 1 / np.arange(1, hearts + 1) ** 0.7  # Zipf-like sizes of settlements
-    spread_km = rng.uniform(0.3, 1.0, hearts)
-    neighbourhood = rng.choice(hearts, size=places, p=size / size.sum())
+    centres = int(np.clip(np.sqrt(places) / 2, 5, 150))
+    away_km = np.minimum(rng.gamma(1.5, 4.5, centres), CITY_RADIUS_KM - 4)
+    angle = rng.random(centres) * (2 * np.pi)
+    size = 1 / np.arange(1, centres + 1) ** 0.7  # Zipf-like sizes of settlements
+    spread_km = rng.uniform(0.3, 1.0, centres)
+    neighbourhood = rng.choice(centres, size=places, p=size / size.sum())
     around_km = np.clip(rng.normal(size=(2, places)), -3.5, 3.5) * spread_km[neighbourhood]
-    centre_km = away_km * np.stack([np.cos(angle), np.sin(angle)])
-    return neighbourhood, centre_km[:, neighbourhood] + around_km
+    centre_xy_km = away_km * np.stack([np.cos(angle), np.sin(angle)])
+    return neighbourhood, centre_xy_km[:, neighbourhood] + around_km
 
 
 def _categories(places: int, rng: Rng) -> Numbers:
@@ -321,8 +321,8 @@ def _categories(places: int, rng: Rng) -> Numbers:
 
 def _attractiveness(neighbourhood: Numbers, exponent: float, rng: Rng) -> Floats:
     """Zipf's law over places; large neighbourhoods, which have low numbers, attract more. [P]"""
-    luck = rng.exponential(size=len(neighbourhood))
-    order = np.argsort(luck * np.sqrt(1 + neighbourhood), kind="stable")
+    noise = rng.exponential(size=len(neighbourhood))
+    order = np.argsort(noise * np.sqrt(1 + neighbourhood), kind="stable")
     rank = np.empty(len(order))
     rank[order] = np.arange(1, len(order) + 1)
     return rank**-exponent

@@ -60,8 +60,8 @@ _DAY_OF_WEEK: Final = (1.06, 1.06, 1.02, 1.00, 1.12, 0.93, 0.82)
 _FOLLOWING_SHARE: Final = 0.3  # share of check-ins that follow soon after another one
 _FOLLOWING_GAP_S: Final = 45 * 60.0
 _ROOM_PER_PAIR: Final = 16
-_STIR_PERSON: Final = np.array([0x9E3779B97F4A7C15], dtype=np.uint64)
-_STIR_PLACE: Final = np.array([0xC2B2AE3D27D4EB4F], dtype=np.uint64)
+_HASH_PERSON: Final = np.array([0x9E3779B97F4A7C15], dtype=np.uint64)
+_HASH_PLACE: Final = np.array([0xC2B2AE3D27D4EB4F], dtype=np.uint64)
 ANCHORS: Final = 2  # every diary begins with home and work, which are no check-ins
 
 _HOME_SLOT: Final = 20
@@ -165,10 +165,10 @@ def draw_instants(checkins: Numbers, calendar: Calendar, rng: Rng) -> Numbers:
     owner = np.repeat(np.arange(len(checkins)), checkins)
     begin = (np.cumsum(checkins) - checkins)[owner]
     own = calendar.draw(len(owner), rng)
-    led_by = begin + (rng.random(len(owner)) * checkins[owner]).astype(np.int64)
+    leader = begin + (rng.random(len(owner)) * checkins[owner]).astype(np.int64)
     gap_s = rng.exponential(_FOLLOWING_GAP_S, len(owner)).astype(np.int64)
     follows = rng.random(len(owner)) < _FOLLOWING_SHARE
-    utc_s = np.where(follows, own[led_by] + gap_s, own)
+    utc_s = np.where(follows, own[leader] + gap_s, own)
     utc_s = np.where(utc_s < calendar.end_s, utc_s, own)
     span = calendar.end_s - calendar.begin_s
     ordered = np.sort(owner * span + (utc_s - calendar.begin_s)) - owner * span
@@ -199,9 +199,9 @@ class KnownPlaces:
         return self._marked[self._mark(person, place)]
 
     def _mark(self, person: Numbers, place: Numbers) -> NDArray[np.uint64]:
-        stirred = person.astype(np.uint64) * _STIR_PERSON + place.astype(np.uint64)
-        stirred ^= stirred >> np.uint64(29)
-        return (stirred * _STIR_PLACE) >> self._shift
+        hashed = person.astype(np.uint64) * _HASH_PERSON + place.astype(np.uint64)
+        hashed ^= hashed >> np.uint64(29)
+        return (hashed * _HASH_PLACE) >> self._shift
 
 
 def exploration_probability(known: Numbers, config: SynthesisConfig) -> Floats:
