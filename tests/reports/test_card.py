@@ -56,7 +56,7 @@ def test_a_card_names_the_row_whose_weights_it_has(tmp_path: Path) -> None:
             {"method": "revisit"},
             ["None: it only counts.", "No preset", "| HR@5 | 75.00 | 100.00 | 50.00 |"],
         ),
-        ({"method": "my-own"}, ["`my-own`: a method this castpoi does not know.", "seed 0."]),
+        ({"method": "my-own"}, ["`my-own`: a method that is not installed.", "seed 0."]),
         ({"method": "castpoi"}, ["Its results do not record its preset."]),
         (
             {"method": "castpoi", "known_time": True},

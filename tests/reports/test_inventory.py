@@ -43,7 +43,7 @@ def test_every_row_has_a_description_and_its_parameters(evidence: Evidence) -> N
     assert variant["What it is"].text.endswith("; with spatial_bias=false")
     assert line(table, "Revisit <heuristic> & co_1")["Parameters"].text == "none"
     other = Row(name="x", label="X", method="my-own", role="baseline")
-    assert description_of(other) == "a method this castpoi does not know"
+    assert description_of(other) == "a method that is not installed"
 
 
 def test_sources_link_from_the_report_to_every_result(evidence: Evidence) -> None:

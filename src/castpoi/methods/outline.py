@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
-from castpoi.core.errors import UnknownMethod
 from castpoi.methods.registry import METHODS
 
 Role = Literal["ours", "baseline", "heuristic", "ablation", "oracle"]
@@ -53,10 +52,8 @@ class Row:
     @property
     def is_learned(self) -> bool:
         """Whether its method is trained; an unknown method counts as learned."""
-        try:
-            return METHODS.named(self.method).needs_training
-        except UnknownMethod:
-            return True
+        method = METHODS.find(self.method)
+        return method is None or method.needs_training
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -131,9 +131,13 @@ class Methods:
             f"no method is named '{name}'; {guess}the methods are {', '.join(self.names)}"
         )
 
+    def find(self, name: str) -> Method | None:
+        """The method of this name; None where it is not installed."""
+        return self._by_name.get(name)
+
     def label_of(self, name: str) -> str:
         """The name of a method in tables; also of one that is not installed."""
-        method = self._by_name.get(name)
+        method = self.find(name)
         return method.label or name if method else name
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from statistics import fmean
 from typing import Final
 
-from castpoi.core.errors import UnknownMethod
 from castpoi.evaluation.metrics import METRICS
 from castpoi.methods.outline import ORACLE, Row
 from castpoi.methods.registry import METHODS
@@ -41,10 +40,9 @@ def card_file(row: Row) -> str:
 
 
 def _method_line(row: Row) -> str:
-    try:
-        return f"`{row.method}`: {METHODS.named(row.method).line}."
-    except UnknownMethod:
-        return f"`{row.method}`: a method this castpoi does not know."
+    method = METHODS.find(row.method)
+    line = "a method that is not installed" if method is None else method.line
+    return f"`{row.method}`: {line}."
 
 
 def _settings(row: Row) -> Iterator[str]:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from castpoi.core.errors import UnknownMethod
 from castpoi.core.quantities import duration_words
 from castpoi.evaluation.result import IS_REVISIT
 from castpoi.methods.outline import ORACLE, RIVALS, Row
@@ -71,12 +70,9 @@ def method_table(evidence: Evidence) -> Table:
 
 def description_of(row: Row) -> str:
     """The method of a row in a sentence, with its preset and settings."""
-    try:
-        text = METHODS.named(row.method).line
-    except UnknownMethod:
-        is_oracle = row.role == ORACLE
-        unknown = "a method this castpoi does not know"
-        text = "an oracle of our copy, no method" if is_oracle else unknown
+    method = METHODS.find(row.method)
+    unknown = "another project's model" if row.role == ORACLE else "a method that is not installed"
+    text = unknown if method is None else method.line
     changed = ", ".join(f"{name}={value}" for name, value in row.settings.items())
     preset = f"; preset {row.preset}" if row.preset else ""
     return f"{text}{preset}{f'; with {changed}' if changed else ''}"

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, get_args
 
-from castpoi.core.errors import BrokenFolder, UnknownMethod
+from castpoi.core.errors import BrokenFolder
 from castpoi.evaluation.metrics import METRICS
 from castpoi.evaluation.result import Result
 from castpoi.methods.outline import (
@@ -82,7 +82,8 @@ def row_of_run(
     row = Row(name=method, label=METHODS.label_of(method), method=method, role="baseline")
     role = OURS if method in OUR_METHODS else "baseline" if row.is_learned else "heuristic"
     row = replace(row, role=role, preset=preset)
-    is_default = preset in (None, _default_preset(method))
+    known = METHODS.find(method)
+    is_default = preset in (None, known.default_preset if known else None)
     changes = {**({} if is_default else {"preset": str(preset)}), **(settings or {})}
     if not changes:
         return row
@@ -94,13 +95,6 @@ def row_of_run(
         settings=changes,
     )
     return replace(variant, role=ABLATION) if role == OURS and not variant.known_time else variant
-
-
-def _default_preset(method: str) -> str | None:
-    try:
-        return METHODS.named(method).default_preset
-    except UnknownMethod:
-        return None
 
 
 def _change(name: str, value: str) -> str:
