@@ -11,13 +11,13 @@ from castpoi.core.errors import BadInput, BrokenFolder, TooFewCheckins
 from castpoi.core.files import read_json, write_json
 from castpoi.methods.ranker import abilities_of
 from castpoi.methods.registry import METHODS
-from castpoi.methods.run import RunLog, load_run
+from castpoi.methods.run import load_run
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.training import castpoi
 from castpoi.training.config import CastPoiTraining
 from castpoi.training.job import TrainingOptions
 from castpoi.training.loop import _optimizer
-from castpoi.training.train import checkpoint_dir_of, fit, train
+from castpoi.training.train import fit, train
 from tests.cities import CAFE, OFFICE, PARK, STATION, small_city
 from tests.contract import odd_city
 from tests.manifests import accept_changes
@@ -58,33 +58,6 @@ def test_the_fast_objective_is_the_default_and_its_loss_falls(town: City) -> Non
     losses = [each["loss"] for each in events_of(trained.log) if "loss" in each]
     assert losses[1] < losses[0]
     assert trained.ranker.config["training"]["settings"]["objective"] == "fast"
-
-
-def test_an_interrupted_training_resumes(
-    town_folder: Path, town: City, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class PowerCut(BaseException):
-        pass
-
-    warnings: list[str] = []
-
-    def cut_off(self: RunLog, event: str, **fields: object) -> None:
-        if event == "epoch finished":
-            raise PowerCut
-
-    with monkeypatch.context() as broken:
-        broken.setattr(RunLog, "event", cut_off)
-        with pytest.raises(PowerCut):
-            train(town_folder, tmp_path / "run", method="castpoi", seed=1, options=options())
-    assert (checkpoint_dir_of(tmp_path / "run") / "checkpoint.json").is_file()
-    given = TrainingOptions(settings=options().settings, warn=warnings.append)
-    run = train(town_folder, tmp_path / "run", method="castpoi", seed=1, options=given)
-    assert warnings == []
-    log = (tmp_path / "run" / "log.jsonl").read_text()
-    assert '"event": "training resumed", "epochs": 1' in log
-    assert log.count("epoch finished") == 2
-    assert not checkpoint_dir_of(tmp_path / "run").exists()
-    np.testing.assert_array_equal(scores(run.ranker, town), scores(fitted(town), town))
 
 
 def test_checkpoints_of_another_training_are_removed_with_a_warning(

@@ -142,7 +142,10 @@ def test_a_training_killed_within_an_epoch_resumes_to_the_same_weights(
     assert not killed.exists()
     again = castpoi("train", town_folder, *words, "--out", killed)
     assert again.code == 0, again.err
-    assert "training resumed" in (killed / "log.jsonl").read_text()
+    assert "starts over" not in again.err
+    log = (killed / "log.jsonl").read_text()
+    assert '"event": "training resumed"' in log
+    assert log.count("epoch finished") == 3
     assert not checkpoint_dir_of(killed).exists()
     model = "model.safetensors"
     assert (killed / model).read_bytes() == (whole / model).read_bytes()
