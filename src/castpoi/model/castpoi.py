@@ -23,7 +23,7 @@ from castpoi.geo.distance import DISTANCE_GATE_EDGES_KM, SPATIAL_BIAS_EDGES_KM
 from castpoi.model.attention import Backbone
 from castpoi.model.config import ModelConfig
 from castpoi.model.distances import DistanceBuckets
-from castpoi.model.places import FORGOTTEN_PLACES, PlaceTable, PlaceTraits, SharedVectors
+from castpoi.model.places import PlaceTable, PlaceTraits, SharedVectors
 from castpoi.model.terms import CHEAP_TERMS
 from castpoi.model.terms.base import Encoded, ScoreInputs, Spread, Term
 from castpoi.model.terms.forecast import ReaderForecast
@@ -67,25 +67,22 @@ class CastPoi(nn.Module):
         if config.candidate_conditioning:
             distances = DistanceBuckets(lat=lat, lon=lon, edges_km=SPATIAL_BIAS_EDGES_KM)
             self.reader = Reader(config=config, distances=distances)
-        anchor_distances = None
-        if config.has_anchors:
-            anchor_distances = DistanceBuckets(lat=lat, lon=lon, edges_km=DISTANCE_GATE_EDGES_KM)
+        distances_to_anchors = (
+            DistanceBuckets(lat=lat, lon=lon, edges_km=DISTANCE_GATE_EDGES_KM)
+            if config.has_anchors
+            else None
+        )
         self.cheap_terms = nn.ModuleDict(
             {
-                name: term(config=config, distances=anchor_distances)
+                name: term(config=config, distances=distances_to_anchors)
                 for name, term in CHEAP_TERMS.items()
                 if name in config.terms
             }
         )
         self.forecast: ReaderForecast | None = None
-        if config.has_forecast:
-            assert anchor_distances is not None
-            self.forecast = ReaderForecast(config=config, distances=anchor_distances)
-        self.shared = (
-            None
-            if traits is None
-            else SharedVectors(traits=traits, width=config.width, forgotten=FORGOTTEN_PLACES)
-        )
+        if config.has_forecast and distances_to_anchors is not None:
+            self.forecast = ReaderForecast(config=config, distances=distances_to_anchors)
+        self.shared = None if traits is None else SharedVectors(traits=traits, width=config.width)
 
     def forward(self, batch: HistoryBatch, candidates: Tensor) -> Tensor:
         """Score candidates, shared or each history's own. batch, [C] or [B, C] -> [B, C]"""

@@ -77,10 +77,10 @@ class SharedVectors(nn.Module):
 
     rows: Tensor
 
-    def __init__(self, *, traits: "PlaceTraits", width: int, forgotten: float) -> None:
+    def __init__(self, *, traits: "PlaceTraits", width: int) -> None:
         super().__init__()
         self.traits = traits
-        self.forgotten = forgotten
+        self.forgotten = FORGOTTEN_PLACES
         self.vectors = nn.Parameter(torch.zeros(traits.row_count, width))
         self.popularity = nn.Parameter(torch.zeros(traits.row_count))
         rows = F.pad(torch.from_numpy(traits.rows), (0, 0, 1, 0), value=NO_TRAIT)  # [P + 1, L]
