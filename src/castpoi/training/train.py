@@ -137,8 +137,8 @@ def configs_for(
     """
     if not method.is_ours:
         raise BadInput(
-            f"{method.name} is of another package, and only that knows its settings; castpoi "
-            "cannot try them, but 'castpoi reproduce' takes a suite with a row for each value"
+            f"{method.name} comes from another package, so castpoi cannot check its settings; "
+            "instead of 'castpoi tune', give 'castpoi reproduce' a suite with a row for each value"
         )
     trainer = import_module((method.trainer or "").partition(":")[0])
     return trainer.configs(method.name, preset, {**settings, **method.settings})
