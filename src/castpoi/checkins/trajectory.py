@@ -148,11 +148,6 @@ class Trajectories:
         """First row of the trajectory of each row's user. [N]"""
         return np.searchsorted(self.user, self.user, side="left")
 
-    @property
-    def rows_with_history(self) -> Numbers:
-        """Rows that have an earlier row of their user."""
-        return np.flatnonzero(np.arange(len(self)) > self.starts)
-
     def of_part(self, part: int) -> "Trajectories":
         """The rows of one part of the split, given by its index."""
         kept = self.part == part

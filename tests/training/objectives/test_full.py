@@ -115,7 +115,7 @@ def test_a_train_history_has_no_visit_of_a_later_split() -> None:
         ["train", "test", "train"],  # no split of ours does so, but a published one might
     )
     trajectories = city.train_trajectories
-    histories = trajectories.histories_before(trajectories.rows_with_history)
+    histories = trajectories.histories_before(city.train.rows_with_history)
     assert histories.place.tolist() == [CAFE]
 
 

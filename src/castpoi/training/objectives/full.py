@@ -58,7 +58,7 @@ class FullObjective:
         self.seed = seed
         self.candidates_at_once = candidates_at_once
         self.trajectories = city.train_trajectories
-        self.target_rows = self.trajectories.rows_with_history
+        self.target_rows = city.train.rows_with_history
         self.is_new = ~self.trajectories.is_revisit(self.target_rows, window=REVISIT_WINDOW)
         self.builder = BatchBuilder(config=model, lat=city.lat, lon=city.lon)
 
