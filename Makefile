@@ -3,7 +3,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do command 
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help install demo test lint audit bench chaos format tables clean
+.PHONY: help install demo test lint audit docs bench chaos format tables clean
 
 help:            ## Show this help
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -51,6 +51,9 @@ format: .venv/.dev ## Format the code and fix what ruff can fix
 tables: .venv/.dev ## Regenerate the tables of README and docs from results/
 	@$(BIN)/python tools/result_tables.py
 
+docs: .venv/.dev  ## The documentation as a site, in site/
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "open site/index.html"
+
 bench: .venv/.bench ## Speed and memory, as ratios within one run
 	@$(BIN)/python -m benchmarks
 
@@ -58,4 +61,4 @@ chaos: .venv/.dev ## Kills, full disks, flipped bits, odd tables; under ten minu
 	@$(BIN)/python -m chaos
 
 clean:           ## Remove everything that make has built
-	@rm -rf .venv .audit castpoi-demo
+	@rm -rf .venv .audit castpoi-demo site
