@@ -52,7 +52,7 @@ tables: .venv/.dev ## Regenerate the tables of README and docs from results/
 	@$(BIN)/python tools/result_tables.py
 
 docs: .venv/.dev  ## The documentation as a site, in site/
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "open site/index.html"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "open site/index.html; search needs: $(BIN)/python -m http.server -d site"
 
 bench: .venv/.bench ## Speed and memory, as ratios within one run
 	@$(BIN)/python -m benchmarks

@@ -36,6 +36,7 @@ from castpoi.training.config import CastPoiTraining, TrainingConfig
 
 ROOT = Path(__file__).parent.parent
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)#:\s]+)(#[^)]*)?\)")
+_SHIM = '<script src="https://unpkg.com/iframe-worker/shim"></script>'
 _CONFIGS = {
     "Models: `castpoi`, `castpoi-next`, `target-attention`": ModelConfig,
     "Models: the sequence models": SequenceConfig,
@@ -79,6 +80,14 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         return link.group(0)
 
     return _LINK.sub(rewritten, markdown)
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Remove the only script from elsewhere; without it, search needs a web server."""
+    return output.replace(_SHIM, "")
+
+
+on_post_template = on_post_page  # the page of an unknown address is a template
 
 
 def pages() -> dict[str, str]:
@@ -166,7 +175,8 @@ def _routes() -> str:
 
 def _fields(schema: dict[str, Any], body: dict[str, Any]) -> list[tuple[str, ...]]:
     """Name, type and meaning of each field of a body."""
-    one = next((each for each in body.get("anyOf", [body]) if "$ref" in each), None)
+    kinds = [each.get("items", each) for each in body.get("anyOf", [body])]
+    one = next((each for each in kinds if "$ref" in each), None)
     if one is None:
         return []
     found = schema["components"]["schemas"][one["$ref"].rsplit("/", 1)[-1]]

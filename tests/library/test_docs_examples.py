@@ -32,7 +32,6 @@ def test_the_examples_of_a_page_run(
     names = {
         "castpoi": castpoi, "np": np, "Path": Path, "city": city, "model": model,
         "frame": visits.filter(user=470).select("place", "time"),
-        "other": castpoi.evaluate("recent", city),
     }  # fmt: skip
     for code in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text("utf-8"), re.S):
         changed = code.replace('time="ts", place="venue"', "").replace('("cafe"', '("place-001"')

@@ -12,6 +12,7 @@ import hashlib
 import struct
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
@@ -152,11 +153,12 @@ class City:
                 "move it away, choose another --out, or replace it with --overwrite"
             )
 
-    def save(self, folder: Path, *, overwrite: bool = False) -> None:
+    def save(self, folder: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write the city to a new folder, which appears complete or not at all.
 
         Dropped rows are written next to it.
         """
+        folder = Path(folder)
         self.check_free(folder, overwrite=overwrite)
         with new_folder(folder, kind="city", overwrite=overwrite) as staging:
             for table in _TABLES:
@@ -171,11 +173,12 @@ class City:
             dropped.replace(dropped_path(folder))
 
     @classmethod
-    def load(cls, folder: Path, *, verify: bool = True) -> "City":
+    def load(cls, folder: str | PathLike[str], *, verify: bool = True) -> "City":
         """Read a city and check that its files and its content have not changed.
 
         Only the audit reads without `verify`, to report changes among its other findings.
         """
+        folder = Path(folder)
         manifest = read_manifest(folder, kind="city", needs={"fingerprint", SHA256})
         faults = file_faults(folder, manifest, _FILES)
         if verify and faults:

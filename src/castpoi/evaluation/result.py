@@ -12,6 +12,7 @@ Only the owner of the files may read the table: its rows are visits of people.
 import shutil
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
@@ -136,9 +137,11 @@ class Result(OfMethod):
             "seconds": round(self.seconds, 3),
         }
 
-    def save(self, folder: Path, *, overwrite: bool = False, run: Path | None = None) -> None:
+    def save(
+        self, folder: str | PathLike[str], *, overwrite: bool = False, run: Path | None = None
+    ) -> None:
         """Write the result, with the records of its run; it appears whole or not at all."""
-        with new_folder(folder, kind="result", overwrite=overwrite) as staging:
+        with new_folder(Path(folder), kind="result", overwrite=overwrite) as staging:
             write_private_table(self.ranks, staging / RANKS)
             write_json(staging / _METRICS, {**self.summary(), "beyond": asdict(self.beyond)})
             if run is not None:
@@ -146,8 +149,9 @@ class Result(OfMethod):
             write_manifest(staging, self.manifest)
 
     @classmethod
-    def load(cls, folder: Path) -> "Result":
+    def load(cls, folder: str | PathLike[str]) -> "Result":
         """Read a result and check its files."""
+        folder = Path(folder)
         manifest = read_manifest(folder, kind="result", needs=_NEEDS)
         check_files(folder, manifest, (RANKS, _METRICS))
         ranks, metrics = folder / RANKS, read_json(folder / _METRICS)
