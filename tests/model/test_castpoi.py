@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from castpoi.core.arrays import pad_left
-from castpoi.core.errors import BadInput
 from castpoi.model.castpoi import CastPoi, new_model
 from castpoi.model.config import ModelConfig
 from castpoi.model.scoring import ExactScorer
@@ -241,13 +240,6 @@ def test_visits_before_those_read_count_for_the_revisit_gate_only() -> None:
     assert torch.equal(before["base"], after["base"])
     assert torch.equal(before["reader"], after["reader"])
     assert not torch.equal(before["revisit"], after["revisit"])
-
-
-def test_absolute_positions_refuse_a_window_longer_than_theirs() -> None:
-    config = small_config("paper")
-    words = "a window of 5 visits was given to a model with 4 absolute positions"
-    with pytest.raises(BadInput, match=words):
-        trained_model(config).states(window_of(config, walk(5), 5))
 
 
 @BOTH

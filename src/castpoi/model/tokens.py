@@ -18,7 +18,6 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from castpoi.core.errors import BadInput
 from castpoi.geo.distance import DISPLACEMENT_EDGES_KM, TEMPORAL_BIAS_EDGES_HOURS
 from castpoi.model.config import ModelConfig
 from castpoi.model.layers import Dropout, small_table
@@ -108,18 +107,7 @@ class TokenEncoder(nn.Module):
         move = self.move(windows.move_km, windows.move_bucket, windows.move_degrees)
         token = self.mix(torch.cat([place, time, move], dim=-1))  # [B, T, D]
         if self.position is not None:
-            token = token + _last_positions(self.position, token.shape[1])
+            token = token + self.position.weight[-token.shape[1] :]  # of the last slots [T, D]
         if self.next_time is not None:
             token = token + self.next_time(windows.next_time)
         return self.dropout(token) * windows.is_real.unsqueeze(-1)
-
-
-def _last_positions(position: nn.Embedding, slots: int) -> Tensor:
-    """Vectors of the last slots of the window, so that padding can be left out. -> [T, D]"""
-    if slots > position.num_embeddings:
-        raise BadInput(
-            f"a window of {slots} visits was given to a model with {position.num_embeddings} "
-            f"absolute positions; give it the last {position.num_embeddings} or use "
-            "positions='relative'"
-        )
-    return position.weight[-slots:]

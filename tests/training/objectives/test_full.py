@@ -12,12 +12,7 @@ from torch import Tensor
 from castpoi.checkins.city import City
 from castpoi.model.castpoi import CastPoi
 from castpoi.training.config import CastPoiTraining
-from castpoi.training.objectives.full import (
-    FullObjective,
-    margin_shortfall,
-    mean_loss,
-    smoothed_cross_entropy,
-)
+from castpoi.training.objectives.full import FullObjective, mean_loss
 from castpoi.training.objectives.fused_loss import LossConstants
 from tests.cities import CAFE, OFFICE, PARK, STATION, small_city
 from tests.training.small import full_objective, gradients, tiny_model, tiny_model_config
@@ -171,35 +166,6 @@ def test_the_loss_is_that_of_a_slow_loop(places: int, config: CastPoiTraining) -
     assert float(mean_loss(scores, target, is_new, config)) == pytest.approx(expected)
 
 
-def test_two_places_by_hand() -> None:
-    scores = torch.tensor([[0.0, 0.0]])
-    target = torch.tensor([0])
-    assert smoothed_cross_entropy(scores, target, smoothing=0.0).item() == pytest.approx(
-        math.log(2)
-    )
-    assert margin_shortfall(scores, target, margin=1.0, hardest=10).item() == 1.0
-
-
-def test_only_the_hardest_rivals_count_for_the_margin() -> None:
-    scores = torch.tensor([[3.0, 2.5, 1.0, -9.0]])  # the target lacks 0.5 to the best rival
-    short = margin_shortfall(scores, torch.tensor([0]), margin=1.0, hardest=2)
-    assert short.tolist() == [0.25]
-
-
-def test_a_target_at_a_new_place_weighs_half_more() -> None:
-    scores, target = some_scores(1), torch.tensor([3])
-    known = mean_loss(scores, target, torch.tensor([False]), PAPER)
-    new = mean_loss(scores, target, torch.tensor([True]), PAPER)
-    assert float(new) == pytest.approx(1.5 * float(known))
-
-
 def test_a_city_of_one_place_has_no_rivals() -> None:
     loss = mean_loss(torch.zeros(2, 1), torch.tensor([0, 0]), torch.tensor([True, False]), PAPER)
     assert float(loss) == 0.0
-
-
-def test_the_gradient_is_that_of_finite_differences() -> None:
-    target = torch.tensor([0, 1, 2, 3, 4, 5])
-    is_new = torch.tensor([True, False] * 3)
-    scores = some_scores().requires_grad_()
-    assert torch.autograd.gradcheck(lambda s: mean_loss(s, target, is_new, PAPER), scores)

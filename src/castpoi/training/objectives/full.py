@@ -118,29 +118,16 @@ def _read(reader: Reader, encoded: Encoded, places: Tensor) -> Tensor:
 def mean_loss(scores: Tensor, target: Tensor, is_new: Tensor, config: CastPoiTraining) -> Tensor:
     """Weighted mean of the loss over targets. [B, P], [B], [B] -> scalar"""
     constants = LossConstants(margin_weight=config.margin_weight)
-    each = smoothed_cross_entropy(scores, target, smoothing=constants.label_smoothing)
-    if config.margin_weight:
-        short = margin_shortfall(
-            scores, target, margin=constants.margin, hardest=constants.hard_negatives
-        )
+    smoothing, others = constants.label_smoothing, scores.shape[1] - 1
+    column = target.unsqueeze(1)  # [B, 1]
+    log_probability = scores.log_softmax(dim=1)  # [B, P]
+    of_target = log_probability.gather(1, column).squeeze(1)  # [B]
+    share = smoothing / max(1, others)
+    each = -(1 - smoothing) * of_target - share * log_probability.sum(dim=1)  # [B]
+    rivals = min(constants.hard_negatives, others)
+    if config.margin_weight and rivals:
+        best = scores.scatter(1, column, -torch.inf).topk(rivals, dim=1).values  # [B, k]
+        short = (constants.margin - scores.gather(1, column) + best).clamp(min=0).mean(dim=1)
         each = each + config.margin_weight * short
     weight = torch.where(is_new, config.explore_weight, 1.0).to(each)
     return (weight * each).sum() / len(target)
-
-
-def smoothed_cross_entropy(scores: Tensor, target: Tensor, *, smoothing: float) -> Tensor:
-    """Cross-entropy with part of the target's mass spread over all places. [B, P], [B] -> [B]"""
-    log_probability = scores.log_softmax(dim=1)  # [B, P]
-    share = smoothing / max(1, scores.shape[1] - 1)
-    of_target = log_probability.gather(1, target.unsqueeze(1)).squeeze(1)  # [B]
-    return -(1 - smoothing) * of_target - share * log_probability.sum(dim=1)
-
-
-def margin_shortfall(scores: Tensor, target: Tensor, *, margin: float, hardest: int) -> Tensor:
-    """How far the target is below its margin over its rivals, their mean. [B, P], [B] -> [B]"""
-    rivals = min(hardest, scores.shape[1] - 1)
-    if not rivals:
-        return scores.new_zeros(len(scores))
-    column = target.unsqueeze(1)  # [B, 1]
-    best = scores.scatter(1, column, -torch.inf).topk(rivals, dim=1).values  # [B, k]
-    return (margin - scores.gather(1, column) + best).clamp(min=0).mean(dim=1)
