@@ -118,15 +118,15 @@ class Reference:
     def backbone_block(self, block: str, states: list[Vector]) -> list[Vector]:
         after = []
         for number, state in enumerate(states):
-            asking = self.norm(f"{block}.attention_norm", state)
-            seen = range(max(0, number - self.config.window + 1), number + 1)
+            of_query = self.norm(f"{block}.attention_norm", state)
+            visible = range(max(0, number - self.config.window + 1), number + 1)
             biases = [
-                [self.offset_bias(block, head, number - earlier) for earlier in seen]
+                [self.offset_bias(block, head, number - earlier) for earlier in visible]
                 for head in range(self.config.heads)
             ]
-            asked = [states[earlier] for earlier in seen]
-            found, _ = self.attend(f"{block}.attention", asking, asked, biases)
-            grown = self.norm(f"{block}.feed_forward_norm", added(asking, found))
+            of_visits = [states[earlier] for earlier in visible]
+            found, _ = self.attend(f"{block}.attention", of_query, of_visits, biases)
+            grown = self.norm(f"{block}.feed_forward_norm", added(of_query, found))
             after.append(self.feed_forward(f"{block}.feed_forward", grown))
         return after
 
@@ -201,10 +201,10 @@ class Reference:
         if not self.config.deep_revisits:
             return 0.0
         parts = {"features": features, "user": state, "place": self.vector(candidate)}
-        seen = [0.0] * len(self.weights["cheap_terms.revisit.deep.mix.bias"])
+        inner = [0.0] * len(self.weights["cheap_terms.revisit.deep.mix.bias"])
         for name, values in parts.items():
-            seen = added(seen, self.linear(f"cheap_terms.revisit.deep.{name}", values))
-        mixed = self.linear("cheap_terms.revisit.deep.mix", [gelu(value) for value in seen])
+            inner = added(inner, self.linear(f"cheap_terms.revisit.deep.{name}", values))
+        mixed = self.linear("cheap_terms.revisit.deep.mix", [gelu(value) for value in inner])
         return self.linear("cheap_terms.revisit.deep.last", [gelu(value) for value in mixed])[0]
 
     # Distance gate (ours): delta = sum over anchors of w_a(u) [bucket of the distance]
@@ -249,16 +249,16 @@ class Reference:
     # The parts that layers share
 
     def attend(
-        self, name: str, asking: Vector, asked: list[Vector], biases: list[Vector]
+        self, name: str, of_query: Vector, of_visits: list[Vector], biases: list[Vector]
     ) -> tuple[Vector, list[Vector]]:
         """softmax(Q K^T / sqrt(d_h) + B) V, heads side by side, projected; and the weights.
 
         Null attention adds a column to the softmax, whose value is zero.
         """
         size = self.config.width // self.config.heads
-        query = self.linear(f"{name}.query", asking)
-        keys = [self.linear(f"{name}.key", each) for each in asked]
-        values = [self.linear(f"{name}.value", each) for each in asked]
+        query = self.linear(f"{name}.query", of_query)
+        keys = [self.linear(f"{name}.key", each) for each in of_visits]
+        values = [self.linear(f"{name}.value", each) for each in of_visits]
         found, attention = [], []
         for head in range(self.config.heads):
             part = slice(head * size, (head + 1) * size)

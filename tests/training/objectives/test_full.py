@@ -53,19 +53,19 @@ def test_a_part_that_is_computed_again_drops_the_same_activations(
     town: City, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = tiny_model_config(dropout=0.4)
-    forgetful, patient = (tiny_model(town, config, noise=0.3).train() for _ in range(2))
+    recomputed, kept = (tiny_model(town, config, noise=0.3).train() for _ in range(2))
     objective = full_objective(town, config, at_once=16)
     batch = objective.batches(0)[0]
     torch.manual_seed(3)
-    objective.loss(forgetful, batch).backward()
+    objective.loss(recomputed, batch).backward()
     monkeypatch.setattr(
         "castpoi.training.objectives.full.checkpoint",
         lambda read, *given, use_reentrant: read(*given),
     )
     torch.manual_seed(3)
-    objective.loss(patient, batch).backward()
-    for name, grad in gradients(patient).items():
-        torch.testing.assert_close(gradients(forgetful)[name], grad)
+    objective.loss(kept, batch).backward()
+    for name, grad in gradients(kept).items():
+        torch.testing.assert_close(gradients(recomputed)[name], grad)
 
 
 def test_without_a_reader_the_loss_is_that_of_the_other_terms(town: City) -> None:

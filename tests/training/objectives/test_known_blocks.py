@@ -47,15 +47,15 @@ def test_any_positions_have_the_bits_that_they_have_among_all(
     every = KnownBlocks(histories, points(7), window=window).of(every_position(histories))
     rng = np.random.default_rng(seed)
     some = rng.integers(0, len(histories.place), 40)
-    kept, forgetful = (
+    kept, none_kept = (
         KnownBlocks(histories, points(7), window=window, kept_bytes=room) for room in (10**9, 0)
     )
-    for known in (kept, forgetful, kept, forgetful):
+    for known in (kept, none_kept, kept, none_kept):
         found = known.of(some)
         for row, position in enumerate(some.tolist()):
             assert same(found.part(row, row + 1), every.part(position, position + 1))
     assert kept.kept
-    assert not forgetful.kept
+    assert not none_kept.kept
 
 
 def test_a_batch_of_one_user_with_many_visits_counts_no_more_than_its_blocks() -> None:

@@ -26,7 +26,7 @@ ALL: Final = 10_000
 """More windows and prefixes than there are."""
 
 WITH_READER = tiny_model_config(window=200)
-"""The window is longer than any trajectory, so both objectives see the same histories."""
+"""The window is longer than any trajectory, so both objectives have the same histories."""
 WITHOUT = tiny_model_config(window=200, candidate_conditioning=False)
 
 
@@ -68,23 +68,23 @@ def loss_after(
     reader_learns: bool = True,
 ) -> float:
     """The full loss of a model after some steps with an objective."""
-    model, teacher = tiny_model(city, config), objective(city, config)
+    model, trained_by = tiny_model(city, config), objective(city, config)
     if not reader_learns:
         for name, weight in model.named_parameters():  # which are zero at the start
             weight.requires_grad_(not name.startswith("reader.head.last."))
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.02)
     for epoch in range(STEPS):
         optimizer.zero_grad()
-        (batch,) = teacher.batches(epoch)
-        teacher.loss(model, batch).backward()
+        (batch,) = trained_by.batches(epoch)
+        trained_by.loss(model, batch).backward()
         optimizer.step()
-    return judged(city, model)
+    return full_loss(city, model)
 
 
-def judged(city: City, model: CastPoi) -> float:
-    judge = full(city, model.config)
+def full_loss(city: City, model: CastPoi) -> float:
+    objective = full(city, model.config)
     with torch.no_grad():
-        return float(judge.loss(model.eval(), judge.batches(0)[0]))
+        return float(objective.loss(model.eval(), objective.batches(0)[0]))
 
 
 def test_both_objectives_reach_the_same_loss_though_the_reader_reads_few_places(
@@ -93,9 +93,9 @@ def test_both_objectives_reach_the_same_loss_though_the_reader_reads_few_places(
     by_full = loss_after(hamlet, WITH_READER, full)
     by_fast = loss_after(hamlet, WITH_READER, fast)
     without_reader = loss_after(hamlet, WITHOUT, fast)
-    dead_reader = loss_after(hamlet, WITH_READER, fast, reader_learns=False)
-    assert by_full < judged(hamlet, tiny_model(hamlet, WITH_READER)) - 2
+    zero_reader = loss_after(hamlet, WITH_READER, fast, reader_learns=False)
+    assert by_full < full_loss(hamlet, tiny_model(hamlet, WITH_READER)) - 2
     worth = without_reader - by_full
     assert worth > 0.4  # what the reader is worth, so that there is something to miss
     assert abs(by_fast - by_full) < worth / 3
-    assert dead_reader > by_full + 2 * worth / 3  # the bound would see it
+    assert zero_reader > by_full + 2 * worth / 3  # the bound would see it
