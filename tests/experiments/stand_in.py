@@ -1,9 +1,9 @@
-"""Plays the worker in a process of its own: writes a run or a result of one line at once.
+"""Replaces the worker of an experiment: writes a run or a result of one line at once.
 
 The setting `fail=WORDS` leaves these words as the error, `silent=true` leaves nothing, `crash=true`
 ends by a signal, and a `learning_rate=13` fails as if it diverged. A training takes 5000 seconds,
 but only 1000 if it was not complete before. On validation every metric is 1 minus `dropout`. The
-tables of every result are those that lie in the city.
+tables of every result are copied from the city.
 """
 
 import json

@@ -28,7 +28,7 @@ def run_shown(
     noun: str,
     dry_run: bool,
 ) -> list[Failure] | None:
-    """Make everything that a plan lacks, or only list it (None); shows a bar and remarks."""
+    """Run the experiments of a plan that are not done, or only list all of them (None)."""
     if dry_run:
         _show_plan(console, plan, folder, pace, past_runs=past_runs, about=about, noun=noun)
         return None

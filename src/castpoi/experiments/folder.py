@@ -58,7 +58,7 @@ class SuiteFolder:
         return self.root / RUNS / f"{experiment.name}.json"
 
     def outcome(self, experiment: Experiment) -> Path:
-        """The record or the error that the worker of an experiment leaves."""
+        """The record or the error that the worker of an experiment writes."""
         return self.root / RUNS / f"{experiment.name}.outcome.json"
 
     def log(self, experiment: Experiment) -> Path:
@@ -78,7 +78,7 @@ class SuiteFolder:
         yield from (record for _, record in self._found())
 
     def remove_run(self, experiment: Experiment) -> None:
-        """Remove the run of an experiment and what its worker and its training have left."""
+        """Remove the run of an experiment, and the other files of its worker and its training."""
         run = self.run(experiment)
         for folder, kind in ((run, "run"), (checkpoint_dir_of(run), "training")):
             sweep(folder)

@@ -90,7 +90,7 @@ def run_plan(
     report: Callable[[str], None],
     name: str,
 ) -> list[Failure]:
-    """Make everything that a plan lacks; returns the failures in their order.
+    """Run all experiments of a plan that are not done; returns the failures in their order.
 
     The status is opened when nobody else can write to it; `name` is that of the progress bar.
     """
@@ -227,7 +227,7 @@ class _Worker:
         return time.time() - self._began
 
     def outcome(self) -> dict[str, Any]:
-        """The record that the worker has left, or the error."""
+        """The record that the worker has written, or the error."""
         self._close_pipe()
         code, outcome = self.process.returncode, read_or_nothing(self._outcome)
         if outcome:

@@ -1,8 +1,8 @@
 """Trials of one method on one city, ranked by the validation split alone.
 
-A trial is an experiment that ends with its training: the test split is never ranked, so a choice
-by `castpoi tune` has not seen what it will be judged by. DIR/tune.json holds the trials of all
-commands in a folder, best first; it is also what a later command resumes from.
+A trial is an experiment that ends with its training: the test split is never ranked, so the choice
+of settings does not depend on it. DIR/tune.json holds the trials of all commands in a folder, best
+first; a later command resumes from it.
 """
 
 import hashlib

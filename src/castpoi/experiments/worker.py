@@ -1,9 +1,9 @@
 """`python -m castpoi.experiments.worker SPEC.json`: one experiment in a process of its own.
 
 A crash, or a process that the system kills because memory ran out, ends one experiment and not the
-suite. The worker trains and evaluates what the spec names, and leaves a record or an error next to
-it. It ends with the process that started it: that one holds the other end of standard input and
-never writes to it, so the pipe closes when it is gone, however it ended.
+suite. The worker trains and evaluates, and writes a record or an error to the path in the spec. It
+ends with the process that started it: that process holds the other end of standard input, so the
+pipe closes when it ends, even by a kill.
 """
 
 import os
@@ -33,7 +33,7 @@ OF_TRAINING: Final = ("validation", "best_epoch", "epochs")
 
 
 def main(spec_path: Path) -> None:
-    """Make what a spec names; leave its record, or the error."""
+    """Run the experiment of a spec; write its record, or the error."""
     threading.Thread(target=end_with_starter, daemon=True).start()
     spec = read_json(spec_path)
     try:
