@@ -57,7 +57,7 @@ def test_the_manifest_holds_a_command_that_gives_the_result_again(
     result = tmp_path / "my result"
     castpoi("evaluate", "--city", city, "--model", "recent", "--out", result)
     command = read_manifest(result, kind="result")["command"]
-    words = f"castpoi evaluate --city {city} --model recent --out '{result}' --part test"
+    words = f"castpoi evaluate --city {city} --model recent --out '{result}' --split test"
     assert command == words
 
 
@@ -76,7 +76,7 @@ def test_the_validation_split_can_be_predicted_too(
     castpoi: CommandLine, city: Path, tmp_path: Path
 ) -> None:
     ended = castpoi(
-        "evaluate", "--city", city, "--model", "popularity", "--part", "validation",
+        "evaluate", "--city", city, "--model", "popularity", "--split", "validation",
         "--out", tmp_path / "r", "--json",
     )  # fmt: skip
     assert ended.json["part"] == "validation"
@@ -197,10 +197,32 @@ def test_a_run_that_has_seen_validation_is_not_evaluated_on_it(
 ) -> None:
     castpoi("train", city, "--model", "revisit", "--out", tmp_path / "run")
     ended = castpoi(
-        "evaluate", tmp_path / "run", "--part", "validation", "--out", tmp_path / "result"
+        "evaluate", tmp_path / "run", "--split", "validation", "--out", tmp_path / "result"
     )
     assert ended.code == 1
     assert "has seen the validation split" in ended.err
+
+
+def test_a_run_without_holdout_is_not_evaluated(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    words = ["train", city, "--model", "revisit", "--holdout", "none", "--out", run]
+    trained = castpoi(*words)
+    assert "revisit, trained on all 14 check-ins, none held out, of" in trained.out
+    assert f"Next: castpoi serve {run}" in trained.out
+    assert castpoi(*words, "--overwrite", "--json").json["part"] is None
+    ended = castpoi("evaluate", run, "--out", tmp_path / "result")
+    assert ended.code == 1
+    assert f"{run} has seen all check-ins, so it cannot be evaluated on the test split" in ended.err
+    assert "train it with 'castpoi train --holdout test'" in ended.err
+
+
+@pytest.mark.parametrize("verb", ["train", "evaluate"])
+def test_the_former_option_part_is_a_usage_error(castpoi: CommandLine, verb: str) -> None:
+    ended = castpoi(verb, "--part", "test", "--out", "x")
+    assert ended.code == 2
+    assert "No such option" in ended.err
 
 
 def test_a_misspelt_method_gets_a_guess(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:

@@ -347,7 +347,7 @@ def trained(city: City, folder: Path) -> dict[str, Any]:
     spec = spec_of(experiment, SuiteFolder(folder / "out"), Pace(threads=1)) | {"started": 0}
     (command,) = spec["record"]["commands"]
     assert command.startswith("castpoi train")
-    assert command.endswith("--part validation")
+    assert command.endswith("--holdout validation")
     record = make(spec)
     assert (Path(spec["result"]) / "run" / "log.jsonl").is_file()
     return {name: record[name] for name in ("validation", "best_epoch", "epochs")}

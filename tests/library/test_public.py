@@ -130,6 +130,25 @@ def test_a_trained_model_a_heuristic_and_one_of_our_own_are_compared(
     assert "MRR − revisit" in table.to_markdown()
 
 
+def test_a_model_for_production_learns_from_everything_and_is_not_evaluated(
+    model: castpoi.Recommender, city: castpoi.City, tmp_path: Path
+) -> None:
+    model.save(tmp_path / "run")
+    settings = {name: value for name, value in TINY.items() if name != "epochs"}
+    product = castpoi.train(
+        city, seed=3, holdout=None, epochs_from=tmp_path / "run", settings=settings
+    )
+    assert product.run.ranker.config["training"]["epochs"] == 1
+    assert product.run.model_sha256 != model.run.model_sha256
+    assert len(product.recommend(user=1, k=3)) == 3
+    with pytest.raises(BadInput, match="has seen all check-ins, so it cannot be evaluated on"):
+        castpoi.evaluate(product)
+    with pytest.raises(BadInput, match="give epochs or epochs_from, not both"):
+        castpoi.train(city, holdout=None, epochs=2, epochs_from=tmp_path / "run")
+    with pytest.raises(BadInput, match="split 'none' cannot be predicted"):
+        castpoi.train(city, "revisit", holdout="none")
+
+
 @pytest.mark.parametrize("frame", [pd.DataFrame, pa.table])
 def test_bad_frames_give_the_sentences_of_the_command_line(frame: type) -> None:
     with pytest.raises(BadInput, match="no column for the place"):

@@ -42,9 +42,10 @@ def test_the_card_has_no_metrics_of_a_former_run_of_the_folder(folder: Path) -> 
 def test_the_card_has_no_metrics_of_the_validation_split(
     castpoi: CommandLine, folder: Path
 ) -> None:
-    run, part = folder / "early", ("--part", "validation")
-    castpoi("train", folder / "city", "--model", "revisit", *part, "--out", run)
-    assert castpoi("evaluate", run, *part, "--out", folder / "early result").code == 0
+    run, result = folder / "early", folder / "early result"
+    words = ["--model", "revisit", "--holdout", "validation", "--out", run]
+    castpoi("train", folder / "city", *words)
+    assert castpoi("evaluate", run, "--split", "validation", "--out", result).code == 0
     assert model_card(load(run)).metrics is None
 
 

@@ -1,14 +1,17 @@
 import errno
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from castpoi.baselines.simple import Popularity
 from castpoi.checkins.city import City
+from castpoi.checkins.record import SPLIT_SCHEMA
 from castpoi.core.errors import BadInput, BrokenFolder, UnknownMethod
 from castpoi.core.files import read_json, write_json
 from castpoi.core.staging import alone_in
@@ -16,6 +19,7 @@ from castpoi.methods.registry import METHODS, Method
 from castpoi.methods.run import Run, load_run
 from castpoi.training.job import TrainingJob, TrainingOptions
 from castpoi.training.train import (
+    best_epoch,
     checkpoint_dir_of,
     fit,
     known_parts,
@@ -24,6 +28,7 @@ from castpoi.training.train import (
 )
 from tests.contract import odd_city
 from tests.messages import refused
+from tests.training.small import TINY
 
 
 @pytest.fixture
@@ -101,6 +106,55 @@ def test_a_run_for_validation_has_counted_only_train(city: Path, tmp_path: Path)
     ranker: Any = run.ranker
     assert ranker.popularity.tolist() == [3, 2, 2, 1, 0]
     run.check_may_predict("validation")
+
+
+def test_a_run_without_holdout_has_counted_everything_that_is_not_left_out(
+    city: Path, tmp_path: Path
+) -> None:
+    run = train(city, tmp_path / "run", method="popularity", part=None)
+    ranker: Any = run.ranker
+    whole = City.load(city).trajectories
+    assert ranker.popularity.tolist() == np.bincount(whole.place, minlength=5).tolist()
+    assert run.manifest["part"] is None
+    assert run.manifest["knows"] == ["train", "validation", "test"]
+    assert run.places["checkins"].sum() == json.loads(run.log.splitlines()[0])["checkins"] == 14
+    assert run.fingerprint == odd_city().fingerprint
+    with refused(BadInput):
+        run.check_may_predict("test")
+
+
+def test_a_training_without_holdout_learns_from_the_test_split_and_keeps_its_last_epoch() -> None:
+    options = TrainingOptions(settings={**TINY, "epochs": "2", "threads": "1"})
+
+    def trained(city: City, part: str | None) -> Run:
+        return fit(city, METHODS.named("castpoi-next"), part=part, seed=1, options=options)
+
+    same = trained(odd_city(), None)
+    assert same.ranker.config["training"]["best_epoch"] == 2
+    assert same.ranker.config["training"]["validation"] == {}
+    moved = odd_city(test_place=0)
+    assert trained(moved, "test").model_sha256 == trained(odd_city(), "test").model_sha256
+    assert trained(moved, None).model_sha256 != same.model_sha256
+
+
+def test_left_out_checkins_are_never_learned_from() -> None:
+    city = odd_city()
+    part = pl.col("part").cast(pl.String).replace("test", "left out")
+    left_out = replace(city, split=city.split.with_columns(part).cast(SPLIT_SCHEMA))
+    ranker: Any = fit(left_out, METHODS.named("popularity"), part=None).ranker
+    assert ranker.popularity.sum() == 10
+
+
+def test_the_best_epoch_of_a_run_is_only_for_its_method(city: Path, tmp_path: Path) -> None:
+    options = TrainingOptions(settings={**TINY, "epochs": "2", "threads": "1"})
+    run = train(city, tmp_path / "run", method="castpoi", options=options)
+    best = run.ranker.config["training"]["best_epoch"]
+    assert best_epoch(tmp_path / "run", METHODS.named("castpoi")) == str(best)
+    with refused(BadInput):
+        best_epoch(tmp_path / "run", METHODS.named("sasrec"))
+    train(city, tmp_path / "counted", method="revisit")
+    with refused(BadInput):
+        best_epoch(tmp_path / "counted", METHODS.named("revisit"))
 
 
 def test_an_unknown_method_is_refused_before_anything_is_read(tmp_path: Path) -> None:

@@ -15,17 +15,16 @@ from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.core.errors import BadInput, TooFewCheckins
 
-_KNOWN_BEFORE: Final = {
-    record.TEST: (record.TRAIN, record.VALIDATION),
-    record.VALIDATION: (record.TRAIN,),
-}
+_SPLITS: Final = (record.TRAIN, record.VALIDATION, record.TEST)
 
 
-def parts_before(part: str) -> tuple[str, ...]:
-    """The splits that may be counted to predict `part`."""
-    if part not in _KNOWN_BEFORE:
-        raise BadInput(f"part '{part}' cannot be predicted; choose {' or '.join(_KNOWN_BEFORE)}")
-    return _KNOWN_BEFORE[part]
+def parts_before(part: str | None) -> tuple[str, ...]:
+    """The splits that may be counted to predict `part`; all if none is held out."""
+    if part is None:
+        return _SPLITS
+    if part not in _SPLITS[1:]:
+        raise BadInput(f"split '{part}' cannot be predicted; choose test or validation")
+    return _SPLITS[: _SPLITS.index(part)]
 
 
 def known_rows(city: City, part: str) -> NDArray[np.int64]:

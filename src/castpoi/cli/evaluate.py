@@ -53,7 +53,7 @@ def evaluate(
             "Give a RUN, --model or --lists, and only one of them: a run already has a method."
         )
     check_vacant(out, kind="result", overwrite=overwrite)
-    options = {"--city": city, "--model": model, "--lists": lists, "--out": out, "--part": part}
+    options = {"--city": city, "--model": model, "--lists": lists, "--out": out, "--split": part}
     words = [str(word) for each in options.items() if each[1] is not None for word in each]
     command = shlex.join(["castpoi", "evaluate", *([] if run is None else [str(run)]), *words])
     progress = console.progress()
@@ -89,5 +89,5 @@ def _show(console: Console, result: Result) -> None:
     console.table(
         ["%", "overall", *STRATA],
         rows,
-        title=f"{result.method}{known_time} on the {result.part} part ({result.seconds:.1f} s)",
+        title=f"{result.method}{known_time} on the {result.part} split ({result.seconds:.1f} s)",
     )

@@ -53,7 +53,8 @@ def out_option(help_text: str, *, replaces: str, required: bool = True, **more: 
 
 
 split_option: Final = click.option(
-    "--part",
+    "--split",
+    "part",
     type=click.Choice(["test", "validation"]),
     default="test",
     show_default=True,

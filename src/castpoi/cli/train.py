@@ -14,12 +14,12 @@ from castpoi.cli.options import (
     out_option,
     parsed,
     seed_option,
-    split_option,
 )
 from castpoi.core.config import pairs_of
 from castpoi.methods.registry import METHODS
-from castpoi.methods.run import Run
+from castpoi.methods.run import KNOWN_CHECKINS, Run
 from castpoi.training.job import TrainingOptions, World
+from castpoi.training.train import best_epoch
 from castpoi.training.train import train as train_run
 
 
@@ -34,7 +34,14 @@ from castpoi.training.train import train as train_run
 )
 @seed_option("One seed gives one run.")
 @out_option("The run to write.", replaces="a previous run")
-@split_option
+@click.option(
+    "--holdout",
+    type=click.Choice(["test", "validation", "none"]),
+    default="test",
+    show_default=True,
+    help="Split to predict later, of which the method sees nothing; none: it learns from all "
+    "check-ins, for production, and cannot be evaluated.",
+)
 @options_of(
     TrainingOptions,
     "options",
@@ -54,6 +61,12 @@ from castpoi.training.train import train as train_run
     "compared with no others.",
 )
 @click.option("--epochs", metavar="N", help="Most passes over the train split.")
+@click.option(
+    "--epochs-from",
+    type=FOLDER,
+    metavar="RUN",
+    help="As many epochs as the best one of a former RUN of the method.",
+)
 @click.option("--threads", metavar="N", help="CPU cores to use.  [default: all]")
 @click.option(
     "--set",
@@ -76,10 +89,11 @@ def train(
     model: str,
     seed: int,
     out: Path,
-    part: str,
+    holdout: str,
     overwrite: bool,
     options: TrainingOptions,
     known_time: bool,
+    epochs_from: Path | None,
     changes: tuple[str, ...],
     tensorboard: Path | None,
     **named: str | None,
@@ -91,6 +105,8 @@ def train(
     """
     settings = [f"{name}={value}" for name, value in named.items() if value is not None]
     settings += ["known_time=true"] if known_time else []
+    if epochs_from is not None:
+        settings.append(f"epochs={best_epoch(epochs_from, METHODS.named(model))}")
     options = replace(
         options,
         settings=pairs_of([*settings, *changes]),
@@ -102,7 +118,7 @@ def train(
         out,
         method=model,
         seed=seed,
-        part=part,
+        part=None if holdout == "none" else holdout,
         overwrite=overwrite,
         progress=console.progress(),
         options=options,
@@ -113,16 +129,22 @@ def train(
 
 def _show(console: Console, run: Run, city: Path) -> None:
     """Show where the run is and the next command."""
-    seconds = run.manifest["wall_seconds"]
+    seconds, part = run.manifest["wall_seconds"], run.manifest["part"]
+    checkins = int(run.places[KNOWN_CHECKINS].sum())
+    seen = f"{checkins:,} check-ins" if part else f"all {checkins:,} check-ins, none held out"
     console.print(
-        f"{run.folder}: {run.method}, trained on {city} (seed {run.seed}, {seconds:.1f} s)"
+        f"{run.folder}: {run.method}, trained on {seen}, of {city} "
+        f"(seed {run.seed}, {seconds:.1f} s)"
     )
-    console.print(f"Next: castpoi evaluate {shlex.quote(str(run.folder))} --out RESULT")
+    folder = shlex.quote(str(run.folder))
+    console.print(f"Next: castpoi evaluate {folder} --out RESULT" if part else
+                  f"Next: castpoi serve {folder}")  # fmt: skip
     console.result(
         {
             "method": run.method,
             "seed": run.seed,
-            "part": run.manifest["part"],
+            "part": part,
+            "checkins": checkins,
             "fingerprint": run.fingerprint,
             "out": str(run.folder),
             "seconds": seconds,

@@ -173,7 +173,7 @@ def _check_same_split(first: Result, other: Result) -> None:
     if first.part != other.part:
         raise BrokenFolder(
             f"{first.name} predicts the {first.part} split and {other.name} the {other.part} "
-            "split; evaluate both with the same --part"
+            "split; evaluate both with the same --split"
         )
     if first.known_time != other.known_time:
         timed, untimed = (first, other) if first.known_time else (other, first)

@@ -35,7 +35,7 @@ def evaluate(
     rows = city.targets(part)
     if not len(rows):
         raise TooFewCheckins(
-            f"the {part} split of the city has no targets; choose another --part or "
+            f"the {part} split of the city has no targets; choose another --split or "
             "prepare the city with a split that has some"
         )
     work = Stopwatch()

@@ -281,6 +281,6 @@ def commands_of(experiment: Experiment, folder: SuiteFolder) -> list[str]:
         return [shlex.join(words)]
     training = experiment.training_words(run)
     if experiment.part != columns.TEST:
-        return [shlex.join([*training, "--part", experiment.part])]
+        return [shlex.join([*training, "--holdout", experiment.part])]
     evaluation = ["castpoi", "evaluate", run, "--city", city, *result]
     return [shlex.join(training), shlex.join(evaluation)]

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from castpoi.checkins.city import City
+from castpoi.core.errors import BadInput
 from castpoi.core.progress import Progress
 from castpoi.library.progress import shown
 from castpoi.methods.registry import METHODS
 from castpoi.recommend.recommender import Recommender, load
 from castpoi.training.job import TrainingOptions
-from castpoi.training.train import fit
+from castpoi.training.train import best_epoch, fit
 from castpoi.training.train import train as train_run
 
 
@@ -21,6 +22,8 @@ def train(
     *,
     seed: int = 42,
     preset: str | None = None,
+    holdout: str | None = "test",
+    epochs_from: str | PathLike[str] | None = None,
     out: str | PathLike[str] | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -33,19 +36,27 @@ def train(
     `settings` change the preset, and may be given as keywords: `epochs=3`, `threads=1`. The
     model is in memory; with `out`, and a city on disk, it is trained with checkpoints, can be
     resumed after a kill, and is written to that folder.
+
+    `holdout` is the split to predict later, "test" or "validation", of which the method sees
+    nothing. With None it learns from all check-ins, for production, and cannot be evaluated; no
+    split selects its epoch, so give `epochs`, or a former run with `epochs_from`.
     """
-    texts = {name: _text(value) for name, value in {**(settings or {}), **more_settings}.items()}
-    options = TrainingOptions(preset=preset, settings=texts, device=device)
     method, progress = METHODS.named(model), progress or shown()
+    texts = {name: _text(value) for name, value in {**(settings or {}), **more_settings}.items()}
+    if epochs_from is not None:
+        if "epochs" in texts:
+            raise BadInput("give epochs or epochs_from, not both")
+        texts["epochs"] = best_epoch(Path(epochs_from), method)
+    options = TrainingOptions(preset=preset, settings=texts, device=device)
     folder = city.folder if isinstance(city, City) else Path(city)
     if out is not None and folder is not None:
         run = train_run(
-            folder, Path(out), method=model, seed=seed, overwrite=overwrite, progress=progress,
-            options=options,
+            folder, Path(out), method=model, seed=seed, part=holdout, overwrite=overwrite,
+            progress=progress, options=options,
         )  # fmt: skip
         return load(run, city=city)
     city = city if isinstance(city, City) else City.load(Path(city))
-    run = fit(city, method, seed=seed, progress=progress, options=options)
+    run = fit(city, method, part=holdout, seed=seed, progress=progress, options=options)
     if out is not None:
         run.save(Path(out), overwrite=overwrite)
     return load(run, city=city)

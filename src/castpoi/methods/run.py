@@ -88,9 +88,10 @@ class Run(OfMethod):
     def check_may_predict(self, part: str) -> None:
         """Refuse a split that the run has already seen."""
         if part in self.manifest["knows"]:
+            seen = f"the {part} split" if self.manifest["part"] else "all check-ins"
             raise BadInput(
-                f"{self.name} has seen the {part} split, so it cannot be evaluated on it; train "
-                f"it with 'castpoi train --part {part}'"
+                f"{self.name} has seen {seen}, so it cannot be evaluated on the {part} split; "
+                f"train it with 'castpoi train --holdout {part}'"
             )
 
     def save(self, folder: Path, *, overwrite: bool = False) -> None:
@@ -133,7 +134,7 @@ def new_run(
     preset: str | None = None,
     settings: Mapping[str, str] | None = None,
     seed: int,
-    part: str,
+    part: str | None,
     knows: Sequence[str],
     city: Path | None,
     fingerprint: str,

@@ -50,7 +50,7 @@ class TrainingJob:
     """One training of a learned method."""
 
     method: str
-    part: str  # the split to predict later; it is never read
+    part: str | None  # the split to predict later, never read; None if none is held out
     seed: int
     log: RunLog
     progress: Progress

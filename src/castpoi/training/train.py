@@ -13,6 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import polars as pl
+
 from castpoi.baselines.counting import parts_before
 from castpoi.checkins import record
 from castpoi.checkins.city import City
@@ -21,8 +23,9 @@ from castpoi.core.files import check_vacant, is_folder_of, new_folder, write_jso
 from castpoi.core.progress import SILENCE, Progress
 from castpoi.core.provenance import Stopwatch, commit
 from castpoi.core.staging import LOCK, alone_in, remove, sweep
+from castpoi.methods.ranker import SavableRanker
 from castpoi.methods.registry import METHODS, Method
-from castpoi.methods.run import LOG, Run, RunLog, load_run, new_run, places_of
+from castpoi.methods.run import KNOWN_CHECKINS, LOG, Run, RunLog, load_run, new_run, places_of
 from castpoi.training.config import TrainingConfig
 from castpoi.training.job import Trainer, TrainingJob, TrainingOptions, World
 from castpoi.training.tensorboard import TensorBoardLog
@@ -37,7 +40,7 @@ def fit(
     city: City,
     method: Method,
     *,
-    part: str = record.TEST,
+    part: str | None = record.TEST,
     seed: int = 0,
     progress: Progress = SILENCE,
     options: TrainingOptions | None = None,
@@ -45,7 +48,8 @@ def fit(
     """Train or count a method to predict `part`.
 
     A learned method learns from `city.train`; validation selects its epoch. A counted one counts
-    all splits before `part`.
+    all splits before `part`. With None nothing is held out: both learn from all check-ins, and the
+    last epoch is kept.
 
     Raises:
         BadInput: an option does not fit the method.
@@ -54,21 +58,18 @@ def fit(
     _check(method, part, options)
     log, work = _log_of(options), Stopwatch()
     origin: dict[str, Any] = {"method": method.name, "seed": seed, "fingerprint": city.fingerprint}
-    log.event("run started", commit=commit(), **origin)
+    knows = known_parts(method, part)
+    places = places_of(city, knows)
+    checkins = int(places[KNOWN_CHECKINS].sum())
+    log.event("run started", commit=commit(), **origin, holdout=part, checkins=checkins)
     preset, settings = options.preset or method.default_preset, options.settings
-    if method.needs_training:
-        complete = replace(options, preset=preset, settings={**settings, **method.settings})
-        job = TrainingJob(
-            method=method.name, part=part, seed=seed, log=log, progress=progress, options=complete
-        )
-        trainer: Trainer = method.trainer_function()
-        ranker = trainer(city, job)
-    else:
-        ranker = method.count(city, part=part)
-        log.event("city counted", places=ranker.places)
+    complete = replace(options, preset=preset, settings={**settings, **method.settings})
+    job = TrainingJob(
+        method=method.name, part=part, seed=seed, log=log, progress=progress, options=complete
+    )
+    ranker = _ranker_of(city if part else _without_holdout(city), method, job)
     work = work.plus(seconds_before(log.lines))
     log.event("run finished", seconds=round(work.seconds, 3))
-    knows = known_parts(method, part)
     return new_run(
         ranker,
         **origin,
@@ -77,7 +78,7 @@ def fit(
         part=part,
         knows=knows,
         city=city.folder,
-        places=places_of(city, knows),
+        places=places,
         work=work,
         log="".join(log.lines),
     )
@@ -89,7 +90,7 @@ def train(
     *,
     method: str,
     seed: int = 0,
-    part: str = record.TEST,
+    part: str | None = record.TEST,
     overwrite: bool = False,
     progress: Progress = SILENCE,
     options: TrainingOptions | None = None,
@@ -111,7 +112,7 @@ def train(
         return load_run(out)
 
 
-def _check(method: Method, part: str, options: TrainingOptions) -> None:
+def _check(method: Method, part: str | None, options: TrainingOptions) -> None:
     """Refuse a split, a preset or settings that the method does not have."""
     parts_before(part)
     if options.given and not method.needs_training:
@@ -124,6 +125,35 @@ def _check(method: Method, part: str, options: TrainingOptions) -> None:
             f"{method.name} has no preset {options.preset!r}; choose {' or '.join(method.presets)}"
         )
     method.check_free(options.settings)
+
+
+def _ranker_of(city: City, method: Method, job: TrainingJob) -> SavableRanker[Any]:
+    if method.needs_training:
+        trainer: Trainer = method.trainer_function()
+        return trainer(city, job)
+    ranker = method.count(city, part=job.part or record.TEST)
+    job.log.event("city counted", places=ranker.places)
+    return ranker
+
+
+def _without_holdout(city: City) -> City:
+    """The city with its validation and test splits in train; left-out check-ins stay left out."""
+    part = pl.col(record.PART)
+    all_train = pl.when(part == record.LEFT_OUT).then(part).otherwise(pl.lit(record.TRAIN))
+    split = city.split.with_columns(all_train.alias(record.PART)).cast(record.SPLIT_SCHEMA)
+    return replace(city, split=split)
+
+
+def best_epoch(folder: Path, method: Method) -> str:
+    """The best epoch of a run of this method, as the setting `epochs` of another training."""
+    run = load_run(folder)
+    epoch = run.ranker.config.get("training", {}).get("best_epoch")
+    if run.method != method.name or epoch is None:
+        raise BadInput(
+            f"{folder} is a run of {run.method}, which does not show how many epochs {method.name} "
+            f"needs; give the epochs of a trained run of {method.name}, or a number of epochs"
+        )
+    return str(epoch)
 
 
 def configs_for(
@@ -160,10 +190,10 @@ def changed_settings(
     }
 
 
-def known_parts(method: Method, part: str) -> tuple[str, ...]:
+def known_parts(method: Method, part: str | None) -> tuple[str, ...]:
     """The splits a ranker has seen; a learned one only train, as validation just selects it."""
     counted = parts_before(part)
-    return (record.TRAIN,) if method.needs_training else counted
+    return (record.TRAIN,) if method.needs_training and part else counted
 
 
 def seconds_before(log: Iterable[str]) -> float:
