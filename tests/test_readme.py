@@ -2,15 +2,19 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.result_tables import PAGES, ROOT, with_tables
+from tools.result_tables import PAGES, README_ROWS, ROOT, with_tables
 
+from castpoi.core.files import write_json
+from castpoi.experiments.suite import read_suite
 from castpoi.reports.evidence import Evidence
 from castpoi.reports.metrics import metric_table
 from castpoi.reports.significance import Verdicts
 from castpoi.reports.table import DAGGER, comma_separated
+from tests.conftest import CommandLine
 
 
 def results_by_method() -> dict[str, list[dict[str, Any]]]:
@@ -58,6 +62,23 @@ def test_the_first_paragraph_of_the_readme_has_the_measured_values(committed: Ev
     assert strongest is not None
     ours, theirs = (100 * nyc.mean(name, "HR@10") for name in ("castpoi-next", strongest.name))
     assert (found[1], found[2]) == (f"{ours:.1f}", f"{theirs:.1f}")
+
+
+def test_every_experiment_of_the_readme_is_in_the_committed_results(
+    castpoi: CommandLine, committed: Evidence, tmp_path: Path
+) -> None:
+    assert [row.name for row in read_suite("readme").rows] == list(README_ROWS)
+    (tmp_path / "nyc").mkdir()
+    nyc = next(city for city in committed.cities if city.name == "nyc")
+    manifest = {"kind": "city", "fingerprint": nyc.fingerprint, "train": 99_907}
+    write_json(tmp_path / "nyc" / "manifest.json", manifest)
+    words = ["reproduce", tmp_path / "nyc", "--suite", "readme", "--out", ROOT / "results"]
+    planned = castpoi(*words, "--dry-run", "--any-code", "--json")
+    assert planned.code == 0, planned.err
+    assert planned.json["to_run"] == 0
+    named = [(each["row"], each["seed"]) for each in planned.json["experiments"]]
+    used = [(row, seed) for row in README_ROWS for seed in nyc.contenders[row].seeds or (0,)]
+    assert sorted(named) == sorted(used)
 
 
 def test_a_page_without_a_place_for_its_table_is_refused(

@@ -66,14 +66,14 @@ def first_table(evidence: Evidence) -> str:
     return _piped([heads, ["---"] * len(heads), *lines])
 
 
-_README_ROWS: Final = {
+README_ROWS: Final = {
     "castpoi-next": "**castpoi-next**, our model (default)",
     "castpoi": "castpoi, the paper's model trained here",
     "stamp-tuned": "STAMP, tuned: the best tuned baseline",
     "core": "CORE: the best baseline with RecBole's settings",
     "revisit": "revisit: own visits times popularity, no training",
 }
-"""The rows of the README's table; the paper's own values are added."""
+"""The rows of the suite `readme`, as the README names them; the paper's values are added."""
 
 
 def headline_table(evidence: Evidence) -> str:
@@ -82,7 +82,7 @@ def headline_table(evidence: Evidence) -> str:
     metrics = ("HR@1", "HR@10", "MRR")
     lines = [
         (label, [fmean(_values(city, name, metric)) for metric in metrics])
-        for name, label in _README_ROWS.items()
+        for name, label in README_ROWS.items()
     ]
     theirs = [
         paper_value(evidence.tables[0], paper_city(city.name, city.targets), PAPERS_METHOD, metric)

@@ -50,7 +50,13 @@ def made(spec: dict[str, Any]) -> dict[str, Any]:
         return {**record, **training, "commit": "c0"}
     shutil.rmtree(result, ignore_errors=True)
     shutil.copytree(run, result / "run") if run.exists() else result.mkdir(parents=True)
-    about |= {"row": {}, "known_time": False, "places": 5, "users": 3, "checkins": 12}
+    about |= {
+        "row": {name: row[name] for name in ("method", "preset", "settings")},
+        "known_time": False,
+        "places": 5,
+        "users": 3,
+        "checkins": 12,
+    }
     for table in ("ranks.parquet", "metrics.json"):
         shutil.copyfile(city / table, result / table)
     about |= {"part": "test", "seconds": 1.0, "experiment": record}

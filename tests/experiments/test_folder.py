@@ -55,7 +55,8 @@ def result(bench: Bench) -> Path:
         (torn("manifest.json"), "damaged"),
         (edited, "damaged"),
         (gone("manifest.json"), "missing"),
-        (lambda folder: accept_changes(folder, experiment={}), "missing"),
+        (lambda folder: accept_changes(folder, experiment={}), "code changed"),
+        (lambda folder: accept_changes(folder, part="validation"), "split changed"),
     ],
 )
 def test_a_damaged_result_is_made_again(
@@ -69,6 +70,18 @@ def test_a_damaged_result_is_made_again(
     assert bench.reported[0] == "village/counted/0 has started"
     assert set(bench.why().values()) == {""}
     assert Result.load(result).method == "revisit"
+
+
+def test_results_made_one_by_one_count_in_their_own_folders(bench: Bench, result: Path) -> None:
+    village = bench.folder.root / "village"
+    result.rename(village / "0")
+    result.parent.rmdir()
+    (village / "0").rename(village / "counted")  # as `castpoi evaluate` writes it in results/
+    (village / "good" / "1").rename(village / "good-1")
+    assert set(bench.why().values()) == {""}
+    accept_changes(village / "good-1", experiment={})
+    assert bench.why()["village/good/1"] == "code changed"
+    assert set(bench.why(any_code=True).values()) == {""}
 
 
 def test_a_damaged_result_is_removed_but_no_file_of_somebody_else(

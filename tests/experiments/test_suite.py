@@ -89,6 +89,7 @@ def test_a_person_writes_rows_settings_cities_and_families(tmp_path: Path) -> No
         set = { width = 64, dropout = 0.1, spatial_bias = true }
         [rows.deep]
         label = "Deep"
+        seeds = [8, 9]
         method = "castpoi"
         preset = "paper"
         role = "ablation"
@@ -98,6 +99,7 @@ def test_a_person_writes_rows_settings_cities_and_families(tmp_path: Path) -> No
         together = "cell"
         """,
     )
+    assert suite.row_seeds == {"deep": (8, 9)}
     assert (suite.seeds, suite.cities) == ((7,), (str(tmp_path / "here/nyc"),))
     assert [table.name for table in suite.tables] == ["heuristics", "own"]
     mine, deep = suite.tables[1].rows

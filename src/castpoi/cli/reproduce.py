@@ -73,7 +73,7 @@ def reproduce(
         place = ", before --only" if only else ""  # which takes all words that follow it
         raise click.UsageError(f"Name a CITY{place}; this suite names none.")
     found = [CityFolder.at(each) for each in folders]
-    experiments = experiments_of(suite, found, tuple(dict.fromkeys(seeds)) or suite.seeds, only)
+    experiments = experiments_of(suite, found, tuple(dict.fromkeys(seeds)), only)
     folder = SuiteFolder(out)
     check_rows(folder, suite)
     plan = folder.plan(experiments, any_code=pace.any_code)

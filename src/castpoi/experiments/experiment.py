@@ -10,6 +10,7 @@ from typing import Any, Final
 from castpoi.checkins import record
 from castpoi.core.errors import BadInput
 from castpoi.core.files import read_manifest
+from castpoi.evaluation.result import Result
 from castpoi.experiments.suite import Suite
 from castpoi.methods.outline import Row
 from castpoi.methods.registry import METHODS, Method
@@ -92,6 +93,18 @@ class Experiment:
         return words
 
 
+def key_of(result: Result) -> dict[str, Any]:
+    """The key of a result without a record of its experiment, such as one of `castpoi evaluate`."""
+    row = result.manifest["row"]
+    return {
+        "fingerprint": result.fingerprint,
+        "method": row["method"],
+        "preset": row["preset"],
+        "settings": row["settings"],
+        "seed": result.seed,
+    }
+
+
 def changes(key: Mapping[str, Any], former: Mapping[str, Any], *, any_code: bool) -> list[str]:
     """The entries of a key that differ from those of an earlier one."""
     changed = [name for name, value in key.items() if former.get(name) != value]
@@ -121,9 +134,12 @@ def _sources_of(package: str) -> list[Path]:
 
 
 def experiments_of(
-    suite: Suite, cities: Sequence[CityFolder], seeds: Sequence[int], only: Sequence[str] = ()
+    suite: Suite, cities: Sequence[CityFolder], seeds: Sequence[int] = (), only: Sequence[str] = ()
 ) -> list[Experiment]:
-    """All experiments of a suite: the first seed of every row first, so that tables fill early."""
+    """All experiments of a suite: the first seed of every row first, so that tables fill early.
+
+    `seeds` replace those of the suite.
+    """
     _check_each_once(cities)
     names = [row.name for row in suite.rows]
     unknown = next((name for name in only if name not in names), None)
@@ -132,12 +148,18 @@ def experiments_of(
             f"the suite {suite.name} has no row '{unknown}'; its rows are {', '.join(names)}"
         )
     rows = [row for row in suite.rows if row.name in only or not only]
+    seeds_of = {
+        row.name: (seeds or suite.row_seeds.get(row.name, suite.seeds))
+        if row.is_learned
+        else (COUNTED_SEED,)
+        for row in rows
+    }
     return [
-        Experiment(city=city, row=row, seed=seed if row.is_learned else COUNTED_SEED)
-        for number, seed in enumerate(seeds)
+        Experiment(city=city, row=row, seed=seeds_of[row.name][number])
+        for number in range(max(map(len, seeds_of.values()), default=0))
         for city in cities
         for row in rows
-        if row.is_learned or number == 0
+        if number < len(seeds_of[row.name])
     ]
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from castpoi.core.errors import BadInput, CastPoiError
-from castpoi.core.files import other_files, read_or_nothing
+from castpoi.core.files import is_folder_of, other_files, read_or_nothing
 from castpoi.core.staging import sweep
 from castpoi.evaluation.result import EXPERIMENT, Result
-from castpoi.experiments.experiment import LOGS, RUNS, CityFolder, Experiment, changes
+from castpoi.experiments.experiment import LOGS, RUNS, CityFolder, Experiment, changes, key_of
 from castpoi.training.train import checkpoint_dir_of
 
 _MISSING: Final = "missing"
@@ -46,8 +46,11 @@ class SuiteFolder:
     root: Path
 
     def result(self, experiment: Experiment) -> Path:
-        """The result of an experiment."""
-        return self.root / experiment.name
+        """The result of an experiment; an existing CITY/ROW-SEED or CITY/ROW (counted) also is."""
+        folder = self.root / experiment.name
+        row = folder.parent
+        flat = row.with_name(f"{row.name}-{folder.name}") if experiment.row.is_learned else row
+        return flat if is_folder_of(flat, "result") and not folder.exists() else folder
 
     def run(self, experiment: Experiment) -> Path:
         """The run of an experiment."""
@@ -91,12 +94,12 @@ class SuiteFolder:
         if not (folder / "manifest.json").is_file():
             return _MISSING
         try:
-            Result.load(folder)
+            result = Result.load(folder)
         except CastPoiError:
             return _DAMAGED
-        record = _record_of(folder)
-        if not record:
-            return _MISSING
+        if result.manifest["part"] != experiment.part:
+            return "split changed"
+        record = _record_of(folder) or {"key": key_of(result)}
         changed = changes(experiment.key, record["key"], any_code=any_code)
         return f"{' and '.join(changed)} changed" if changed else ""
 
@@ -118,8 +121,9 @@ class SuiteFolder:
     def _found(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         """The folder of every result, and how it was made."""
         for path in sorted(self.root.glob("*/*/*/manifest.json")):
-            if record := _record_of(path.parent):
-                yield path.parent, record
+            record, folder = _record_of(path.parent), path.parent
+            if record and record["row"]["name"] == folder.parent.name:  # not of another layout
+                yield folder, record
 
 
 def _record_of(folder: Path) -> dict[str, Any]:

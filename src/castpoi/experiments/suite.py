@@ -31,6 +31,7 @@ class Suite:
     tables: tuple[TableOutline, ...]
     seeds: tuple[int, ...] = DEFAULT_SEEDS
     cities: tuple[str, ...] = ()  # folders, for a command that names none
+    row_seeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of rows with their own
 
     def __post_init__(self) -> None:
         rows: dict[str, Row] = {}
@@ -65,6 +66,7 @@ class _RowTable:
     method: str
     role: Literal["ours", "baseline", "heuristic", "ablation"]
     preset: str | None = None
+    seeds: tuple[Seed, ...] = ()  # instead of those of the suite
     set: dict[str, bool | int | float | str | tuple[int | float | str, ...]] = field(
         default_factory=dict
     )
@@ -130,6 +132,8 @@ def _read(file: Path, *, including: tuple[Path, ...]) -> Suite:
         tables=tuple(by_name.values()),
         seeds=content.seeds or DEFAULT_SEEDS,
         cities=tuple(str(file.parent / city) for city in content.cities),
+        row_seeds={name: seeds for suite in included for name, seeds in suite.row_seeds.items()}
+        | {name: row.seeds for name, row in content.rows.items() if row.seeds},
     )
 
 
