@@ -11,7 +11,7 @@ Links to files outside docs/ become their names, since the site does not contain
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -206,7 +206,7 @@ def _settings() -> str:
     return "\n".join(lines)
 
 
-def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
     if not rows:
         return []
     cells = [columns, ("---",) * len(columns), *rows]

@@ -9,9 +9,7 @@ import pytest
 
 import castpoi
 from castpoi.cli.main import DATA_VERBS, VERBS
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
-import docs_site
+from tools import docs_site
 
 
 @pytest.fixture(scope="module")
