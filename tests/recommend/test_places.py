@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from castpoi.core.errors import BadInput
-from castpoi.recommend.places import Box
+from castpoi.recommend.area import Box
 from tests.cities import CAFE, OFFICE, PARK, STATION, THEATRE
 from tests.messages import refused
 from tests.serving.small_run import small_book

@@ -66,6 +66,9 @@ def test_a_local_time_whose_instant_is_out_of_range_is_rejected() -> None:
         ({"new_only": True}, [THEATRE]),
         ({"near": AT_THE_CAFE}, [CAFE, OFFICE, PARK, STATION, THEATRE]),
         ({"near": AT_THE_CAFE, "within_km": 2, "categories": ["Outdoors"]}, [PARK]),
+        ({"box": (40.7036, -75, 40.736, -73)}, [OFFICE, PARK, STATION]),
+        ({"polygon": [(40.702, -74.1), (40.76, -74.1), (40.72, -73.9)]}, [PARK, STATION]),
+        ({"exclude": ["cafe", "theatre"]}, [OFFICE, PARK, STATION]),
     ],
 )
 def test_each_filter_keeps_its_places(filters: dict[str, Any], left: list[int]) -> None:
@@ -81,6 +84,9 @@ def test_each_filter_keeps_its_places(filters: dict[str, Any], left: list[int]) 
         {"within_km": 1, "categories": ["Food"]},
         {"categories": ["Food"], "exclude_visited": True},
         {"categories": ["Food"], "new_only": True},
+        {"box": (0, 0, 1, 1)},
+        {"polygon": [(0, 0), (0, 1), (1, 0)]},
+        {"candidates": ["cafe"], "exclude": ["cafe"]},
     ],
     ids=repr,
 )

@@ -132,3 +132,11 @@ def test_the_other_terms_under_the_softmax_are_estimated_from_the_mean_of_the_re
         best = short.best(row, 1)
         expected = math.exp(exact[row, best[0]]) / total
         assert short.probability(row, best)[0] == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_group_has_at_most_its_number_of_places_in_the_order_of_scores() -> None:
+    score = np.array([[9, 8, 7, 6, 5, 4]], dtype=np.float32)
+    scores = Scores(score=score, is_eligible=np.array([[True] * 5 + [False]]))
+    group = np.array([0, 0, -1, -1, 1, 1])
+    for most, k, wanted in [(1, 10, [0, 2, 3, 4]), (1, 2, [0, 2]), (2, 10, [0, 1, 2, 3, 4])]:
+        assert scores.best_by_group(0, k, group=group, most=most).tolist() == wanted

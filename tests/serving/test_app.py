@@ -68,6 +68,11 @@ def test_filters_reach_the_recommender(live: Live) -> None:
     near = {"lat": 40.8079, "lon": -74.0}
     assert places(live.recommend(history=[], near=near, within_km=1)) == ["theatre"]
     assert places(live.recommend(history=MORNING, candidates=["park"], new_only=True)) == ["park"]
+    box = {"south": 40.702, "west": -75, "north": 40.75, "east": -73}
+    assert set(places(live.recommend(history=MORNING, box=box))) == {"office", "park", "station"}
+    corners = [{"lat": lat, "lon": lon} for lat, lon in [(40.7, -75), (40.7, -73), (40.72, -74)]]
+    only = live.recommend(history=MORNING, polygon=corners, exclude=["cafe"], max_per_category=1)
+    assert set(places(only)) == {"office", "park"}
     early = live.recommend(history=MORNING, at="2012-04-02T08:30:00-04:00")
     assert "1 visit was left out: later than the time of the request" in early["remarks"]
 
@@ -170,6 +175,11 @@ def test_the_card_describes_the_model(live: Live, recommender: Recommender) -> N
         ),
         ("recommend", {"history": MORNING * 501}, "history", "at most 1000 items"),
         ("recommend", {"history": [], "near": {"lat": 91, "lon": 0}}, "near.lat", "equal to 90"),
+        ("recommend", {"history": [], "polygon": [{"lat": 0, "lon": 0}]}, "polygon", "at least 3"),
+        (
+            *("recommend", {"history": [], "box": {"south": 1, "west": 0, "north": 0, "east": 1}}),
+            *("box", "south must not be above north"),
+        ),
         ("recommend", {"history": [], "within_km": 0}, "within_km", "greater than 0"),
         ("recommend", {"history": [], "within_km": 20_017}, "within_km", "equal to 20016"),
         ("recommend", {"user": "a\u0000b"}, "user", "match pattern"),

@@ -77,6 +77,14 @@ cold_places_option: Final = click.option(
     "optionally name and category. For runs with shared_vectors=true.",
 )
 
+closed_places_option: Final = click.option(
+    "--closed",
+    metavar="FILE",
+    type=FOLDER,
+    help="Places that are never recommended: a table with place, of closed places only or with "
+    "date_closed or operating_status.",
+)
+
 
 def private_places_options(command: Command) -> Command:
     """`--private-category` and `--recommend-private`, passed on as `private_categories`."""

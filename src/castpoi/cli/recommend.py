@@ -11,6 +11,7 @@ import castpoi
 from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import (
     FOLDER,
+    closed_places_option,
     cold_places_option,
     out_option,
     parsed,
@@ -34,6 +35,10 @@ def _point(text: str) -> tuple[float, float]:
     return lat, lon
 
 
+def _polygon(text: str) -> tuple[tuple[float, float], ...]:
+    return tuple(map(_point, text.split()))
+
+
 @click.command()
 @click.argument("run", type=FOLDER)
 @click.option("--user", metavar="ID", help="A user of the run's city.")
@@ -49,8 +54,9 @@ def _point(text: str) -> tuple[float, float]:
     "--users",
     metavar="FILE",
     type=FOLDER,
-    help="The users of a table, into --out; the columns near_lat, near_lon, within_km, at and "
-    "category filter the places of one user.",
+    help="The users of a table, into --out; the columns near_lat, near_lon, within_km, south, "
+    "west, north, east, at, category, max_per_category and exclude (ids separated by ;) filter the "
+    "places of one user.",
 )
 @click.option(
     "--histories",
@@ -70,6 +76,28 @@ def _point(text: str) -> tuple[float, float]:
     help="Only places within this distance of --near or of the last visit.",
 )
 @click.option(
+    "--box",
+    metavar="SOUTH,WEST,NORTH,EAST",
+    help="Only places in this box, in degrees; west above east crosses the date line.",
+)
+@click.option(
+    "--polygon",
+    type=parsed("'LAT,LON LAT,LON ...'", _polygon),
+    help="Only places in this polygon, by its corners in order.",
+)
+@click.option(
+    "--exclude",
+    multiple=True,
+    metavar="PLACE",
+    help="Never this place; repeat it for more.",
+)
+@click.option(
+    "--max-per-category",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="At most this many places of one category.",
+)
+@click.option(
     "--category", "categories", multiple=True, metavar="NAME", help="Only places of this category."
 )
 @click.option("--exclude-visited", is_flag=True, help="Only places that the history never visits.")
@@ -82,6 +110,7 @@ def _point(text: str) -> tuple[float, float]:
 )
 @click.option("--city", type=FOLDER, help="The run's city, if it has moved.")
 @cold_places_option
+@closed_places_option
 @private_places_options
 @out_option(
     "For many people: FILE.parquet, .csv or .jsonl, or a folder of parquet parts. The same command "
@@ -103,6 +132,8 @@ def recommend(
     overwrite: bool,
     city: Path | None,
     places: Path | None,
+    closed: Path | None,
+    box: str | None,
     private_categories: tuple[str, ...],
     **options: Any,
 ) -> None:
@@ -112,6 +143,7 @@ def recommend(
     time without an offset from UTC is the local time of the visited place. Filters apply before the
     best are chosen.
     """
+    from castpoi.recommend.area import parse_box
     from castpoi.recommend.input_files import read_frame, read_history
     from castpoi.recommend.request import Request
 
@@ -125,8 +157,15 @@ def recommend(
     if is_batch != (out is not None):
         raise click.UsageError("--out goes with --all-users, --users or --histories.")
     options["categories"] = options["categories"] or None
+    options["exclude"] = options["exclude"] or None
+    options["box"] = None if box is None else parse_box(box, what="--box")
     load = partial(
-        castpoi.load, run, city=city, places=places, private_categories=private_categories
+        castpoi.load,
+        run,
+        city=city,
+        places=places,
+        closed=closed,
+        private_categories=private_categories,
     )
     if out is not None:
         tables = (None if path is None else read_frame(path) for path in (users, histories))

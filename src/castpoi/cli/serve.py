@@ -10,6 +10,7 @@ import click
 from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import (
     FOLDER,
+    closed_places_option,
     cold_places_option,
     parsed,
     port_option,
@@ -89,6 +90,7 @@ def _shortlist(text: str) -> "Shortlist":
     help="Most requests that may wait; more are rejected with 503.",
 )
 @cold_places_option
+@closed_places_option
 @private_places_options
 @output_options
 def serve(

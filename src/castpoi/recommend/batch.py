@@ -48,10 +48,11 @@ BLOCK: Final = 256
 PART: Final = 8_192
 """People of one part: what a kill can cost."""
 SUFFIXES: Final = (".parquet", ".csv", ".jsonl")
-FILTER_COLUMNS: Final = ("near_lat", "near_lon", "within_km", "at", "category")
+_BOX: Final = ("south", "west", "north", "east")
+_NUMERIC: Final = ("near_lat", "near_lon", "within_km", *_BOX, "max_per_category")
+FILTER_COLUMNS: Final = (*_NUMERIC, "at", "category", "exclude")
 """Columns of a table of people that filter the places of one person."""
 
-_NUMERIC: Final = FILTER_COLUMNS[:3]
 _HOW: Final = "name them user, place and time, or in one of the usual ways"
 _JOB: Final = "manifest.json"
 _DONE: Final = "_SUCCESS"
@@ -172,6 +173,14 @@ def _own_filters(row: Mapping[str, Any]) -> dict[str, Any]:
         own["near"] = (row["near_lat"], row.get("near_lon"))
     if row.get("category") is not None:
         own["categories"] = [row["category"]]
+    if any(row.get(name) is not None for name in _BOX):
+        own["box"] = [row.get(name) for name in _BOX]
+    if row.get("max_per_category") is not None:
+        most = row["max_per_category"]
+        own["max_per_category"] = int(most) if most == int(most) else most
+    if row.get("exclude") is not None:  # a list of ids, or a text such as "470; 471"
+        ids = row["exclude"]
+        own["exclude"] = [each.strip() for each in ids.split(";")] if isinstance(ids, str) else ids
     return own
 
 
@@ -286,7 +295,7 @@ def _ranked(
     """Requests that are scored together, column by column."""
     places = recommender.places
     _, scores = recommender.score(requests, size)
-    chosen = [scores.best(row, request.k) for row, request in enumerate(requests)]
+    chosen = recommender.best(requests, scores)
     place = np.concatenate(chosen)  # [K]
     lengths = [len(each) for each in chosen]
     row = np.repeat(np.arange(len(requests)), lengths)  # [K]

@@ -5,7 +5,7 @@ Shapes: P places.
 
 import difflib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,11 +18,7 @@ from castpoi.core.errors import BadInput
 from castpoi.geo.distance import haversine_km
 from castpoi.geo.zones import numbered_zones
 from castpoi.methods.run import KNOWN_CHECKINS
-
-Point = tuple[float, float]
-"""Latitude and longitude in degrees."""
-Box = tuple[float, float, float, float]
-"""South, west, north, east in degrees; west > east for a box across the date line."""
+from castpoi.recommend.area import Box, Point, is_in_box
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,10 +33,11 @@ class PlaceBook:
     zones: list[str]  # IANA zones
     zone_number: NDArray[np.int64]  # number of the zone of each place [P]
     checkins: NDArray[np.int64]  # check-ins in the splits that the run was trained on [P]
+    is_closed: NDArray[np.bool_]  # closed places are never recommended [P]
 
     @classmethod
-    def of(cls, table: pl.DataFrame) -> "PlaceBook":
-        """The book of a run's table of places."""
+    def of(cls, table: pl.DataFrame, *, closed: Iterable[str] = ()) -> "PlaceBook":
+        """The book of a run's table of places; `closed` has ids."""
         zone_number, zones = numbered_zones(table[record.ZONE])
         return cls(
             ids=table[record.PLACE_ID].to_list(),
@@ -51,6 +48,7 @@ class PlaceBook:
             zones=zones,
             zone_number=zone_number,
             checkins=table[KNOWN_CHECKINS].to_numpy().astype(np.int64),
+            is_closed=table[record.PLACE_ID].is_in(list(closed)).to_numpy(),
         )
 
     def __len__(self) -> int:
@@ -103,15 +101,19 @@ class PlaceBook:
         wanted = {name.casefold() for name in categories}
         return np.isin(number, [each for each, name in enumerate(known) if name in wanted])
 
+    @cached_property
+    def category_number(self) -> NDArray[np.int64]:
+        """The number of the category of each place; -1 without a category. [P]"""
+        known, number = self._folded_categories
+        return np.where(number == known.index(""), -1, number) if "" in known else number
+
     def find(self, *, text: str = "", box: Box | None = None, limit: int = 100) -> list[int]:
         """Places in a box whose name, category or id contains a text; most check-ins first."""
-        found = np.ones(len(self), dtype=np.bool_)
-        if box is not None:
-            south, west, north, east = box
-            is_east, is_west = self.lon >= west, self.lon <= east
-            found = is_east & is_west if west <= east else is_east | is_west
-            found &= (self.lat >= south) & (self.lat <= north)
-        numbers = np.flatnonzero(found)
+        numbers = (
+            np.arange(len(self))
+            if box is None
+            else np.flatnonzero(is_in_box(box, self.lat, self.lon))
+        )
         if text:
             wanted = text.casefold()
             numbers = np.array([n for n in numbers if wanted in self._words[n]], dtype=np.int64)

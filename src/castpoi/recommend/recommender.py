@@ -35,6 +35,7 @@ from castpoi.methods.ranker import Explains, abilities_of
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import Run, city_of, load_run
 from castpoi.recommend.batch import people_of, recommend_people
+from castpoi.recommend.closed_places import ClosedPlaces, closed_ids
 from castpoi.recommend.cold_places import TableOfPlaces, with_cold_places
 from castpoi.recommend.explain import Explanation, VisitContribution, explain
 from castpoi.recommend.places import PlaceBook
@@ -96,7 +97,11 @@ class Recommender:
         at: AnyTime | None = None,
         near: Iterable[float] | None = None,
         within_km: float | None = None,
+        box: Iterable[float] | None = None,
+        polygon: Iterable[Iterable[float]] | None = None,
         categories: Iterable[str] | str | None = None,
+        max_per_category: int | None = None,
+        exclude: Iterable[str | int] | str | None = None,
         exclude_visited: bool = False,
         new_only: bool = False,
         candidates: Iterable[str | int] | str | None = None,
@@ -105,9 +110,11 @@ class Recommender:
         """The k most probable next places after a history, or after the visits of a user.
 
         A history is a list of visits (pairs of place and time) or a table with these columns.
-        Filters apply before the k best are taken. `at` is the time of the request: later visits
-        are left out (without `at`, visits more than a day later than now), and "ago" is counted
-        from it. Only a model trained with `--known-time` predicts for this time, by default now.
+        Filters apply before the k best are taken: `box` is south, west, north, east, `polygon` a
+        list of corners (latitude, longitude), `exclude` and `candidates` are ids of places. `at` is
+        the time of the request: later visits are left out (without `at`, visits more than a day
+        later than now), and "ago" is counted from it. Only a model trained with `--known-time`
+        predicts for this time, by default now.
         """
         request = Request.of(
             history=history,
@@ -116,7 +123,11 @@ class Recommender:
             at=at,
             near=near,
             within_km=within_km,
+            box=box,
+            polygon=polygon,
             categories=categories,
+            max_per_category=max_per_category,
+            exclude=exclude,
             exclude_visited=exclude_visited,
             new_only=new_only,
             candidates=candidates,
@@ -237,8 +248,8 @@ class Recommender:
         """
         if not request.has_visits:
             return None
-        if self.shortlist is None:
-            return len(self.places)
+        if self.shortlist is None or request.max_per_category is not None:
+            return len(self.places)  # a shortlist may have too few categories
         return min(max(self.shortlist, request.k), len(self.places))
 
     def _recommend(
@@ -246,7 +257,7 @@ class Recommender:
     ) -> Iterator[Recommendations]:
         """Answer requests that agree in `size` and in `explain`, in one batch."""
         state, scores = self.score(requests, size)
-        chosen = [scores.best(row, request.k) for row, request in enumerate(requests)]
+        chosen = self.best(requests, scores)
         is_explained = requests[0].explain
         explanations: Sequence[Sequence[Explanation | None]]
         if is_explained:
@@ -282,6 +293,17 @@ class Recommender:
             scores = Scores(score=self.ranker.score(state), is_eligible=is_allowed)
         scores.check_finite()
         return state, scores
+
+    def best(self, requests: Sequence[ResolvedRequest], scores: Scores) -> list[NDArray[np.int64]]:
+        """The best places of each request, best first. B of [K]"""
+        return [
+            scores.best(row, request.k)
+            if request.max_per_category is None
+            else scores.best_by_group(
+                row, request.k, group=self.places.category_number, most=request.max_per_category
+            )
+            for row, request in enumerate(requests)
+        ]
 
     def _remarks(self, request: ResolvedRequest) -> Iterator[str]:
         """Sentences about limits of the method for this request."""
@@ -347,6 +369,7 @@ def load(
     shortlist: Shortlist | None = None,
     private_categories: Iterable[str] | None = None,
     places: TableOfPlaces | None = None,
+    closed: ClosedPlaces | None = None,
 ) -> Recommender:
     """A recommender from the folder of a run, or from a run in memory.
 
@@ -355,14 +378,15 @@ def load(
     default 384 for more than 2,000 places and all below. Places of `private_categories` ("Home
     (private)") are recommended only to people who have visited them; an empty list recommends
     them to everybody. `places` is a table, or its file, of places to add to the run's: place, lat,
-    lon and optionally name and category; only a model with shared vectors can rank them.
+    lon and optionally name and category; only a model with shared vectors can rank them. `closed`
+    places are never recommended: ids, or a table or its file (`closed_ids`).
     """
     loaded = run if isinstance(run, Run) else load_run(Path(run))
     folder = None if city is None or isinstance(city, City) else Path(city)
     table = loaded.places
     if places is not None:
         loaded, table = with_cold_places(loaded, table, places)
-    book = PlaceBook.of(table)
+    book = PlaceBook.of(table, closed=closed_ids(closed, places))
     return Recommender(
         loaded,
         book,

@@ -7,7 +7,6 @@ time of the visited place.
 Shapes: T visits.
 """
 
-import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from castpoi.checkins.reading.times import (
 from castpoi.checkins.record import HOUR_US
 from castpoi.core.errors import BadInput
 from castpoi.core.frames import as_frame, is_frame, texts
+from castpoi.recommend.area import Box, Point, Polygon, box_of, is_number, point_of, polygon_of
 
 Clock = Callable[[], int]
 """Returns the current time in UTC microseconds."""
@@ -255,12 +255,16 @@ class Request:
     at_us: int | None = None
     """Time of the request; later visits are left out. None: the last visit, or now for a model
     that needs the time of the next visit. UTC microseconds."""
-    near: tuple[float, float] | None = None  # position of the person: lat, lon in degrees
+    near: Point | None = None  # position of the person
     within_km: float | None = None  # only places this close to `near`, or else to the last visit
+    box: Box | None = None  # only places in this box
+    polygon: Polygon | None = None  # only places in this polygon
     categories: Sequence[str] | None = None  # only places of these, in upper or lower case
     exclude_visited: bool = False  # only places that the history never visits
     new_only: bool = False  # only new places: not among the last 512 visits
     candidates: Sequence[str] | None = None  # only these places, by id
+    exclude: Sequence[str] | None = None  # never these places, by id
+    max_per_category: int | None = None  # at most this many places of one category
     explain: bool = False  # whether to compute terms, visits and counterfactuals
 
     @classmethod
@@ -273,49 +277,43 @@ class Request:
         at: AnyTime | None = None,
         near: Iterable[float] | None = None,
         within_km: float | None = None,
+        box: Iterable[float] | None = None,
+        polygon: Iterable[Iterable[float]] | None = None,
         categories: Iterable[str] | str | None = None,
         candidates: Iterable[str | int] | str | None = None,
+        exclude: Iterable[str | int] | str | None = None,
+        max_per_category: int | None = None,
         **flags: bool,
     ) -> "Request":
         """A request from plain values; raises BadInput for one that is not valid."""
         if (history is None) == (user is None):
             raise BadInput("give either a history (which may be empty) or a user, and not both")
-        if type(k) is not int or k < 1:  # neither True nor 2.5
-            raise BadInput(f"k={k} is not valid; it must be a whole number of at least 1")
-        if within_km is not None and not (_is_number(within_km) and within_km > 0):
+        for name, count in (("k", k), ("max_per_category", max_per_category)):
+            # neither True nor 2.5
+            if (count is not None or name == "k") and (type(count) is not int or count < 1):
+                raise BadInput(
+                    f"{name}={count} is not valid; it must be a whole number of at least 1"
+                )
+        if within_km is not None and not (is_number(within_km) and within_km > 0):
             raise BadInput(f"within_km={within_km} is not valid; it must be above 0")
         return cls(
             history=None if history is None else Visits.of(history),
             user=None if user is None else str(user),
             k=k,
             at_us=None if at is None else instant_us(at, what="at"),
-            near=None if near is None else _point(near),
+            near=None if near is None else point_of(near, what="near"),
             within_km=within_km,
+            box=None if box is None else box_of(box),
+            polygon=None if polygon is None else polygon_of(polygon),
             categories=_texts(categories),
             candidates=_texts(candidates),
+            exclude=_texts(exclude),
+            max_per_category=max_per_category,
             **flags,
         )
-
-
-def _point(near: Iterable[float]) -> tuple[float, float]:
-    numbers = tuple(near)
-    if len(numbers) != 2:
-        raise BadInput(f"near has {len(numbers)} parts; it must be a latitude and a longitude")
-    # a position is personal: the error gives the rule and never the coordinate
-    for name, degrees, most in zip(("latitude", "longitude"), numbers, (90, 180), strict=True):
-        if not _is_number(degrees) or abs(degrees) > most:
-            raise BadInput(
-                f"near: the {name} is not a number from -{most} to {most}; "
-                "the order is latitude, longitude"
-            )
-    return numbers[0], numbers[1]
 
 
 def _texts(given: Iterable[str | int] | str | None) -> tuple[str, ...] | None:
     if given is None:
         return None
     return (given,) if isinstance(given, str) else tuple(map(str, given))
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -6,7 +6,7 @@ model is used.
 Shapes: T visits, P places.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -21,7 +21,8 @@ from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadInput, NoCandidateLeft, UnknownUser
 from castpoi.core.quantities import counted
 from castpoi.geo.zones import offsets_minutes, to_utc_us
-from castpoi.recommend.places import PlaceBook, Point
+from castpoi.recommend.area import Point, is_in_box, is_in_polygon
+from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.request import (
     MOST_AHEAD_US,
     Request,
@@ -45,6 +46,7 @@ class ResolvedRequest:
     origin: Point | None  # distances are measured from `near`, or from the last visit
     is_allowed: NDArray[np.bool_]  # which places may be recommended; at least one [P]
     k: int
+    max_per_category: int | None
     explain: bool
     remarks: tuple[str, ...]
 
@@ -140,6 +142,7 @@ def resolve_request(
         origin=origin,
         is_allowed=_allowed_places(request, places, history, origin, is_private),
         k=request.k,
+        max_per_category=request.max_per_category,
         explain=request.explain,
         remarks=tuple(remarks),
     )
@@ -212,10 +215,13 @@ def _remark_on_candidates(
     remarks: list[str],
 ) -> None:
     named = set(request.candidates or ())
-    if unknown := len(named - places.number_of.keys()):
-        remarks.append(f"{_were(unknown, 'candidate')} skipped: not among the places of the run")
+    for ids, thing in ((named, "candidate"), (set(request.exclude or ()), "excluded place")):
+        if unknown := len(ids - places.number_of.keys()):
+            remarks.append(f"{_were(unknown, thing)} skipped: not among the places of the run")
     known = {places.number_of[place] for place in named & places.number_of.keys()}
     private = sum(bool(is_private[place]) for place in known - set(history.place.tolist()))
+    if closed := int(places.is_closed[list(known)].sum()):
+        remarks.append(f"{_were(closed, 'candidate')} left out: closed")
     if private:
         remarks.append(f"{_were(private, 'candidate')} left out: private, and not in the history")
 
@@ -257,13 +263,32 @@ def _filters(
     """Each filter of a request: the places it keeps [P], its rule, and how to widen it."""
     visited = _is_among(history.place, places)  # [P]
     if request.candidates is not None:
-        known = [places.number_of[each] for each in request.candidates if each in places.number_of]
-        is_candidate = _is_among(np.array(known, dtype=np.int64), places)
+        is_candidate = _is_among(_numbers_of(request.candidates, places), places)
         yield is_candidate, "is among the given candidates", "give ids of places of the run"
     if request.categories is not None:
         is_wanted = places.is_of_category(request.categories)
         names = " or ".join(map(repr, request.categories))
         yield is_wanted, f"has the category {names}", "give other categories"
+    yield from _area_filters(request, places, origin)
+    if request.exclude is not None:
+        is_excluded = _is_among(_numbers_of(request.exclude, places), places)
+        yield ~is_excluded, "is left (exclude)", "exclude fewer places or widen the other filters"
+    if request.exclude_visited:
+        how = "widen the other filters or allow visited places"
+        yield ~visited, "is unvisited (exclude_visited)", how
+    if request.new_only:
+        recent = _is_among(history.place[-REVISIT_WINDOW:], places)
+        rule = f"is new, that is not among the last {REVISIT_WINDOW} visits (new_only)"
+        yield ~recent, rule, "widen the other filters or allow places visited before"
+    yield ~places.is_closed, "is open (closed places)", "widen the other filters"
+    rule = "is public or in the history (private places)"
+    yield ~is_private | visited, rule, "choose other categories"
+
+
+def _area_filters(
+    request: Request, places: PlaceBook, origin: Point | None
+) -> Iterator[tuple[NDArray[np.bool_], str, str]]:
+    """The filters by position."""
     if request.within_km is not None:
         if origin is None:
             raise BadInput(
@@ -274,15 +299,24 @@ def _filters(
         point = "the last visit" if request.near is None else "near"
         rule = f"is within {request.within_km:g} km of {point} (within_km)"
         yield is_close, rule, "increase within_km"
-    if request.exclude_visited:
-        how = "widen the other filters or allow visited places"
-        yield ~visited, "is unvisited (exclude_visited)", how
-    if request.new_only:
-        recent = _is_among(history.place[-REVISIT_WINDOW:], places)
-        rule = f"is new, that is not among the last {REVISIT_WINDOW} visits (new_only)"
-        yield ~recent, rule, "widen the other filters or allow places visited before"
-    rule = "is public or in the history (private places)"
-    yield ~is_private | visited, rule, "choose other categories"
+    if request.box is not None:
+        yield (
+            is_in_box(request.box, places.lat, places.lon),
+            "is in the box (box)",
+            "enlarge the box",
+        )
+    if request.polygon is not None:
+        yield (
+            is_in_polygon(request.polygon, places.lat, places.lon),
+            "is in the polygon (polygon)",
+            "enlarge the polygon",
+        )
+
+
+def _numbers_of(ids: Iterable[str], places: PlaceBook) -> NDArray[np.int64]:
+    """Numbers of the known places."""
+    known = [places.number_of[each] for each in ids if each in places.number_of]
+    return np.array(known, dtype=np.int64)
 
 
 def _is_among(numbers: NDArray[np.int64], places: PlaceBook) -> NDArray[np.bool_]:

@@ -47,6 +47,19 @@ class Scores:
         numbers = np.flatnonzero(self.is_eligible[history])
         return numbers[k_best(self.score[history, numbers], k)]
 
+    def best_by_group(
+        self, history: int, k: int, *, group: NDArray[np.int64], most: int
+    ) -> NDArray[np.int64]:
+        """The same with at most this many places of one group; -1 is no group. [P] -> [K]"""
+        ranked = self.best(history, len(group))
+        groups = group[ranked]
+        order = np.argsort(groups, kind="stable")  # by group, then by rank
+        in_order = groups[order]
+        place_in_group = np.arange(len(order)) - np.searchsorted(in_order, in_order)
+        is_kept = np.empty(len(order), dtype=np.bool_)
+        is_kept[order] = (place_in_group < most) | (in_order < 0)
+        return ranked[is_kept][:k]
+
     def probability(
         self, history: int | NDArray[np.int64], places: NDArray[np.int64]
     ) -> NDArray[np.float64]:

@@ -11,7 +11,8 @@ from fastapi.security import HTTPBearer
 
 from castpoi.core.errors import BadInput
 from castpoi.geo.zones import offsets_minutes
-from castpoi.recommend.places import Box, PlaceBook
+from castpoi.recommend.area import parse_box
+from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.recommendation import Recommendations
 from castpoi.recommend.request import MOST_AHEAD_US, Moment, Visits, local_datetime
 from castpoi.recommend.resolve import history_of
@@ -181,7 +182,7 @@ def find_places(
 ) -> JSONResponse:
     """Places in a box, with a text in their name, or all; those with most check-ins first."""
     places = service.recommender.places
-    box = None if bbox is None else _box(bbox)
+    box = None if bbox is None else parse_box(bbox, what="bbox")
     found = places.find(text=q.strip(), box=box, limit=limit)
     return JSONResponse({"places": [vars(_place(number, places)) for number in found]})
 
@@ -221,16 +222,3 @@ def _place(number: int, places: PlaceBook) -> schema.Place:
     lat, lon = places.point(number)
     name, category = places.names[number], places.categories[number]
     return schema.Place(place=places.ids[number], name=name, category=category, lat=lat, lon=lon)
-
-
-def _box(text: str) -> Box:
-    try:
-        south, west, north, east = (float(part) for part in text.split(","))
-    except ValueError as problem:
-        raise BadInput("bbox: write four numbers as south,west,north,east") from problem
-    if not (-90 <= south <= north <= 90 and -180 <= west <= 180 and -180 <= east <= 180):
-        raise BadInput(
-            "bbox: south,west,north,east must be latitudes from -90 to 90, south below north, and "
-            "longitudes from -180 to 180"
-        )
-    return south, west, north, east

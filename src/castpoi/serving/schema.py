@@ -26,11 +26,13 @@ from pydantic import (
 from castpoi.checkins.city import REVISIT_WINDOW
 from castpoi.core.errors import BadInput
 from castpoi.geo.distance import EARTH_RADIUS_KM
+from castpoi.recommend.area import Box
 from castpoi.recommend.recommendation import Answer, WeighedBy
 from castpoi.recommend.request import DEFAULT_K, Moment, Request, Visits, moment_of
 from castpoi.serving.settings import (
     MOST_CANDIDATES,
     MOST_CATEGORIES,
+    MOST_CORNERS,
     MOST_HISTORY,
     MOST_RECOMMENDATIONS,
     MOST_VISITS,
@@ -90,6 +92,26 @@ class Point(_Strict):
     lon: float = Field(ge=-180, le=180)
 
 
+class BoxBody(_Strict):
+    """A box in degrees; west above east crosses the date line."""
+
+    south: float = Field(ge=-90, le=90)
+    west: float = Field(ge=-180, le=180)
+    north: float = Field(ge=-90, le=90)
+    east: float = Field(ge=-180, le=180)
+
+    @model_validator(mode="after")
+    def _south_is_below_north(self) -> "BoxBody":
+        if self.south > self.north:
+            raise ValueError("south must not be above north")
+        return self
+
+    @property
+    def numbers(self) -> Box:
+        """South, west, north, east."""
+        return self.south, self.west, self.north, self.east
+
+
 class HistoryVisit(_Strict):
     """A visit of a history."""
 
@@ -119,8 +141,21 @@ class RecommendBody(_Strict):
         le=_HALF_AROUND_THE_EARTH_KM,
         description="Only places within this distance of `near`, or else of the last visit.",
     )
+    box: BoxBody | None = Field(None, description="Only places in this box.")
+    polygon: list[Point] | None = Field(
+        None,
+        min_length=3,
+        max_length=MOST_CORNERS,
+        description="Only places in this polygon, by its corners in order.",
+    )
     categories: list[Id] | None = Field(
         None, min_length=1, max_length=MOST_CATEGORIES, description="Only these categories."
+    )
+    max_per_category: int | None = Field(
+        None, ge=1, description="At most this many places of one category."
+    )
+    exclude: list[Id] | None = Field(
+        None, max_length=MOST_CANDIDATES, description="Never these places, by id."
     )
     exclude_visited: bool = Field(False, description="Only places that the history never visits.")
     new_only: bool = Field(
@@ -148,7 +183,11 @@ class RecommendBody(_Strict):
             at_us=None if self.at is None else self.at.clock_us,
             near=None if self.near is None else (self.near.lat, self.near.lon),
             within_km=self.within_km,
+            box=None if self.box is None else self.box.numbers,
+            polygon=None if self.polygon is None else tuple((p.lat, p.lon) for p in self.polygon),
             categories=self.categories,
+            max_per_category=self.max_per_category,
+            exclude=self.exclude,
             exclude_visited=self.exclude_visited,
             new_only=self.new_only,
             candidates=self.candidates,

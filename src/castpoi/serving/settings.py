@@ -19,8 +19,9 @@ LEAST_KEY_LENGTH: Final = 16
 MOST_HISTORY: Final = 1000  # visits of a history, posted or read from the store (the latest)
 MOST_RECOMMENDATIONS: Final = 100  # the largest k
 MOST_VISITS: Final = 1000  # visits posted at once
-MOST_CANDIDATES: Final = 1000  # candidates named in a request
+MOST_CANDIDATES: Final = 1000  # candidates or excluded places named in a request
 MOST_CATEGORIES: Final = 50  # categories named in a request
+MOST_CORNERS: Final = 100  # corners of a polygon
 MOST_PLACES: Final = 20_000  # places listed at once
 MOST_USERS: Final = 1000  # users listed at once
 
