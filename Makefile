@@ -25,7 +25,7 @@ install: .venv/.installed  ## Build .venv with everything that castpoi needs
 	@$(INSTALL) -e '.[dev,bench]'
 	@touch $@
 
-demo: install    ## Every step on a synthetic city: prepare, train, evaluate, one table
+demo: install    ## Every step on a synthetic city, in a minute: prepare, train, evaluate, one table
 	@$(BIN)/castpoi demo --out castpoi-demo --overwrite
 
 test: .venv/.dev ## The fast test suite

@@ -23,10 +23,10 @@ def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def few_methods(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """One method of each kind instead of all methods."""
-    names = [METHODS.best.name, "sasrec", "popularity"]
+    """One method of each kind, and one that needs --all; those that a demo compares."""
+    names = [METHODS.best.name, "core", "popularity", "sasrec"]
     monkeypatch.setattr(METHODS, "_by_name", {name: METHODS.named(name) for name in names})
-    return names
+    return names[:3]
 
 
 def test_the_demo_writes_a_city_a_run_and_results_and_serves_a_map(
@@ -45,8 +45,7 @@ def test_the_demo_writes_a_city_a_run_and_results_and_serves_a_map(
         on_ready()
 
     monkeypatch.setattr("castpoi.serving.server.serve_until_stopped", start_and_stop)
-    words = ("--out", demo_folder, "--users", 25, "--epochs", 1, "--serve", "--port", 0)
-    ended = castpoi("demo", *words)
+    ended = castpoi("demo", "--out", demo_folder, "--quick", "--serve", "--port", 0)
     assert ended.code == 0, ended.err
     for made in ("checkins.csv.gz", "city/manifest.json", "run.visits.sqlite"):
         assert (demo_folder / made).is_file()
@@ -55,10 +54,13 @@ def test_the_demo_writes_a_city_a_run_and_results_and_serves_a_map(
     assert {row["method"] for row in rows} == set(few_methods)
     for row in rows:
         assert f"{100 * row['metrics']['MRR']['mean']:.2f}" in ended.out
+    for step in ("preparing a synthetic city of 30 people", "core, method 2 of 3"):
+        assert step in ended.err
+    assert "Left out, because their training takes longer: sasrec;" in ended.out
     assert "for the map of the city" in ended.out
     assert "is served at http://127.0.0.1:" in ended.out
     ((users, visits),) = served
-    assert 0 < users <= 25
+    assert 0 < users <= 30
     assert visits > users
 
 
@@ -126,7 +128,7 @@ def test_a_second_demo_leaves_files_of_somebody_else(
     (out / "my-results").mkdir()
     for path in others:
         path.write_text("mine")
-    words = ("demo", "--out", out, "--users", 12, "--epochs", 1, "--json", "--overwrite")
+    words = ("demo", "--out", out, "--users", 12, "--epochs", 1, "--all", "--json", "--overwrite")
     ended = castpoi(*words)
     assert ended.code == 0, ended.err
     assert ended.json.keys() == documented_keys("demo")

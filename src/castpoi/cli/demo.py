@@ -15,16 +15,22 @@ from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import out_option, port_option, seed_option
 from castpoi.cli.serve import serve
 from castpoi.core.files import check_vacant, write_json, writing
-from castpoi.core.progress import Progress
 from castpoi.evaluation.compare import Comparison, compare
 from castpoi.evaluation.evaluate import evaluate
 from castpoi.evaluation.result import Result
+from castpoi.experiments.folder import clear
 from castpoi.methods.registry import METHODS, Method
 from castpoi.methods.run import Run
 from castpoi.training.job import TrainingOptions
 from castpoi.training.train import fit, train
 
-# Small steps and few candidates per target, so that all methods are trained within three minutes.
+_SIZE: Final = (200, 3)
+_QUICK_SIZE: Final = (30, 1)
+"""People and epochs, by default and with --quick."""
+_NETWORK: Final = "core"
+"""The sequence model of the demo: quickly trained, and the best of them after few epochs."""
+
+# Small steps and few candidates per target: castpoi-next and CORE are trained within a minute.
 _OF_TUNED: Final = {"batch": "128"}
 _OF_FAST: Final = {"hard_candidates": "8", "drawn_candidates": "10"}
 _TUNED: Final = "tuned"
@@ -40,14 +46,14 @@ _CHECKINS: Final = "checkins.csv.gz"
     show_default=True,
 )
 @seed_option("Of the city and the models.")
-@click.option("--users", type=int, default=200, show_default=True, help="People of the city.")
+@click.option("--users", type=int, help="People of the city.  [default: 200; 30 with --quick]")
 @click.option(
     "--epochs",
     type=click.IntRange(min=1),
-    default=3,
-    show_default=True,
-    help="Passes of each training; slow baselines get fewer.",
+    help="Passes of each training; slow baselines get fewer.  [default: 3; 1 with --quick]",
 )
+@click.option("--all", "trains_all", is_flag=True, help="Every method; takes several minutes.")
+@click.option("--quick", is_flag=True, help="The smallest city, in seconds, to test castpoi.")
 @click.option("--serve", "serves", is_flag=True, help="At the end, serve a map until stopped.")
 @port_option
 @output_options
@@ -56,44 +62,64 @@ def demo(
     out: Path,
     *,
     seed: int,
-    users: int,
-    epochs: int,
+    users: int | None,
+    epochs: int | None,
+    trains_all: bool,
+    quick: bool,
     overwrite: bool,
     serves: bool,
     port: int,
 ) -> None:
-    """Run every step on a synthetic city, without network and files.
+    """Run every step on a synthetic city, in a minute, without network and files.
 
-    Makes check-ins by published laws of human mobility, prepares a city, trains every method
-    briefly, evaluates all methods under one protocol and prints one table. The best model is in
-    OUT/run. With --serve the demo ends with a map of the city, in a browser.
+    Makes check-ins by published laws of human mobility, prepares a city, trains castpoi-next and
+    CORE briefly, evaluates them and the counting baselines under one protocol and prints one table.
+    The best model is in OUT/run. With --serve the demo ends with a map of the city, in a browser.
     """
     if serves and console.as_json:
         raise click.UsageError(
             "--serve runs until stopped and --json ends with one object: leave one of them out; "
             "'castpoi serve' can serve the run of the demo afterwards"
         )
-    began = time.perf_counter()
+    default_users, default_epochs = _QUICK_SIZE if quick else _SIZE
+    users, epochs = users or default_users, epochs or default_epochs
     _make_folder(out, overwrite=overwrite)
-    progress = console.progress()
-    with progress.task("demo", total=3) as steps:
-        config = SynthesisConfig(users=users, places=max(4 * users, 200))
-        checkins = synthesize(config, seed=seed, progress=progress)
-        source = write_checkins(checkins, out / _CHECKINS, config=config, seed=seed, overwrite=True)
-        city = prepare([source], out / "city", Preparation(), overwrite=True, progress=progress)
-        steps.advance()
-        run = train(
-            out / "city", out / "run", method=METHODS.best.name, seed=seed, overwrite=True,
-            progress=progress, options=_brief_training(METHODS.best, epochs),
-        )  # fmt: skip
-        steps.advance()
-        comparison = compare(_results(city, run, out, epochs, progress), sort_by="MRR")
-        steps.advance()
-    _show(console, city, run, out, comparison, seconds=time.perf_counter() - began)
+    steps = _Steps(console)
+    steps.note(f"preparing a synthetic city of {users:,} people")
+    config = SynthesisConfig(users=users, places=max(4 * users, 200))
+    checkins = synthesize(config, seed=seed, progress=steps.progress)
+    source = write_checkins(checkins, out / _CHECKINS, config=config, seed=seed, overwrite=True)
+    city = prepare([source], out / "city", Preparation(), overwrite=True, progress=steps.progress)
+    steps.note(f"training {METHODS.best.name}")
+    run = train(
+        out / "city", out / "run", method=METHODS.best.name, seed=seed, overwrite=True,
+        progress=steps.progress, options=_brief_training(METHODS.best, epochs),
+    )  # fmt: skip
+    comparison = compare(_results(city, run, out, epochs, steps, trains_all), sort_by="MRR")
+    _show(console, city, run, out, comparison, seconds=steps.seconds)
     if serves:
         console.print("\nOpen the address below in a browser for the map of the city.")
         quiet = {"as_json": False, "quiet": console.quiet, "debug": False}
         click.get_current_context().invoke(serve, run=run.folder, port=port, **quiet)
+
+
+class _Steps:
+    """The steps of a demo: a line for each, also where standard error is no terminal, and bars."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.progress = console.progress()
+        self._began = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the demo began."""
+        return time.perf_counter() - self._began
+
+    def note(self, text: str) -> None:
+        """Print the beginning of a step."""
+        if not self.console.quiet:
+            self.console.note(f"[{self.seconds:3.0f} s] {text}")
 
 
 def _make_folder(out: Path, *, overwrite: bool) -> None:
@@ -113,21 +139,30 @@ def _make_folder(out: Path, *, overwrite: bool) -> None:
         write_json(out / "manifest.json", {"kind": "demo"})
 
 
-def _results(city: City, run: Run, out: Path, epochs: int, progress: Progress) -> list[Result]:
-    """Train and evaluate every method on the test split."""
-    results = []
-    with progress.task("methods", total=len(METHODS.names)) as methods:
-        for method in METHODS:
-            options = _brief_training(method, epochs)
-            ranker = run.ranker
-            if method.name != run.method:
-                trained = fit(city, method, seed=run.seed, progress=progress, options=options)
-                ranker = trained.ranker
-            result = evaluate(ranker, city, method=method.name, seed=run.seed, progress=progress)
-            result.save(out / "results" / method.name, overwrite=True)
-            results.append(result)
-            methods.advance()
+def _results(
+    city: City, run: Run, out: Path, epochs: int, steps: _Steps, trains_all: bool
+) -> list[Result]:
+    """Train and evaluate the methods of the demo on the test split."""
+    results, progress = [], steps.progress
+    compared = [each for each in METHODS if trains_all or _is_compared(each)]
+    for number, method in enumerate(compared, start=1):
+        steps.note(f"{method.name}, method {number} of {len(compared)}")
+        options = _brief_training(method, epochs)
+        ranker = run.ranker
+        if method.name != run.method:
+            ranker = fit(city, method, seed=run.seed, progress=progress, options=options).ranker
+        result = evaluate(ranker, city, method=method.name, seed=run.seed, progress=progress)
+        result.save(out / "results" / method.name, overwrite=True)
+        results.append(result)
+    for method in METHODS:
+        if method not in compared:
+            clear(out / "results" / method.name, "result")  # of a previous demo with --all
     return results
+
+
+def _is_compared(method: Method) -> bool:
+    """Whether a demo has the method without --all."""
+    return not method.needs_training or method.name in (METHODS.best.name, _NETWORK)
 
 
 def _brief_training(method: Method, epochs: int) -> TrainingOptions | None:
@@ -151,6 +186,13 @@ def _show(
         f"{manifest['test']:,} people go next?"
     )
     show_comparison(console, comparison)
+    shown = {row.method for row in comparison.rows}
+    left_out = [name for name in METHODS.names if name not in shown]
+    if left_out:
+        console.print(
+            f"Left out, because their training takes longer: {', '.join(left_out)};\n"
+            "'castpoi demo --all' has them, in several minutes."
+        )
     names = ("run", "city", "city.html", "results")
     folder, town, page, results = (shlex.quote(str(out / name)) for name in names)
     console.print(
@@ -159,7 +201,7 @@ def _show(
         f"  {_CHECKINS}  the raw check-ins, a table like your own\n"
         f"  city/            cleaned, split and fingerprinted\n"
         f"  run/             {run.method}, trained\n"
-        f"  results/         the rank of every target by every method\n"
+        f"  results/         the rank of every target by each method\n"
         f"\nTry next:\n"
         f"  castpoi serve {folder}        (a map, in a browser)\n"
         f"  castpoi data describe {town} --html {page}\n"

@@ -42,7 +42,7 @@ VERBS = {
     "serve": ("castpoi.cli.serve:serve", "Serve a run's recommendations over HTTP."),
     "methods": ("castpoi.cli.show:methods", "List the methods, or the settings of one."),
     "show": ("castpoi.cli.show:show", "What a folder of castpoi contains, and what to do next."),
-    "demo": ("castpoi.cli.demo:demo", "Every step on a synthetic city, in three minutes."),
+    "demo": ("castpoi.cli.demo:demo", "Every step on a synthetic city, in a minute."),
 }
 
 
