@@ -37,6 +37,21 @@ def test_our_method_keeps_its_own_name_although_the_ablation_comes_first(tmp_pat
     assert evidence.cities[0].of("castpoi")[0].row.label == "CaST-POI"
 
 
+def test_a_report_may_be_about_a_baseline_or_a_heuristic(tmp_path: Path) -> None:
+    folder = write_suite(tmp_path / "s", targets=4)
+    evidence = read_evidence(folder, ours=["sasrec"])
+    roles = {row.name: row.role for row in evidence.rows}
+    assert roles["sasrec"] == "ours"
+    assert roles["castpoi"] == "baseline"
+    assert roles["revisit"] == "heuristic"
+    assert {family.row for table in evidence.tables for family in table.families} == {"sasrec"}
+    (main,) = (table for table in read_evidence(folder, ours=["revisit"]).tables
+               if table.name == "main")  # fmt: skip
+    assert [family.row for family in main.families] == ["revisit"]
+    with pytest.raises(BadInput, match="no result of 'sasrek'; did you mean 'sasrec'"):
+        read_evidence(folder, ours=["sasrek"])
+
+
 def test_without_its_suite_our_method_is_not_labelled_full_model(tmp_path: Path) -> None:
     folder = write_suite(tmp_path / "s", targets=4)
     for result in folder.glob("*/castpoi/*"):

@@ -17,8 +17,17 @@ from castpoi.reports.report import Report, write_report
 @out_option(
     "The report to write.  [default: DIR/report]", replaces="a previous report", required=False
 )
+@click.option(
+    "--ours",
+    metavar="NAME",
+    multiple=True,
+    help="The method or row that the report is about; may be given several times. All others are "
+    "its rivals.  [default: what the suite says, or castpoi and castpoi-next]",
+)
 @output_options
-def report(console: Console, folder: Path, out: Path | None, overwrite: bool) -> None:
+def report(
+    console: Console, folder: Path, out: Path | None, ours: tuple[str, ...], overwrite: bool
+) -> None:
     """Write one page about all results in DIR.
 
     DIR is the folder of a suite ('castpoi reproduce') or any folder with results in it. The report
@@ -27,9 +36,15 @@ def report(console: Console, folder: Path, out: Path | None, overwrite: bool) ->
     """
     out = folder / "report" if out is None else out
     check_vacant(out, kind="report", overwrite=overwrite)
-    command = shlex.join(["castpoi", "report", str(folder), "--out", str(out)])
+    named = [word for name in ours for word in ("--ours", name)]
+    command = shlex.join(["castpoi", "report", str(folder), *named, "--out", str(out)])
     made = write_report(
-        folder, out, overwrite=overwrite, command=command, progress=console.progress()
+        folder,
+        out,
+        ours=ours,
+        overwrite=overwrite,
+        command=command,
+        progress=console.progress(),
     )
     _show(console, made, out)
     console.result(

@@ -244,10 +244,10 @@ def _family(at: str, name: str, table: _FamilyTable, rows: Mapping[str, Row]) ->
 
 def _check_against(at: str, row: str, against: Against, rows: Mapping[str, Row]) -> None:
     if against == STRONGEST:
-        if not any(each.role == "baseline" for each in rows.values()):
+        if not any(each.role in RIVALS for each in rows.values()):
             raise BadInput(
-                f"{at}.against is {STRONGEST!r}, but no row here has the role baseline; name rows "
-                "instead"
+                f"{at}.against is {STRONGEST!r}, but no row here has the role baseline or "
+                "heuristic; name rows instead"
             )
         if rows[row].role in RIVALS:
             raise BadInput(

@@ -14,14 +14,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from castpoi.core.errors import BadInput, BrokenFolder
+from castpoi.core.errors import BadInput, BrokenFolder, did_you_mean
 from castpoi.core.files import is_folder_of, read_json
 from castpoi.evaluation.compare import Contender, with_equal_seeds
 from castpoi.evaluation.metrics import Spread
 from castpoi.evaluation.result import EXPERIMENT, RANKS, Result
 from castpoi.methods.outline import ABLATION, ORACLE, OURS, RIVALS, Row, TableOutline, row_from_dict
 from castpoi.methods.run import LOG
-from castpoi.reports.outlines import OUR_METHODS, outlines_in, outlines_of, row_of_result
+from castpoi.reports.outlines import OUR_METHODS, outlines_in, outlines_of, row_of_result, with_ours
 
 OUTDATED: Final = "outdated"
 """State of a result whose row was changed in the suite after the result was made."""
@@ -221,16 +221,20 @@ class Evidence:
         return city.strongest_of([row for table in self.tables for row in table.rows], metric)
 
 
-def read_evidence(folder: Path) -> Evidence:
-    """Read all results in and below a folder, and the suite that they belong to."""
+def read_evidence(folder: Path, *, ours: Sequence[str] = ()) -> Evidence:
+    """Read all results in and below a folder, and the suite that they belong to.
+
+    With `ours`, names of methods or rows, the report is about these, whatever the suite says.
+    """
     if not folder.is_dir():
         raise BrokenFolder(f"{folder} is not a folder; name one that holds results or a suite")
     suite = read_json(folder / _SUITE) if (folder / _SUITE).is_file() else {}
-    tables = outlines_in(suite, path=str(folder / _SUITE)) if suite else []
+    tables = outlines_in(suite, path=str(folder / _SUITE)) if suite and not ours else []
     # an ablation labels our method "full model"; the other tables have its own label
     tables.sort(key=lambda table: table.is_ablation)
     rows = {row.name: row for table in reversed(tables) for row in table.rows}
     found = [read_result(path, rows) for path in _results_below(folder)]
+    found = [replace(each, row=with_ours(each.row, ours)) for each in found]
     current = [each for each in found if not each.is_outdated]
     if not current:
         which = "no result of its suite as it is now" if found else "no result"
@@ -238,6 +242,12 @@ def read_evidence(folder: Path) -> Evidence:
             f"{folder} holds {which}; make some with 'castpoi evaluate' or 'castpoi reproduce'"
         )
     present = {each.row.name: each.row for each in current}
+    names = {name for row in present.values() for name in (row.name, row.method)}
+    if unknown := [name for name in ours if name not in names]:
+        raise BadInput(
+            f"{folder} has no result of {unknown[0]!r}; {did_you_mean(unknown[0], names)}it has "
+            f"{', '.join(present)}"
+        )
     tables += _other_tables(tables, [row for name, row in present.items() if name not in rows])
     outdated = {each.folder.relative_to(folder).as_posix() for each in found if each.is_outdated}
     return Evidence(

@@ -5,7 +5,7 @@ A result records its row: method, preset and settings. Without a suite, `castpoi
 methods are baselines, counting methods are heuristics.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, get_args
 
@@ -95,6 +95,15 @@ def row_of_run(
         settings=changes,
     )
     return replace(variant, role=ABLATION) if role == OURS and not variant.known_time else variant
+
+
+def with_ours(row: Row, ours: Collection[str]) -> Row:
+    """The row in a report about methods or rows of these names: all others are rivals."""
+    if not ours or row.role == ORACLE:
+        return row
+    if row.name in ours or row.method in ours:
+        return replace(row, role=OURS)
+    return replace(row, role="baseline" if row.is_learned else "heuristic")
 
 
 def _change(name: str, value: str) -> str:

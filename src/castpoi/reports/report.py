@@ -7,7 +7,7 @@ REPORT/cards/ROW.md       the model card of a row
 REPORT/manifest.json      its results, command, versions and commit
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -181,15 +181,16 @@ def write_report(
     folder: Path,
     out: Path,
     *,
+    ours: Sequence[str] = (),
     overwrite: bool = False,
     draws: int = DRAWS,
     command: str = "",
     progress: Progress = SILENCE,
 ) -> Report:
-    """Read the results in `folder` and write a report about them to `out`."""
+    """Read the results in `folder` and write a report about them, or about `ours`, to `out`."""
     check_vacant(out, kind="report", overwrite=overwrite)
     work = Stopwatch()
-    report = make_report(read_evidence(folder), out, draws=draws, progress=progress)
+    report = make_report(read_evidence(folder, ours=ours), out, draws=draws, progress=progress)
     writers = {"md": markdown, "csv": comma_separated, "tex": latex}
     with new_folder(out, kind="report", overwrite=overwrite) as staging:
         tables = {
