@@ -194,6 +194,12 @@ class SequenceRanker:
         check_candidates(candidates, places=self.places)
         return scores[:, candidates]
 
+    @torch.inference_mode()
+    def place_vectors(self) -> NDArray[np.float32]:
+        """The vector of each place that is multiplied with a state. [P, D]"""
+        vectors: NDArray[np.float32] = self.model.candidate_vectors()[1:].float().cpu().numpy()
+        return vectors
+
     @property
     def config(self) -> dict[str, Any]:
         """The settings of its model and a summary of its training, for JSON."""

@@ -39,6 +39,7 @@ VERBS = {
     "tune": ("castpoi.cli.tune:tune", "Try settings of a method, ranked by validation alone."),
     "report": ("castpoi.cli.report:report", "One page, tables and figures about many results."),
     "recommend": ("castpoi.cli.recommend:recommend", "Next places for a user or a history."),
+    "similar": ("castpoi.cli.similar:similar", "The places most similar to a place."),
     "serve": ("castpoi.cli.serve:serve", "Serve a run's recommendations over HTTP."),
     "methods": ("castpoi.cli.show:methods", "List the methods, or the settings of one."),
     "show": ("castpoi.cli.show:show", "What a folder of castpoi contains, and what to do next."),

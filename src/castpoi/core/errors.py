@@ -1,7 +1,7 @@
 """All errors that castpoi raises on purpose.
 
     CastPoiError
-    ├── BadInput: BadRows, UnknownLayout, WrongClock, UnknownUser, NoCandidateLeft
+    ├── BadInput: BadRows, UnknownLayout, WrongClock, UnknownUser, UnknownPlace, NoCandidateLeft
     ├── BrokenFolder, DownloadFailed, TooFewCheckins
     ├── UnknownMethod, BadScores, TrainingDiverged
     └── BrokenStore, RepeatedKey, ModelNotReady, Overloaded
@@ -36,6 +36,10 @@ class WrongClock(BadInput):
 
 class UnknownUser(BadInput):
     """No user with this id has visits."""
+
+
+class UnknownPlace(BadInput):
+    """No place of the run has this id."""
 
 
 class NoCandidateLeft(BadInput):

@@ -117,6 +117,14 @@ class Shortlists(Protocol[StateRead]):
 
 
 @runtime_checkable
+class HasPlaceVectors(Protocol):
+    """A ranker with a learned vector for each place."""
+
+    def place_vectors(self) -> NDArray[np.float32]:
+        """The vectors that are compared with a history. [P, D]"""
+
+
+@runtime_checkable
 class TakesNewPlaces(Protocol):
     """A ranker that can rank places without visits."""
 

@@ -111,6 +111,10 @@ class CastPoiRanker:
         """The score of every place with the forecast in place of the reader. [B, P]"""
         return self._as_numpy(self.scorer.forecast(encoded))
 
+    def place_vectors(self) -> NDArray[np.float32]:
+        """The vector of each place, with its shared vectors. [P, D]"""
+        return self._as_numpy(self.scorer.table.vectors[1:])
+
     def with_places(
         self,
         lat: NDArray[np.float64],

@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins import record
-from castpoi.core.errors import BadInput
+from castpoi.core.errors import BadInput, UnknownPlace
 from castpoi.geo.distance import haversine_km
 from castpoi.geo.zones import numbered_zones
 from castpoi.methods.run import KNOWN_CHECKINS
@@ -76,6 +77,23 @@ class PlaceBook:
     def log_popularity(self) -> NDArray[np.float32]:
         """log(1 + known check-ins); its softmax is nearly the share of check-ins. [P]"""
         return np.log1p(self.checkins).astype(np.float32)
+
+    def number(self, place_id: str) -> int:
+        """The number of a place; raises UnknownPlace."""
+        if place_id not in self.number_of:
+            raise UnknownPlace(
+                f"no place has the id '{place_id[:40]}'; the run's places.parquet and GET "
+                "/v1/places list the ids"
+            )
+        return self.number_of[place_id]
+
+    def details(self, place: int) -> dict[str, Any]:
+        """Id, name, category and coordinates of a place."""
+        lat, lon = self.point(place)
+        name, category = self.names[place], self.categories[place]
+        return {
+            "place": self.ids[place], "name": name, "category": category, "lat": lat, "lon": lon
+        }  # fmt: skip
 
     def point(self, place: int) -> Point:
         """Latitude and longitude of a place."""

@@ -57,6 +57,7 @@ from castpoi.recommend.request import (
 )
 from castpoi.recommend.resolve import CityUsers, ResolvedRequest, resolve_request
 from castpoi.recommend.scores import Scores, Shortlist, shortlist_scores, shortlist_size
+from castpoi.recommend.similar import SimilarPlaces, similar_places
 
 _MOST_SCORES: Final = 1 << 24
 """Scores that are computed together at most: bounds the memory of a large batch."""
@@ -159,6 +160,30 @@ class Recommender:
                 stacklevel=2,
             )
         return table
+
+    def similar(
+        self,
+        place: str | int,
+        *,
+        k: int = DEFAULT_K,
+        within_km: float | None = None,
+        categories: Iterable[str] | str | None = None,
+    ) -> SimilarPlaces:
+        """The k places most similar to a place, private and closed places left out.
+
+        By the vectors of the model if it has them, else places of the same category, nearest first.
+        """
+        request = Request.of(history=(), k=k, within_km=within_km, categories=categories)
+        return similar_places(
+            self.ranker,
+            self.places,
+            str(place),
+            model=self.model,
+            k=request.k,
+            within_km=request.within_km,
+            categories=request.categories,
+            is_hidden=self.is_private | self.places.is_closed,
+        )
 
     def save(self, folder: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write the run to a folder, for `castpoi.load` and the command line."""

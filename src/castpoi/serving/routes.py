@@ -184,7 +184,7 @@ def find_places(
     places = service.recommender.places
     box = None if bbox is None else parse_box(bbox, what="bbox")
     found = places.find(text=q.strip(), box=box, limit=limit)
-    return JSONResponse({"places": [vars(_place(number, places)) for number in found]})
+    return JSONResponse({"places": [places.details(number) for number in found]})
 
 
 @router.get("/model")
@@ -212,13 +212,7 @@ def _local_visits(history: StoredHistory, places: PlaceBook) -> list[schema.User
     for place, number, at_us, offset in zip(*columns, strict=True):
         details: dict[str, Any] = dict.fromkeys(("name", "category", "lat", "lon"))
         if number is not None:
-            details = vars(_place(number, places))
+            details = places.details(number)
         at = local_datetime(at_us, offset).isoformat()
         found.append(schema.UserVisit(**{**details, "place": place, "at": at}))
     return found
-
-
-def _place(number: int, places: PlaceBook) -> schema.Place:
-    lat, lon = places.point(number)
-    name, category = places.names[number], places.categories[number]
-    return schema.Place(place=places.ids[number], name=name, category=category, lat=lat, lon=lon)

@@ -1,0 +1,65 @@
+"""`castpoi similar`: the places that are most like a place."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+import castpoi
+from castpoi.cli.console import Console, output_options
+from castpoi.cli.options import (
+    FOLDER,
+    closed_places_option,
+    cold_places_option,
+    private_places_options,
+)
+
+
+@click.command()
+@click.argument("run", type=FOLDER)
+@click.argument("place")
+@click.option(
+    "--k", type=click.IntRange(min=1), default=10, show_default=True, help="Number of places."
+)
+@click.option(
+    "--within-km", type=float, metavar="X", help="Only places within this distance of PLACE."
+)
+@click.option(
+    "--category", "categories", multiple=True, metavar="NAME", help="Only places of this category."
+)
+@cold_places_option
+@closed_places_option
+@private_places_options
+@output_options
+def similar(
+    console: Console,
+    run: Path,
+    place: str,
+    *,
+    k: int,
+    within_km: float | None,
+    categories: tuple[str, ...],
+    **loading: Any,
+) -> None:
+    """Show the places of a RUN that are most similar to a PLACE, given by its id.
+
+    By the vectors of the model if it has them, else places of the same category, nearest first.
+    """
+    model = castpoi.load(run, **loading)
+    answer = model.similar(place, k=k, within_km=within_km, categories=categories or None)
+    console.table(
+        ["", "place", "category", "km", "similarity"],
+        [
+            [
+                str(rank),
+                each.name or each.place,
+                each.category or "-",
+                f"{each.distance_km:.1f}",
+                "-" if each.similarity is None else f"{each.similarity:.3f}",
+            ]
+            for rank, each in enumerate(answer, start=1)
+        ],
+        title=f"Similar to {place} by {answer.by} ({answer.model})",
+        left=3,
+    )
+    console.result(answer.to_dict())
