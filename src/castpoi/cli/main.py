@@ -30,6 +30,9 @@ DATA_VERBS = {
     "synthesize": ("castpoi.cli.data:synthesize", "Make the check-ins of a synthetic city."),
     "fetch": ("castpoi.cli.data:fetch", "Download a public data set."),
 }
+VISITS_VERBS = {
+    "export": ("castpoi.cli.visits:export", "Write the visits of a service to a table."),
+}
 VERBS = {
     "data": ("castpoi.cli.main:data", "Prepare, describe, audit, synthesize or fetch check-ins."),
     "train": ("castpoi.cli.train:train", "Train a method on a city and write a run."),
@@ -41,6 +44,7 @@ VERBS = {
     "recommend": ("castpoi.cli.recommend:recommend", "Next places for a user or a history."),
     "similar": ("castpoi.cli.similar:similar", "The places most similar to a place."),
     "serve": ("castpoi.cli.serve:serve", "Serve a run's recommendations over HTTP."),
+    "visits": ("castpoi.cli.main:visits", "Export the visits that were posted to a service."),
     "methods": ("castpoi.cli.show:methods", "List the methods, or the settings of one."),
     "show": ("castpoi.cli.show:show", "What a folder of castpoi contains, and what to do next."),
     "demo": ("castpoi.cli.demo:demo", "Every step on a synthetic city, in a minute."),
@@ -110,6 +114,11 @@ def castpoi() -> None:
 @click.group(cls=LazyGroup, verbs=DATA_VERBS)
 def data() -> None:
     """Turn a table of check-ins into a CITY: clean, split and checked."""
+
+
+@click.group(cls=LazyGroup, verbs=VISITS_VERBS)
+def visits() -> None:
+    """Work with the visit store of a service."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -69,6 +69,14 @@ port_option: Final = click.option(
     help="Port to listen on; 0 takes a free one.",
 )
 
+store_option: Final = click.option(
+    "--store",
+    metavar="URL",
+    envvar="CASTPOI_STORE",
+    help="The visit store: sqlite:///FILE or postgresql://USER@HOST/NAME; or CASTPOI_STORE in the "
+    "environment, where other users cannot see a password.  [default: RUN.visits.sqlite]",
+)
+
 cold_places_option: Final = click.option(
     "--places",
     metavar="FILE",

@@ -15,10 +15,11 @@ from castpoi.cli.options import (
     parsed,
     port_option,
     private_places_options,
-)  # fmt: skip
+    store_option,
+)
 from castpoi.core.errors import BadInput
 from castpoi.core.files import read_manifest
-from castpoi.serving.settings import Limits, ServiceSettings
+from castpoi.serving.settings import Limits, ServiceSettings, default_store
 
 if TYPE_CHECKING:  # these need torch or an extra
     from castpoi.recommend.scores import Shortlist
@@ -40,13 +41,7 @@ def _shortlist(text: str) -> "Shortlist":
     "--host", default=ServiceSettings.host, show_default=True, help="Address to listen on."
 )
 @port_option
-@click.option(
-    "--store",
-    metavar="URL",
-    envvar="CASTPOI_STORE",
-    help="The visit store: sqlite:///FILE or postgresql://USER@HOST/NAME; or CASTPOI_STORE in the "
-    "environment, where other users cannot see a password.  [default: RUN.visits.sqlite]",
-)
+@store_option
 @click.option(
     "--api-key-file",
     type=FOLDER,
@@ -136,7 +131,7 @@ def serve(
         service = Service(
             settings=settings,
             load=partial(load, run, **loading),
-            store=VisitStore(store or f"sqlite:///{run.absolute()}.visits.sqlite"),
+            store=VisitStore(store or default_store(run)),
             city=CityImport(folder=loading["city"], report=console.note) if import_city else None,
         )
         with logged_to_stderr():

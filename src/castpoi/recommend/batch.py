@@ -369,7 +369,7 @@ def _finish(parts: Path, out: Path, *, overwrite: bool) -> dict[str, int]:
     if out.suffix:
         with new_file(out) as path:
             path.touch(mode=0o600)
-            _sink(answers, path)
+            sink(answers, path)
         shutil.rmtree(parts)
     else:
         (parts / _DONE).touch()
@@ -379,7 +379,8 @@ def _finish(parts: Path, out: Path, *, overwrite: bool) -> dict[str, int]:
     return {"recommendations": rows, "rejected": 0 if refused is None else refused.height}
 
 
-def _sink(answers: pl.LazyFrame, path: Path) -> None:
+def sink(answers: pl.LazyFrame, path: Path) -> None:
+    """Write rows to a file in the format of its ending, in bounded memory."""
     if path.suffix == ".parquet":
         answers.sink_parquet(path)
     elif path.suffix == ".csv":

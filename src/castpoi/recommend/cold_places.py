@@ -43,11 +43,26 @@ def with_cold_places(
             f"train {run.city} --model castpoi-next --set shared_vectors=true --out RUN'"
         )
     ranker: Any = run.ranker  # a TakesNewPlaces
-    cold = _as_rows(_read(source, places), places)
+    cold = cold_places(source, places)
     extended = ranker.with_places(
         cold[record.LAT].to_numpy(), cold[record.LON].to_numpy(), cold[record.CATEGORY].to_list()
     )
     return replace(run, ranker=extended), pl.concat([places, cold])
+
+
+def cold_places(source: TableOfPlaces, known: pl.DataFrame) -> pl.DataFrame:
+    """The places of a source as rows of a run's table of places, numbered after the known ones."""
+    cold = _read(source, known)
+    zones = zones_of(cold[record.LAT].to_numpy(), cold[record.LON].to_numpy())
+    return (
+        cold.with_columns(
+            pl.int_range(known.height, known.height + cold.height).alias(record.PLACE),
+            pl.Series(record.ZONE, zones, dtype=pl.String),
+            pl.lit(0).alias(KNOWN_CHECKINS),
+        )
+        .select(PLACE_SCHEMA.names())
+        .cast(PLACE_SCHEMA)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,17 +116,3 @@ def _read(source: TableOfPlaces, known: pl.DataFrame) -> pl.DataFrame:
         is_right = points[name].is_between(-most, most).fill_null(value=False)
         table.reject(~is_right, f"its {name} must be degrees from -{most} to {most}")
     return table.rows.with_columns(**points)
-
-
-def _as_rows(cold: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Places as rows of a run's table of places, numbered after the known ones."""
-    zones = zones_of(cold[record.LAT].to_numpy(), cold[record.LON].to_numpy())
-    return (
-        cold.with_columns(
-            pl.int_range(known.height, known.height + cold.height).alias(record.PLACE),
-            pl.Series(record.ZONE, zones, dtype=pl.String),
-            pl.lit(0).alias(KNOWN_CHECKINS),
-        )
-        .select(PLACE_SCHEMA.names())
-        .cast(PLACE_SCHEMA)
-    )

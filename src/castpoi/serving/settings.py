@@ -26,6 +26,11 @@ MOST_PLACES: Final = 20_000  # places listed at once
 MOST_USERS: Final = 1000  # users listed at once
 
 
+def default_store(run: Path) -> str:
+    """The visit store of a run, unless another is given."""
+    return f"sqlite:///{run.absolute()}.visits.sqlite"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """Limits on the size and the number of requests."""

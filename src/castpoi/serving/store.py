@@ -150,6 +150,40 @@ class VisitStore:
         ):
             return [(row.user_id, row.visits) for row in connection.execute(statement)]
 
+    def chunks(self, *, most: int) -> Iterator[list[tuple[Any, ...]]]:
+        """All visits as (number of the user, user, place, at_us), up to `most` at once.
+
+        Each chunk is read by itself, so that no erasure has to wait for the last one.
+        """
+        statement = (
+            sa.select(VISITS.c.user, USERS.c.user_id, VISITS.c.place_id, VISITS.c.at_us)
+            .join(USERS, VISITS.c.user == USERS.c.number)
+            .add_columns(VISITS.c.visit)
+            .order_by(VISITS.c.visit)
+            .limit(most)
+        )
+        last = -1
+        while True:
+            with (
+                self._translated_errors(),
+                self._engine.connect() as connection,
+                answers_within(REWRITING_SECONDS),
+            ):
+                rows = connection.execute(statement.where(VISITS.c.visit > last)).all()
+            if not rows:
+                return
+            last = rows[-1].visit
+            yield [tuple(row)[:-1] for row in rows]
+
+    def user_numbers(self) -> list[int]:
+        """The numbers of all users; that of an erased user is never used again."""
+        with (
+            self._translated_errors(),
+            self._engine.connect() as connection,
+            answers_within(REWRITING_SECONDS),
+        ):
+            return list(connection.execute(sa.select(USERS.c.number)).scalars())
+
     def counts(self) -> tuple[int, int]:
         """Number of users and of visits."""
         with (

@@ -76,6 +76,12 @@ _Value = TypeVar("_Value")
 _limit: ContextVar[float] = ContextVar("answer_seconds", default=ANSWER_SECONDS)
 
 
+def check_exists(url: str) -> None:
+    """Refuse a SQLite store without a file, which opening would create."""
+    if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).is_file():
+        raise BadInput(f"there is no visit store at {url}; give the --store of the service")
+
+
 def open_engine(url: str) -> sa.Engine:
     """Connect to the database of a URL, sqlite:///FILE or postgresql://USER@HOST/NAME."""
     engine = _engine_of(url)
