@@ -18,8 +18,8 @@ from castpoi.core.errors import CastPoiError
 from tests.conftest import CommandLine, Ended
 
 ALL_VERBS = [
-    *((verb,) for verb in main.VERBS if verb != "data"),
-    *(("data", verb) for verb in main.DATA_VERBS),
+    *((verb,) for verb in main.VERBS if verb not in main.GROUPS),
+    *((group, verb) for group, verbs in main.GROUPS.items() for verb in verbs),
 ]
 
 
@@ -29,7 +29,11 @@ def test_the_version_is_printed(castpoi: CommandLine) -> None:
 
 @pytest.mark.parametrize(
     ("words", "verbs"),
-    [(("--help",), main.VERBS), (("-h",), main.VERBS), (("data", "--help"), main.DATA_VERBS)],
+    [
+        (("--help",), main.VERBS),
+        (("-h",), main.VERBS),
+        *(((group, "--help"), verbs) for group, verbs in main.GROUPS.items()),
+    ],
 )
 def test_the_help_has_every_verb_with_one_line(
     castpoi: CommandLine, words: tuple[str, ...], verbs: dict[str, tuple[str, str]]
@@ -45,8 +49,11 @@ def test_the_help_of_a_verb_explains_each_option(
     castpoi: CommandLine, words: tuple[str, ...]
 ) -> None:
     ended = castpoi(*words, "--help")
-    group = main.castpoi if len(words) == 1 else main.data
-    command = group.get_command(click.Context(group), words[-1])
+    group: click.Command | None = main.castpoi
+    for word in words:
+        assert isinstance(group, click.Group)
+        group = group.get_command(click.Context(group), word)
+    command = group
     assert command is not None
     options = [one for one in command.params if isinstance(one, click.Option)]
     names = {name for one in options for name in one.opts if name.startswith("--")}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import castpoi
-from castpoi.cli.main import DATA_VERBS, VERBS
+from castpoi.cli.main import GROUPS, VERBS
 from tools import docs_site
 
 
@@ -21,7 +21,8 @@ def pages() -> dict[str, str]:
 def test_every_public_name_and_every_verb_has_a_reference(pages: dict[str, str]) -> None:
     for name in set(castpoi.__all__) - {"__version__"}:
         assert f".{name}\n" in pages["reference/python.md"]
-    verbs = [*(set(VERBS) - {"data"}), *(f"data {verb}" for verb in DATA_VERBS)]
+    verbs = [*(set(VERBS) - set(GROUPS))]
+    verbs += [f"{group} {verb}" for group, own in GROUPS.items() for verb in own]
     assert all(f"## castpoi {verb}\n" in pages["reference/cli.md"] for verb in verbs)
 
 

@@ -33,6 +33,7 @@ DATA_VERBS = {
 VISITS_VERBS = {
     "export": ("castpoi.cli.visits:export", "Write the visits of a service to a table."),
 }
+GROUPS = {"data": DATA_VERBS, "visits": VISITS_VERBS}
 VERBS = {
     "data": ("castpoi.cli.main:data", "Prepare, describe, audit, synthesize or fetch check-ins."),
     "train": ("castpoi.cli.train:train", "Train a method on a city and write a run."),
