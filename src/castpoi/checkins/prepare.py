@@ -16,10 +16,11 @@ from castpoi.checkins.canonical import in_canonical_order
 from castpoi.checkins.city import City, fingerprint_of
 from castpoi.checkins.cleaning import PUBLISHED, RECIPES, Recipe, StepCount, clean, count_step
 from castpoi.checkins.places import mark_rows, misplaced, one_point_each, points_of, usual_text
-from castpoi.checkins.reading.layouts import NaiveTimes, unused_columns
+from castpoi.checkins.reading.layouts import TABLE, NaiveTimes, unused_columns
+from castpoi.checkins.reading.places_table import PlacesTable
 from castpoi.checkins.reading.rows import CLOCK, IS_NAIVE, RawCheckins, good_rows, read_checkins
 from castpoi.checkins.reading.rules import bad_rows_of, check_rows, count_by_rule
-from castpoi.checkins.reading.source import open_sources
+from castpoi.checkins.reading.source import Source, open_sources
 from castpoi.checkins.record import HOUR_US, MINUTE_US
 from castpoi.checkins.rhythm import Rhythm, rhythm_of
 from castpoi.checkins.split import SplitKind, split_checkins, split_table
@@ -51,9 +52,13 @@ class Preparation(Config):
     """Layout of the source; auto recognises all of them."""
     columns: dict[str, str] = field(default_factory=dict)
     """Columns without a usual name, by word: user, place, lat, lon, time, zone, offset, category,
-    name, part, session."""
+    name, part, session; without a header by position, from 1."""
+    places_columns: dict[str, str] = field(default_factory=dict)
+    """The same for the places table: place, lat, lon, zone, category, name."""
+    no_header: bool = False
+    """The text files have no header: their first line is a row."""
     delimiter: str | None = None
-    """Character between the columns of a table.  [default: by its suffix]"""
+    """Character between the columns of a table.  [default: by its suffix, else by its header]"""
     encoding: str | None = None
     """Encoding of a text file.  [default: UTF-8, or that of its layout]"""
     naive_times: NaiveTimes | None = None
@@ -90,29 +95,34 @@ def prepare(
     out: Path,
     preparation: Preparation,
     *,
+    places_table: Path | pl.DataFrame | None = None,
     overwrite: bool = False,
     progress: Progress = SILENCE,
 ) -> City:
     """Make a city and save it to `out`, which is checked before any work is done."""
     City.check_free(out, overwrite=overwrite)
-    city = make_city(tables, preparation, progress=progress)
+    city = make_city(tables, preparation, places_table=places_table, progress=progress)
     with progress.task("writing"):
         city.save(out, overwrite=overwrite)
     return city
 
 
 def make_city(
-    tables: Sequence[Path | pl.DataFrame], preparation: Preparation, *, progress: Progress = SILENCE
+    tables: Sequence[Path | pl.DataFrame],
+    preparation: Preparation,
+    *,
+    places_table: Path | pl.DataFrame | None = None,
+    progress: Progress = SILENCE,
 ) -> City:
-    """A city from files, folders of files or data frames; nothing is written."""
-    sources = open_sources(
-        tables,
-        format_name=preparation.format,
-        delimiter=preparation.delimiter,
-        encoding=preparation.encoding,
-    )
+    """A city from files, folders of files or data frames; nothing is written.
+
+    `places_table` has the coordinates of the places, if the check-ins have none.
+    """
+    sources, places_sources = _opened(tables, places_table, preparation)
     with ThreadPoolExecutor(max_workers=1) as other_thread:
-        origins = other_thread.submit(lambda: [source.origin() for source in sources])
+        origins = other_thread.submit(
+            lambda: [source.origin() for source in (*sources, *places_sources)]
+        )
         raw = read_checkins(
             sources,
             columns=preparation.columns,
@@ -129,6 +139,26 @@ def make_city(
             task.advance()
         city.manifest.update(_provenance(raw, steps, preparation, origins.result()))
     return city
+
+
+def _opened(
+    tables: Sequence[Path | pl.DataFrame],
+    places_table: Path | pl.DataFrame | None,
+    preparation: Preparation,
+) -> tuple[list[Source], list[Source]]:
+    """The sources of check-ins, with the places joined, and those of the places table."""
+    how: dict[str, Any] = {
+        "delimiter": preparation.delimiter,
+        "encoding": preparation.encoding,
+        "no_header": preparation.no_header,
+    }
+    sources = open_sources(tables, format_name=preparation.format, **how)
+    if places_table is None:
+        return sources, []
+    places = open_sources([places_table], format_name=TABLE.name, **how, what="places table")
+    drop = preparation.on_bad_rows == "drop"
+    table = PlacesTable(places, preparation.places_columns)
+    return table.join(sources, preparation.columns, drop=drop), places
 
 
 def _with_places(raw: RawCheckins, preparation: Preparation) -> tuple[RawCheckins, pl.DataFrame]:

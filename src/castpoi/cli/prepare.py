@@ -20,6 +20,7 @@ EPILOG = """\b
 Examples:
   castpoi data prepare visits.csv --out cities/mine
   castpoi data prepare visits.parquet --columns user=who,place=where,time=when --out cities/mine
+  castpoi data prepare visits.csv --places-table places.csv --out cities/mine
   castpoi data prepare nyc.csv.gz --recipe nyc --out cities/nyc
   castpoi data prepare gowalla-ca.csv.gz --core once --out cities/gowalla-ca
   castpoi data prepare dataset_TSMC2014_TKY.txt --recipe tky --out cities/tky
@@ -46,6 +47,9 @@ def _delimiter(text: str) -> str | None:
 _TYPES = {
     "format": click.Choice(["auto", *LAYOUTS]),
     "columns": parsed("WORD=COLUMN,...", parse_columns),
+    "places_columns": parsed(
+        "WORD=COLUMN,...", lambda text: parse_columns(text, "--places-columns")
+    ),
     "delimiter": parsed("character", _delimiter),
     "naive_times": click.Choice(["utc", "local"]),
     "clock_shift_hours": parsed("hours", _hours),
@@ -64,6 +68,13 @@ _FIXED = ("name", "published_sessions", "published_split", "time_split")
     names={"clock_shift_hours": "clock-shift"},
     types=_TYPES,
 )
+@click.option(
+    "--places-table",
+    type=FOLDER,
+    metavar="FILE",
+    help="Table with the coordinates of the places (optionally name, category, zone), if the "
+    "check-ins have only their ids.",
+)
 @click.option("--recipe", type=click.Choice(list(RECIPES)), help="The paper's exact cleaning.")
 @options_of(Recipe, "steps", leave_out=_FIXED)
 @output_options
@@ -74,6 +85,7 @@ def prepare(
     out: Path,
     overwrite: bool,
     preparation: Preparation,
+    places_table: Path | None,
     recipe: str | None,
     steps: Recipe,
 ) -> None:
@@ -83,8 +95,14 @@ def prepare(
     coordinates and a time, or one of the published layouts.
     """
     preparation = replace(preparation, recipe=_recipe(recipe, steps))
-    progress = console.progress()
-    city = prepare_city(list(sources), out, preparation, overwrite=overwrite, progress=progress)
+    city = prepare_city(
+        list(sources),
+        out,
+        preparation,
+        places_table=places_table,
+        overwrite=overwrite,
+        progress=console.progress(),
+    )
     for remark in city.manifest["remarks"]:
         console.note(f"Note: {remark}.")
     show_preparation(console, city.manifest, out)

@@ -28,6 +28,7 @@ _WORDS: Final = tuple(word for word in get_args(Word) if word not in _OPTIONS)
 def prepare(
     source: Any,
     *,
+    places_table: Any = None,
     out: str | PathLike[str] | None = None,
     overwrite: bool = False,
     recipe: str | None = None,
@@ -37,7 +38,8 @@ def prepare(
     """Make a city from check-ins: read, check, localise, clean and split them.
 
     `source` is a frame (polars, pandas, pyarrow or any with the Arrow interface), a path, or a
-    list of them. `options` are those of `castpoi data prepare`: the column of a field
+    list of them; `places_table`, a frame or path, has the coordinates of the places if the
+    check-ins have none. `options` are those of `castpoi data prepare`: the column of a field
     (`time="ts"`), or a setting (`split="chronological"`, `on_bad_rows="drop"`, `core="once"`).
     The city is in memory; with `out` it is also written to that folder.
     """
@@ -45,7 +47,10 @@ def prepare(
     folder = None if out is None else Path(out)
     if folder is not None:
         City.check_free(folder, overwrite=overwrite)
-    city = make_city(_tables(source), preparation, progress=progress or shown())
+    places = None if places_table is None else _tables(places_table)[0]
+    city = make_city(
+        _tables(source), preparation, places_table=places, progress=progress or shown()
+    )
     if folder is not None:
         city.save(folder, overwrite=overwrite)
     return city

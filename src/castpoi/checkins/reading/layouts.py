@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 import polars as pl
 
@@ -20,6 +20,9 @@ Word = Literal[
     "user", "place", "lat", "lon", "time", "zone", "offset", "category", "name", "part", "session"
 ]
 NEEDED: Final[tuple[Word, ...]] = ("user", "place", "lat", "lon", "time")
+NEEDED_OF_PLACES: Final[tuple[Word, ...]] = ("place", "lat", "lon")
+WORDS_OF_PLACES: Final[tuple[Word, ...]] = (*NEEDED_OF_PLACES, "zone", "category", "name")
+"""What a places table may have."""
 
 TEXT_SUFFIXES: Final = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 SUFFIXES: Final = (*TEXT_SUFFIXES, ".parquet")
@@ -49,15 +52,15 @@ USUAL_NAMES: Final[Mapping[Word, tuple[str, ...]]] = {
 }
 
 
-def parse_columns(text: str) -> dict[str, str]:
-    """Read the value of --columns, such as `user=who,place=where`."""
+def parse_columns(text: str, option: str = "--columns") -> dict[str, str]:
+    """Read the value of an option such as --columns: `user=who,place=where`."""
     given: dict[str, str] = {}
     for pair in text.split(","):
         word, equals, column = (piece.strip() for piece in pair.partition("="))
         if not equals or not column:
-            raise BadInput(f"--columns: '{pair}' is not of the form word=column")
+            raise BadInput(f"{option}: '{pair}' is not of the form word=column")
         if word not in USUAL_NAMES:
-            raise BadInput(f"--columns: '{word}' is not one of {', '.join(USUAL_NAMES)}")
+            raise BadInput(f"{option}: '{word}' is not one of {', '.join(USUAL_NAMES)}")
         given[word] = column
     return given
 
@@ -242,7 +245,15 @@ def needed_column(columns: Sequence[str], word: Word, *, where: str, how_to_fix:
     raise BadInput(f"{where} has no column for the {word}; its columns are {names}; {how_to_fix}")
 
 
-def recognise(columns: Sequence[str], given: Mapping[str, str], *, where: str) -> dict[str, str]:
+def recognise(
+    columns: Sequence[str],
+    given: Mapping[str, str],
+    *,
+    where: str,
+    words: Sequence[Word] = get_args(Word),
+    needed: Sequence[Word] = NEEDED,
+    option: str = "--columns",
+) -> dict[str, str]:
     """Word -> column of the table; a `given` column takes precedence over usual names.
 
     Raises:
@@ -253,17 +264,37 @@ def recognise(columns: Sequence[str], given: Mapping[str, str], *, where: str) -
         if column not in columns:
             raise BadInput(
                 f"{where}, row 1: no column '{column}' for the {word}; its columns are {names}"
+                f"{_without_header(columns, option)}"
             )
-    usual = {word: usual_columns(columns, word)[:1] for word in USUAL_NAMES if word not in given}
-    meaning: dict[str, str] = {word: given[word] for word in USUAL_NAMES if word in given}
+        if word not in words:
+            raise BadInput(f"{where}: the {word} is in another table; leave out {option} {word}=")
+    usual = {word: usual_columns(columns, word)[:1] for word in words if word not in given}
+    meaning: dict[str, str] = {word: given[word] for word in words if word in given}
     meaning |= {w: found[0] for w, found in usual.items() if {*found} - {*given.values()}}
-    missing = [word for word in NEEDED if word not in meaning]
+    missing = [word for word in needed if word not in meaning]
     if missing:
+        apart = {*missing} <= {"lat", "lon"} and "user" in needed
         raise BadInput(
             f"{where}, row 1: no column for the {' and the '.join(missing)}; its columns are "
-            f"{names}; name it with --columns {','.join(f'{word}=COLUMN' for word in missing)}"
+            f"{names}; name it with {option} {','.join(f'{word}=COLUMN' for word in missing)}"
+            f"{', or give a table of the places with --places-table' * apart}"
+            f"{_without_header(columns, option)}"
         )
     return meaning
+
+
+def _without_header(columns: Sequence[str], option: str) -> str:
+    """A hint for a header with a number in it, which is probably the first row."""
+    if not any(re.fullmatch(r"-?\d+([.,]\d+)?", column.strip()) for column in columns):
+        return ""
+    if list(columns) == positions(len(columns)):
+        return f" (by position: {option} place=2)"
+    return "; if the file has no header, use --no-header, and number the columns from 1"
+
+
+def positions(number: int) -> list[str]:
+    """Names of the columns of a table without a header: 1, 2, 3."""
+    return [str(position) for position in range(1, number + 1)]
 
 
 def unused_columns(

@@ -5,7 +5,7 @@ Only single rows are checked here; `rules.check_rows` decides whether a broken r
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, get_args
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,7 @@ import polars as pl
 from castpoi.checkins import record
 from castpoi.checkins.reading import times
 from castpoi.checkins.reading.layouts import (
+    NEEDED,
     OPTIONAL_COLUMNS,
     NaiveTimes,
     Word,
@@ -21,7 +22,7 @@ from castpoi.checkins.reading.layouts import (
     unused_columns,
 )
 from castpoi.checkins.reading.rules import BROKEN, CODE, OK, broken_rule
-from castpoi.checkins.reading.source import Source, explained
+from castpoi.checkins.reading.source import Source, explained, id_text
 from castpoi.core.errors import BadInput
 from castpoi.core.progress import SILENCE, Progress
 
@@ -91,20 +92,28 @@ def read_checkins(
         meanings=tuple(meanings),
         naive_times=meant[0] if len(set(meant)) == 1 else "mixed",
         padding_rows=sum(padding),
-        remarks=(*_remarks_on_columns(sources, meanings, columns), *remarks),
+        remarks=(
+            *(remark for source in sources for remark in source.remarks),
+            *_remarks_on_columns(sources, meanings, columns),
+            *remarks,
+        ),
     )
 
 
 def _meaning(source: Source, given: Mapping[str, str]) -> Meaning:
-    fixed = source.layout.columns
+    fixed, of_places = source.layout.columns, source.place_words
     if not fixed:
-        return recognise(source.columns, given, where=source.name)
+        words = [word for word in get_args(Word) if word not in of_places]
+        needed = [word for word in NEEDED if word not in of_places]
+        meaning = recognise(source.columns, given, where=source.name, words=words, needed=needed)
+        return {**meaning, **of_places}
     if given:
         raise BadInput(
             f"{source.name} has the {source.layout.name} layout, whose columns are fixed; leave "
             "out --columns, or read it with --format table"
         )
     found = {word: column for word, column in fixed.items() if column in source.columns}
+    found |= of_places
     absent = (c for c in fixed.values() if c not in (*source.columns, *OPTIONAL_COLUMNS))
     if first := next(absent, None):
         raise BadInput(
@@ -123,7 +132,9 @@ def _remarks_on_columns(
         f"--columns {word}={other} to change that"
         for source, meaning in zip(sources, meanings, strict=True)
         if not source.layout.columns
-        for word, other in unused_columns(source.columns, meaning, given).items()
+        for word, other in unused_columns(
+            source.columns, meaning, {**given, **source.place_words}
+        ).items()
     ]
 
 
@@ -262,18 +273,14 @@ class _Reader:
         return column.cast(pl.String).cast(pl.Categorical(self.categories[word]))
 
     def _id(self, word: Word, schema: pl.Schema) -> pl.Expr:
-        """The code of each id; floats of parquet become whole numbers if they are: 7, not 7.0."""
-        name, column = self.meaning[word], pl.col(self.meaning[word])
+        """The code of each id."""
+        name = self.meaning[word]
         if schema[name].is_nested():
             raise BadInput(
                 f"{self.source.name}: column '{name}' has values of type {schema[name]}, "
                 "which are no ids; choose another column with --columns"
             )
-        if not schema[name].is_float():
-            return self._code(word)
-        whole = column.cast(pl.Int64, strict=False)
-        text = pl.when(whole == column).then(whole.cast(pl.String))
-        return self._code(word, text.otherwise(column.cast(pl.String)))
+        return self._code(word, id_text(name, schema[name]))
 
     def _number(self, word: Word, schema: pl.Schema, *, lenient: bool) -> pl.Expr:
         column = pl.col(self.meaning[word])

@@ -9,7 +9,7 @@ import hashlib
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, Final
@@ -25,6 +25,7 @@ from castpoi.checkins.reading.layouts import (
     Layout,
     files_of_folder,
     part_by_name,
+    positions,
     recognise_layout,
 )
 from castpoi.core.errors import BadInput, UnknownLayout
@@ -32,6 +33,7 @@ from castpoi.core.files import DAMAGED
 
 _DELIMITERS: Final = {",": "a comma", "\t": "a tab", ";": "a semicolon", "|": "a bar"}
 _NOT_TEXT: Final = "\ufffd"  # replaces bytes that are not in the encoding
+PLACE_KEY: Final = "place of the places table"  # with spaces: clashes with no column of a table
 _SAMPLE_LINES: Final = 1000
 _MAX_LINE: Final = 1_000_000  # limit for one line in characters; a longer one could fill the memory
 csv.field_size_limit(_MAX_LINE)
@@ -47,7 +49,10 @@ class Source:
     frame: pl.DataFrame | None = None  # None: a file
     delimiter: str | None = None  # None: the columns have types (parquet, frame)
     encoding: str = "utf-8"
-    part: str | None = None  # of a published split, if the file is one of its parts
+    part: str | None = None  # of a split, if the file is one of its parts
+    places: pl.DataFrame | None = None  # by id as text; joined to the rows
+    place_column: str = ""  # whose ids are joined
+    remarks: tuple[str, ...] = ()  # decisions of the reader, one sentence each
 
     @property
     def path(self) -> Path:
@@ -66,7 +71,14 @@ class Source:
 
     @property
     def _quote(self) -> str | None:
-        return '"' if self.has_header else None
+        is_table = not self.layout.columns
+        return '"' if self.has_header or is_table else None
+
+    @property
+    def place_words(self) -> dict[str, str]:
+        """Word -> column of the joined places."""
+        columns = [] if self.places is None else self.places.columns
+        return {column.split(" ")[0]: column for column in columns if column != PLACE_KEY}
 
     def scan(self, *, ragged: bool = False) -> pl.LazyFrame:
         """All rows with their number from 0; the columns of a text file are text.
@@ -88,7 +100,17 @@ class Source:
                 truncate_ragged_lines=ragged,
                 glob=False,
             )
-        return rows.with_row_index(record.ROW)
+        rows = rows.with_row_index(record.ROW)
+        if self.places is None:
+            return rows
+        schema = rows.collect_schema()
+        return rows.join(
+            self.places.lazy(),
+            left_on=id_text(self.place_column, schema[self.place_column]).str.strip_chars(),
+            right_on=PLACE_KEY,
+            how="left",
+            maintain_order="left",
+        )
 
     def _transcoded(self) -> bytes:
         try:
@@ -134,12 +156,23 @@ class Source:
         }
 
 
+def id_text(column: str, dtype: pl.DataType) -> pl.Expr:
+    """The text of each id; floats of parquet become whole numbers if they are: 7, not 7.0."""
+    text = pl.col(column).cast(pl.String)
+    if not dtype.is_float():
+        return text
+    whole = pl.col(column).cast(pl.Int64, strict=False)
+    return pl.when(whole == pl.col(column)).then(whole.cast(pl.String)).otherwise(text)
+
+
 def open_sources(
     tables: Sequence[Path | pl.DataFrame],
     *,
     format_name: str,
     delimiter: str | None,
     encoding: str | None,
+    no_header: bool = False,
+    what: str = "data frame",
 ) -> list[Source]:
     """Recognise every file and frame; a folder means the files of check-ins in it."""
     if encoding is not None:
@@ -147,9 +180,12 @@ def open_sources(
     sources = []
     for table in tables:
         if isinstance(table, Path):
-            sources += [_open(file, format_name, delimiter, encoding) for file in _files_at(table)]
+            sources += [
+                _open(file, format_name, delimiter, encoding, no_header=no_header)
+                for file in _files_at(table)
+            ]
         else:
-            name = f"data frame {len(sources) + 1}"
+            name = f"{what} {len(sources) + 1}"
             sources.append(Source(name=name, frame=table, columns=tuple(table.columns)))
     return sources
 
@@ -175,7 +211,9 @@ def _files_at(path: Path) -> list[Path]:
     return files
 
 
-def _open(path: Path, format_name: str, delimiter: str | None, encoding: str | None) -> Source:
+def _open(
+    path: Path, format_name: str, delimiter: str | None, encoding: str | None, *, no_header: bool
+) -> Source:
     if not path.exists():
         raise BadInput(f"{path} does not exist; give a file or a folder of check-ins")
     if path.stat().st_size == 0:
@@ -191,13 +229,19 @@ def _open(path: Path, format_name: str, delimiter: str | None, encoding: str | N
             f"{path}: its format is not recognised; if it is a table of text, use --format table "
             f"(the name of a table usually ends in {', '.join(SUFFIXES)})"
         )
-    separator = delimiter or layout.delimiter or _usual_delimiter(path, first_line)
+    separator = delimiter or layout.delimiter
+    remarks: tuple[str, ...] = ()
+    if separator is None:
+        separator, remarks = _delimiter_of(path, first_line, no_header=no_header)
     cells = first_line.rstrip("\r\n").split(separator)
     if layout.header and len(cells) != len(layout.header):
         raise BadInput(
             f"{path}, row 1: the {layout.name} layout has {len(layout.header)} columns separated "
             f"by {_in_words(separator)}, this file has {len(cells)}; read it with --format table"
         )
+    if no_header and layout is TABLE:
+        width = len(next(csv.reader([first_line], delimiter=separator), []))
+        layout = replace(TABLE, header=tuple(positions(width)))
     return Source(
         name=str(path),
         layout=layout,
@@ -205,15 +249,22 @@ def _open(path: Path, format_name: str, delimiter: str | None, encoding: str | N
         encoding=encoding or layout.encoding,
         columns=layout.header or _header(path, first_line, separator),
         part=part_by_name(path) if layout.has_parts else None,
+        remarks=remarks,
     )
 
 
-def _usual_delimiter(path: Path, first_line: str) -> str:
-    """The delimiter by the suffix of a file; if it has another suffix, by its first line."""
+def _delimiter_of(path: Path, first_line: str, *, no_header: bool) -> tuple[str, tuple[str, ...]]:
+    """(delimiter, remarks): by the suffix of the file if its first line has that one."""
     name = path.name.lower()
-    if name.endswith(SUFFIXES):
-        return "," if ".csv" in name else "\t"
-    return max(_DELIMITERS, key=first_line.count)
+    found = max(_DELIMITERS, key=first_line.count)
+    if no_header and found not in first_line:
+        found = " "  # names of columns may have spaces
+    if not name.endswith(SUFFIXES):
+        return found, ()
+    usual = "," if ".csv" in name else "\t"
+    if usual in first_line or found not in first_line:
+        return usual, ()
+    return found, (f"{path.name}: the columns are separated by {_in_words(found)}",)
 
 
 def _open_parquet(path: Path) -> Source:
@@ -236,12 +287,15 @@ def _header(path: Path, first_line: str, delimiter: str) -> tuple[str, ...]:
     cells = next(csv.reader([line], delimiter=delimiter), [])
     twice = sorted({cell for cell in cells if cells.count(cell) > 1})
     if twice:
-        raise BadInput(f"{path}, row 1: two columns are named '{twice[0]}'; rename one of them")
+        raise BadInput(
+            f"{path}, row 1: two columns are named '{twice[0]}'; rename one of them, or use "
+            "--no-header if that is the first row"
+        )
     return tuple(cells)
 
 
 def _in_words(delimiter: str) -> str:
-    return _DELIMITERS.get(delimiter, repr(delimiter))
+    return {" ": "a space", **_DELIMITERS}.get(delimiter, repr(delimiter))
 
 
 def _first_line(path: Path, encoding: str | None) -> str:
