@@ -30,7 +30,8 @@ _QUICK_SIZE: Final = (30, 1)
 _NETWORK: Final = "core"
 """The sequence model of the demo: quickly trained, and the best of them after few epochs."""
 
-# Small steps and few candidates per target: castpoi-next and CORE are trained within a minute.
+# Small steps and few candidates per target, on one core, which is as fast for so small a city and
+# four times as fast where the cores are busy: castpoi-next and CORE take half a minute.
 _OF_TUNED: Final = {"batch": "128"}
 _OF_FAST: Final = {"hard_candidates": "8", "drawn_candidates": "10"}
 _TUNED: Final = "tuned"
@@ -146,7 +147,9 @@ def _results(
     results, progress = [], steps.progress
     compared = [each for each in METHODS if trains_all or _is_compared(each)]
     for number, method in enumerate(compared, start=1):
-        steps.note(f"{method.name}, method {number} of {len(compared)}")
+        is_trained = method.name == run.method or not method.needs_training
+        verb = "evaluating" if is_trained else "training and evaluating"
+        steps.note(f"{verb} {method.name}, method {number} of {len(compared)}")
         options = _brief_training(method, epochs)
         ranker = run.ranker
         if method.name != run.method:
@@ -169,7 +172,7 @@ def _brief_training(method: Method, epochs: int) -> TrainingOptions | None:
     """The training of a method in a demo; None for a counting baseline."""
     if not method.needs_training:
         return None
-    settings = {"epochs": str(max(1, round(method.demo_epochs * epochs)))}
+    settings = {"epochs": str(max(1, round(method.demo_epochs * epochs))), "threads": "1"}
     if _TUNED in method.presets:
         return TrainingOptions(preset=_TUNED, settings=settings | _OF_TUNED)
     return TrainingOptions(settings=settings | _OF_FAST)
