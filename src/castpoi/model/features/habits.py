@@ -12,14 +12,15 @@ the last one, and the hour of a situation is that of the visit itself.
 
 So nearly every feature is a transformed sum of weights over the visits there. All prefixes of a
 stretch of a history are summed at once: a matrix of weights [positions, visits] times a matrix of
-which visit is to which place [visits, places].
+which visit is to which place [visits, places]. Short stretches of many histories are padded and
+computed together.
 
-Shapes: N visits laid end to end, E (position, known place) pairs; of one stretch of a history: n
+Shapes: N visits laid end to end, E (position, known place) pairs, S stretches; of each stretch: n
 positions, v visits, p places.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -76,7 +77,7 @@ class Habit(NamedTuple):
     """One feature: a transformed sum, divided by a unit."""
 
     name: str
-    sum: str  # its name in `_Stretch`
+    sum: str  # its name in `_Stretches`
     transform: Callable[[Sums, str], NDArray[Any]]
     unit: float = 1.0
 
@@ -147,114 +148,143 @@ class Visits:
             points=points,
         )
 
-    def part(self, some: slice) -> "Visits":
-        """Some of the visits."""
-        columns = {each.name: getattr(self, each.name) for each in fields(self)}
-        rest = {name: columns.pop(name) for name in ("known_time", "points")}
-        return Visits(**{name: column[some] for name, column in columns.items()}, **rest)
 
+def habits_of(
+    visits: Visits, first: Numbers, end: Numbers, pairs: "PairsOfStretches", *, window: int
+) -> Values:
+    """Habits of pairs of stretches of positions first:end, each of one history. [S] -> [E, habits]
 
-def habits_of_stretch(visits: Visits, position: Numbers, last: Numbers, *, window: int) -> Values:
-    """Habits of pairs of one history, in order of position. [E] -> [E, habits]
-
-    A pair is a position and the last visit to the place up to it; both are visits.
+    All stretches take the memory of the longest.
     """
-    stretch = _Stretch(visits, int(position[0]), int(position[-1]) + 1, window)
-    sums = stretch.sums(position, last)
-    habits = np.empty((len(position), len(HABITS)), dtype=np.float32)
+    sums = _Stretches(visits, first, end, window).sums(pairs)
+    habits = np.empty((len(pairs.stretch), len(HABITS)), dtype=np.float32)
     for column, habit in enumerate(HABITS):
         habits[:, column] = habit.transform(sums, habit.sum) / habit.unit
     return habits
 
 
-class _Stretch:
-    """Positions first:end of one history, and the visits that any of them counts."""
+class PairsOfStretches(NamedTuple):
+    """Pairs of a position and a known place, by the last visit there up to the position."""
 
-    def __init__(self, visits: Visits, first: int, end: int, window: int) -> None:
-        self.first = first
-        self.start = max(int(visits.begin[first]), first - window + 1)
-        self.visits = visits.part(slice(self.start, end))
-        count = end - self.start
-        self.now = np.arange(first - self.start, count)  # numbers of visits count from `start`
-        self.places, self.of_visit = np.unique(self.visits.place, return_inverse=True)
-        self.is_there = np.zeros((count, len(self.places)), dtype=np.float32)  # [v, p]
-        self.is_there[np.arange(count), self.of_visit] = 1.0
-        ago = self.now[:, None] - np.arange(count)  # [n, v]
-        self.counts = ((ago >= 0) & (ago < window)).astype(np.float32)  # [n, v]
+    stretch: Numbers  # number of the stretch [E]
+    position: Numbers  # a visit [E]
+    last: Numbers  # a visit [E]
+
+
+class _Stretches:
+    """Positions first:end of histories, and the visits that any of them counts.
+
+    Rows are padded at the end with copies of the last visit; a padded visit is later than all
+    positions, so it has no weight.
+    """
+
+    def __init__(self, visits: Visits, first: Numbers, end: Numbers, window: int) -> None:
+        self.first, self.known_time = first, visits.known_time
+        self.start = np.maximum(visits.begin[first], first - window + 1)  # [S]
+        start, last = self.start[:, None], end[:, None] - 1
+        visit = np.minimum(start + np.arange((end - self.start).max()), last)  # [S, v]
+        position = np.minimum(first[:, None] + np.arange((end - first).max()), last)  # [S, n]
+        self.now = position - start  # numbers of visits count from `start` [S, n]
+        self.places, self.of_visit = _numbered(visits.place[visit])  # [S, p], [S, v]
+        self.is_there = np.zeros((*visit.shape, self.places.shape[1]), dtype=np.float32)
+        np.put_along_axis(self.is_there, self.of_visit[..., None], 1.0, axis=2)  # [S, v, p]
+        ago = self.now[..., None] - np.arange(visit.shape[1])  # [S, n, v]
+        self.counts = ((ago >= 0) & (ago < window)).astype(np.float32)  # [S, n, v]
         # whether the visit before it is counted too
-        self.follows = self.counts * (ago < window - 1)  # [n, v]
-        self.follows[:, 0] = 0.0
-        hours = self.visits.now_hours[self.now, None] - self.visits.hours
-        self.age = np.maximum(hours, 0).astype(np.float32)  # [n, v]
-        self.here = self.of_visit[self.now]  # [n]
-        here, everywhere = visits.points[self.places[self.here]], visits.points[self.places]
-        self.km = _kilometres(here, everywhere)  # [n, p]
+        self.follows = self.counts * (ago < window - 1)  # [S, n, v]
+        self.follows[..., 0] = 0.0
+        self.hours = visits.hours[visit]  # [S, v]
+        hours = visits.now_hours[position][..., None] - self.hours[:, None]
+        self.age = np.maximum(hours, 0).astype(np.float32)  # [S, n, v]
+        self.clock = visits.now_angle[position][..., None] - visits.angle[visit][:, None]
+        is_weekend = visits.now_is_weekend[position], visits.is_weekend[visit]
+        self.same_day = is_weekend[0][..., None] == is_weekend[1][:, None]  # [S, n, v]
+        self.here = np.take_along_axis(self.of_visit, self.now, axis=1)  # [S, n]
+        here = np.take_along_axis(self.places, self.here, axis=1)
+        self.km = _kilometres(visits.points[here], visits.points[self.places])  # [S, n, p]
 
-    def sums(self, position: Numbers, last: Numbers) -> dict[str, Sum]:
-        """All sums of pairs by name; see `habits_of_stretch`."""
-        at, latest = position - self.first, last - self.start
-        there = self.of_visit[latest]
+    def sums(self, pairs: PairsOfStretches) -> dict[str, Sum]:
+        """All sums of pairs by name."""
+        row = pairs.stretch
+        at, latest = pairs.position - self.first[row], pairs.last - self.start[row]
+        there = self.of_visit[row, latest]
         sums = {
-            name: Sum((weight @ self.is_there)[at, there], weight.sum(axis=1)[at])
+            name: Sum((weight @ self.is_there)[row, at, there], weight.sum(axis=2)[row, at])
             for name, weight in self._weights()
         }
         own = {
-            "hours since the last visit": self.age[at, latest],
-            "km": self.km[at, there],
-            "is here": there == self.here[at],
+            "hours since the last visit": self.age[row, at, latest],
+            "km": self.km[row, at, there],
+            "is here": there == self.here[row, at],
         }
-        of_history = {name: values[at] for name, values in self._of_history()}
+        of_history = {name: values[row, at] for name, values in self._of_history()}
         number = of_history["number of visits"]
         return sums | {name: Sum(each, number) for name, each in (own | of_history).items()}
 
     def _weights(self) -> Iterator[tuple[str, Values]]:
-        """The weight of each visit at each position, by the name of the sum. [n, v] each"""
-        before, visits, now = _shifted(self.of_visit, 1), self.visits, self.now[:, None]
-        clock = visits.now_angle[now] - visits.angle  # [n, v]
-        same_day = visits.now_is_weekend[now] == visits.is_weekend
+        """The weight of each visit at each position, by the name of the sum. [S, n, v] each"""
+        before = _shifted(self.of_visit, 1)[:, None]  # [S, 1, v]
+        recent = np.exp(-self.age / _RECENT_HOURS[0])
+        nearness = np.exp(-self.km / _NEARBY_KM)  # [S, n, p]
+        cos = np.cos(self.clock)
         yield "visits", self.counts
-        yield "recent, 20 days", self.counts * np.exp(-self.age / _RECENT_HOURS[0])
+        yield "recent, 20 days", self.counts * recent
         yield "recent, 3 days", self.counts * np.exp(-self.age / _RECENT_HOURS[1])
-        yield "hour", self.counts * np.cos(clock)
-        yield "kind of day", self.counts * same_day
+        yield "hour", self.counts * cos
+        yield "kind of day", self.counts * self.same_day
         # from here on the weight of a visit depends on the situation that it followed
-        followed = 0 if self.visits.known_time else 1
-        hour = self.follows * _shifted(np.exp(_SHARPNESS * (np.cos(clock) - 1)), followed)
-        from_here = self.follows * (before == self.here[:, None])
-        nearby = self.follows * np.exp(-self.km / _NEARBY_KM)[:, before]
+        followed = 0 if self.known_time else 1
+        hour = self.follows * _shifted(np.exp(_SHARPNESS * (cos - 1)), followed)
+        from_here = self.follows * (before == self.here[..., None])
+        nearby = self.follows * np.take_along_axis(nearness, before, axis=2)
         yield "moves", self.follows
         yield "from here", from_here
-        yield "from here, recent", from_here * _shifted(np.exp(-self.age / _RECENT_HOURS[0]), 1)
+        yield "from here, recent", from_here * _shifted(recent, 1)
         yield "from here, hour", from_here * hour
         yield "after hour", hour
-        yield "after hour and day", hour * _shifted(same_day, followed)
+        yield "after hour and day", hour * _shifted(self.same_day, followed)
         yield "nearby", nearby
         yield "nearby, hour", nearby * hour
-        hours_before = np.maximum(np.diff(visits.hours, prepend=visits.hours[0]), 0)  # [v]
+        hours_before = np.maximum(np.diff(self.hours, prepend=self.hours[:, :1]), 0)  # [S, v]
         time_before = (np.log1p(hours_before) / _LOG_YEAR).astype(np.float32)
-        yield "time before", self.follows * time_before
+        yield "time before", self.follows * time_before[:, None]
         two_after = self._two_after()
         yield "two after", two_after
         yield "from here, same way", two_after * from_here
 
     def _two_after(self) -> Values:
-        """Whether a visit came two after one to the place before here. [n, v]"""
+        """Whether a visit came two after one to the place before here. [S, n, v]"""
         two_before = _shifted(self.of_visit, 2)
-        way = np.where(self.now > 0, self.of_visit[self.now - 1], -1)
-        is_way = (two_before == way[:, None]) & (np.arange(len(self.of_visit)) >= 2)
+        place_before = np.take_along_axis(self.of_visit, self.now - 1, axis=1)
+        way = np.where(self.now > 0, place_before, -1)[..., None]  # [S, n, 1]
+        is_way = (two_before[:, None] == way) & (np.arange(two_before.shape[1]) >= 2)
         return self.follows * _shifted(self.follows, 1) * is_way
 
     def _of_history(self) -> Iterator[tuple[str, NDArray[Any]]]:
-        """Quantities of each position alone, by name. [n] each"""
-        visits, row = self.counts.sum(axis=1), np.arange(len(self.now))
-        of_place = self.counts @ self.is_there  # [n, p]
+        """Quantities of each position alone, by name. [S, n] each"""
+        visits, now = self.counts.sum(axis=2), self.now[..., None]  # [S, n], [S, n, 1]
+        of_place = self.counts @ self.is_there  # [S, n, p]
         yield "number of visits", visits
-        yield "places per visit", (of_place > 0).sum(axis=1) / visits
-        waited = self.age[row, self.now]  # zero, unless the time of the next visit is known
-        if not self.visits.known_time:
-            waited = self.age[row, self.now - 1] * self.follows[row, self.now]
-        yield "hours since the visit before", waited
-        yield "visits here", of_place[row, self.here]
+        yield "places per visit", (of_place > 0).sum(axis=2) / visits
+        # zero, unless the time of the next visit is known
+        waited = np.take_along_axis(self.age, now, axis=2)
+        if not self.known_time:
+            follows = np.take_along_axis(self.follows, now, axis=2)
+            waited = np.take_along_axis(self.age, now - 1, axis=2) * follows
+        yield "hours since the visit before", waited[..., 0]
+        yield "visits here", np.take_along_axis(of_place, self.here[..., None], axis=2)[..., 0]
+
+
+def _numbered(place: Numbers) -> tuple[Numbers, Numbers]:
+    """The distinct places of each row, sorted, and the number of each visit's. -> [S, p], [S, v]"""
+    order = np.argsort(place, axis=1, kind="stable")
+    ordered = np.take_along_axis(place, order, axis=1)
+    number = np.cumsum(np.diff(ordered, prepend=ordered[:, :1]) > 0, axis=1)  # [S, v]
+    places = np.zeros((len(place), number.max() + 1), dtype=place.dtype)  # padded with place 0
+    np.put_along_axis(places, number, ordered, axis=1)
+    of_visit = np.empty_like(number)
+    np.put_along_axis(of_visit, order, number, axis=1)
+    return places, of_visit
 
 
 def _angle(local: Numbers) -> Values:
@@ -268,6 +298,6 @@ def _shifted(values: NDArray[Any], by: int) -> NDArray[Any]:
 
 
 def _kilometres(left: NDArray[np.float64], right: NDArray[np.float64]) -> Values:
-    """Great-circle distance of all pairs of points on the unit sphere. [n, 3], [p, 3] -> [n, p]"""
-    half_chord = np.linalg.norm(left[:, None] - right, axis=2) / 2  # [n, p, 3] -> [n, p]
+    """Great-circle distance on the unit sphere. [S, n, 3], [S, p, 3] -> [S, n, p]"""
+    half_chord = np.linalg.norm(left[:, :, None] - right[:, None], axis=3) / 2  # [S, n, p]
     return (2 * EARTH_RADIUS_KM * np.arcsin(np.minimum(half_chord, 1))).astype(np.float32)

@@ -27,7 +27,7 @@ from torch import Tensor
 from castpoi.checkins.trajectory import Histories, slices
 from castpoi.core.arrays import Numbers
 from castpoi.model.config import REVISIT_WINDOW, RevisitFeatures
-from castpoi.model.features.habits import HABITS, Visits, habits_of_stretch
+from castpoi.model.features.habits import HABITS, PairsOfStretches, Visits, habits_of
 from castpoi.model.layers import Tensors
 from castpoi.model.places import NO_PLACE
 
@@ -37,6 +37,8 @@ FEATURES: Final[Mapping[RevisitFeatures, int]] = {"paper": _PAPER, "habits": _PA
 
 POSITIONS_AT_ONCE: Final = 64
 """Positions of one history whose habits are computed together; bounds the memory."""
+STRETCHES_AT_ONCE: Final = 32
+"""Stretches of positions whose habits are computed together; bounds the memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,12 +154,18 @@ class PairCounter:
         features = np.ones((len(count), FEATURES[kind]), dtype=np.float32)
         features[:, 0] = np.log1p(count)
         features[:, 1] = slot / self.window
-        if self.visits is not None:
-            edges = np.searchsorted(position, np.append(first, end[-1:]))
-            for begin, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-                features[begin:stop, _PAPER:] = habits_of_stretch(
-                    self.visits, position[begin:stop], last[begin:stop], window=self.window
-                )
+        if self.visits is None:
+            return features
+        edges = np.searchsorted(position, np.append(first, end[-1:]))  # [S + 1]
+        by_length = np.argsort(end - np.maximum(self.begin[first], first - self.window + 1))
+        for start in range(0, len(first), STRETCHES_AT_ONCE):
+            some = by_length[start : start + STRETCHES_AT_ONCE]
+            pair, bounds = slices(edges[some], edges[some + 1])
+            stretch = np.repeat(np.arange(len(some)), np.diff(bounds))
+            pairs = PairsOfStretches(stretch, position[pair], last[pair])
+            features[pair, _PAPER:] = habits_of(
+                self.visits, first[some], end[some], pairs, window=self.window
+            )
         return features
 
 
