@@ -279,7 +279,8 @@ def _numbered(place: Numbers) -> tuple[Numbers, Numbers]:
     """The distinct places of each row, sorted, and the number of each visit's. -> [S, p], [S, v]"""
     order = np.argsort(place, axis=1, kind="stable")
     ordered = np.take_along_axis(place, order, axis=1)
-    number = np.cumsum(np.diff(ordered, prepend=ordered[:, :1]) > 0, axis=1)  # [S, v]
+    is_next = np.diff(ordered, prepend=ordered[:, :1]) > 0  # [S, v]
+    number = np.cumsum(is_next, axis=1, dtype=np.int64)  # [S, v]
     places = np.zeros((len(place), number.max() + 1), dtype=place.dtype)  # padded with place 0
     np.put_along_axis(places, number, ordered, axis=1)
     of_visit = np.empty_like(number)
