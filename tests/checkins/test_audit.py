@@ -56,6 +56,22 @@ def shifted(city: City, table: str, change: pl.Expr) -> City:
     return replace(city, **{table: getattr(city, table).with_columns(change)})
 
 
+def test_the_share_of_the_crowds_future_is_a_warning(city: City) -> None:
+    # Train, UTC: 13:00, 14:00, 15:00 and 20:00 of the first day; both test targets are a day later.
+    assert found(city, "the crowd's future").status == "passed"
+    early = [
+        *VISITS[:4],
+        *((user, place, f"2024-01-02 {at[-5:]}") for user, place, at in VISITS[4:]),
+    ]
+    early[4:6] = [(2, OFFICE, "2024-01-02 10:00"), (2, PARK, "2024-01-02 14:30")]
+    early[6:] = [(2, CAFE, "2024-01-03 13:00"), (2, PARK, "2024-01-03 20:00")]
+    # One of four train check-ins is later than the target at 14:00, none later than the other one.
+    warning = found(small_city(early, PARTS), "the crowd's future")
+    assert warning.status == "warned"
+    assert "on average 12.5% of the train check-ins are later than a test target" in warning.finding
+    assert "within a user" in found(city, "split overlap").finding
+
+
 SAME_INSTANT = [VISITS[0], VISITS[1], VISITS[1]]
 AT_A_NEW_PLACE = [*VISITS[:3], (1, THEATRE, "2024-01-02 14:00")]
 OF_A_NEW_USER = [*VISITS[:2], (2, *VISITS[1][1:])]

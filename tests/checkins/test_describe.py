@@ -117,6 +117,12 @@ def test_categories_come_most_visited_first_and_then_by_name(city: City) -> None
     ]
 
 
+def test_private_places_are_counted(city: City) -> None:
+    assert describe_city(city).private_places == 0
+    home = pl.Series(record.CATEGORY, ["Food", "home (private)", "Condo", None, "Residence"])
+    assert describe_city(replace(city, places=city.places.with_columns(home))).private_places == 3
+
+
 def test_places_without_a_category_are_counted_as_not_given(city: City) -> None:
     places = city.places.with_columns(pl.lit(None, pl.String).alias(record.CATEGORY))
     description = describe_city(replace(city, places=places))

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from castpoi.checkins.private import PRIVATE_CATEGORIES
+from castpoi.checkins.synthetic.plan import RESIDENCE
 from castpoi.core.errors import NoCandidateLeft
 from castpoi.recommend.recommender import Recommender, load
 from castpoi.recommend.request import Visit
@@ -68,6 +70,24 @@ def test_a_visit_after_the_time_of_the_request_opens_no_private_place(
     assert "theatre" not in recommended(private, [*DAY, later], **options)
 
 
+@pytest.mark.parametrize(
+    "category",
+    [
+        "Home (private)",  # Foursquare New York and Tokyo
+        "Residential Building (Apartment / Condo)",
+        "Community and Government > Residential Building > Apartment or Condo",  # Foursquare now
+        "apartments",  # Overture
+        "Apartment",  # Gowalla
+        RESIDENCE,  # the synthetic city
+    ],
+)
+def test_homes_of_every_published_category_tree_are_private(
+    recommender: Recommender, category: str
+) -> None:
+    home = replace(small_book(), categories=["Food", category, None, "Home Service", "Home > Shop"])
+    assert Recommender(recommender.run, home).is_private.tolist() == [False, True, *[False] * 3]
+
+
 def test_homes_are_private_by_default(recommender: Recommender, run_folder: Path) -> None:
     home = replace(small_book(), categories=["Food", "Home (private)", None, "Travel", "Arts"])
     of_homes = Recommender(recommender.run, home)
@@ -114,4 +134,4 @@ def test_the_command_line_keeps_private_places_unless_asked_otherwise(
 
 def test_the_card_of_a_run_without_private_places_has_none(recommender: Recommender) -> None:
     card = model_card(recommender)
-    assert (card.private_categories, card.private_places) == (["Home (private)"], 0)
+    assert (card.private_categories, card.private_places) == (list(PRIVATE_CATEGORIES), 0)

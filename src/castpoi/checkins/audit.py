@@ -1,4 +1,4 @@
-"""The audit: ten checks of a city.
+"""The audit: eleven checks of a city.
 
 A check *fails* if metrics measured on the city would be wrong (leakage, a broken split, a wrong
 clock), and *warns* if they would be right but may mislead.
@@ -120,7 +120,9 @@ def _overlap(city: City) -> tuple[Status, str]:
         users = visits.user[visits.part == part]
         if len(np.unique(users)) != len(users):
             return "failed", f"a user has two {record.PARTS[part]} targets"
-    return "passed", "every check-in is in one part; validation follows train, test follows both"
+    return "passed", (
+        "every check-in is in one part; within a user validation follows train, test follows both"
+    )
 
 
 def _parts_follow_in_time(visits: Trajectories) -> tuple[Status, str]:
@@ -129,6 +131,23 @@ def _parts_follow_in_time(visits: Trajectories) -> tuple[Status, str]:
     if any(earlier.max() >= later.min() for earlier, later in follow):
         return "failed", "a part begins before the previous one has ended"
     return "passed", "every check-in is in one part, and the parts do not overlap in time"
+
+
+def _crowds_future(city: City) -> tuple[Status, str]:
+    """Check-ins of others that a model learns from although they are later than its targets."""
+    visits = city.trajectories
+    learned = np.sort(visits.at_us[visits.part == _TRAIN])
+    targets = visits.at_us[visits.part == _TEST]
+    if not len(learned) or not len(targets):
+        return "failed", "there is no test target, or no train check-in"
+    later = 1 - np.searchsorted(learned, targets, side="right") / len(learned)
+    if not later.any():
+        return "passed", "no train check-in is later than a test target"
+    return "warned", (
+        f"on average {later.mean():.1%} of the train check-ins are later than a test target: "
+        "models learn what other people did after it. Such results compare methods; for results "
+        "as in a forecast, prepare with --split chronological"
+    )
 
 
 def _revisits(city: City) -> tuple[Status, str]:
@@ -191,6 +210,7 @@ CHECKS: Final[dict[str, Test]] = {
     "target in its own past": _own_past,
     "unseen users or places": _unseen,
     "split overlap": _overlap,
+    "the crowd's future": _crowds_future,
     "share of revisits": _revisits,
     "rhythm": _rhythm,
     "local clock": _local_clock,

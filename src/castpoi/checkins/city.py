@@ -21,6 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins import record
+from castpoi.checkins.private import PRIVATE_CATEGORIES, is_among
 from castpoi.checkins.trajectory import Histories, Trajectories
 from castpoi.core.arrays import Floats, Numbers
 from castpoi.core.errors import BadInput, BrokenFolder
@@ -89,6 +90,13 @@ class City:
     def lon(self) -> Floats:
         """Longitude of each place. [P]"""
         return self.places[record.LON].to_numpy()
+
+    @cached_property
+    def is_private(self) -> NDArray[np.bool_]:
+        """Whether each place has a private category. [P]"""
+        categories = self.places[record.CATEGORY]
+        private = [name for name in categories.unique() if is_among(name or "", PRIVATE_CATEGORIES)]
+        return categories.is_in(private).fill_null(False).to_numpy()
 
     @property
     def at_us(self) -> Numbers:

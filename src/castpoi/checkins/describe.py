@@ -71,6 +71,8 @@ class CityDescription:
     users: int
     places: int
     categories: int
+    private_places: int
+    """Places of the private categories: homes (castpoi/checkins/private.py)."""
     first_day: date | None
     last_day: date | None
     days: int  # days from the first to the last, both included
@@ -120,6 +122,7 @@ def describe_city(city: City) -> CityDescription:
         users=city.users.height,
         places=city.places.height,
         categories=city.places[record.CATEGORY].drop_nulls().n_unique(),
+        private_places=int(city.is_private.sum()),
         train=parts[record.TRAIN],
         validation=parts[record.VALIDATION],
         test=parts[record.TEST],

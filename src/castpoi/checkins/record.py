@@ -37,9 +37,6 @@ SOURCE: Final = "source"
 SOURCE_PART: Final = "source_part"
 SESSION: Final = "session"
 
-PRIVATE_CATEGORIES: Final = ("Home (private)",)
-"""Categories of private places (Foursquare); recommended only to those who have been there."""
-
 # The parts of a split. `left out` are check-ins that the protocol excludes.
 TRAIN: Final = "train"
 VALIDATION: Final = "validation"

@@ -26,7 +26,8 @@ def audit(console: Console, city: Path) -> None:
     """Check a CITY for leakage, wrong clocks and oddities.
 
     Checks: fingerprint, time order, targets in their own past, unseen users or places, overlap of
-    the splits, share of revisits, rhythm, local clock, teleports, popularity skew.
+    the splits, the crowd's future, share of revisits, rhythm, local clock, teleports, popularity
+    skew.
     """
     with console.progress().task("auditing"):
         outcomes = audit_city(City.load(city, verify=False))

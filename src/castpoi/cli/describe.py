@@ -118,10 +118,10 @@ def _when_and_where(description: CityDescription) -> str:
 
 
 def _counts(description: CityDescription) -> list[tuple[str, str]]:
-    names = ("check-ins", "users", "places", "categories", "train", "validation", "test targets")
+    names = ("check-ins", "users", "places", "private places", "categories")
     rows = [
         (name, f"{getattr(description, name.replace(' ', '_').replace('-', '')):,}")
-        for name in (*names, "left out")
+        for name in (*names, "train", "validation", "test targets", "left out")
     ]
     rows.append(("revisits among test targets", share_words(description.revisit_share)))
     rows.append(("new places among test targets", share_words(description.new_share)))

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 import click
 
-from castpoi.checkins.record import PRIVATE_CATEGORIES
+from castpoi.checkins.private import PRIVATE_CATEGORIES
 from castpoi.methods.registry import Method
 from castpoi.serving.settings import ServiceSettings
 
@@ -103,7 +103,7 @@ def private_places_options(command: Command) -> Command:
         metavar="NAME",
         multiple=True,
         default=PRIVATE_CATEGORIES,
-        show_default=True,
+        show_default="homes in the published category trees",
         help="Category whose places are recommended only to people who have visited them; may be "
         "given several times.",
     )

@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins import record
+from castpoi.checkins.private import is_among
 from castpoi.core.errors import BadInput, UnknownPlace
 from castpoi.geo.distance import haversine_km
 from castpoi.geo.zones import numbered_zones
@@ -116,8 +117,8 @@ class PlaceBook:
     def is_of_any(self, categories: Sequence[str]) -> NDArray[np.bool_]:
         """The same, but a category without places is no error. [P]"""
         known, number = self._folded_categories
-        wanted = {name.casefold() for name in categories}
-        return np.isin(number, [each for each, name in enumerate(known) if name in wanted])
+        wanted = [each for each, name in enumerate(known) if is_among(name, categories)]
+        return np.isin(number, wanted)
 
     @cached_property
     def category_number(self) -> NDArray[np.int64]:

@@ -25,7 +25,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins.city import City
-from castpoi.checkins.record import HOUR_US, PRIVATE_CATEGORIES
+from castpoi.checkins.private import PRIVATE_CATEGORIES
+from castpoi.checkins.record import HOUR_US
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadInput, CastPoiError
 from castpoi.core.notebook import html_table
@@ -400,11 +401,12 @@ def load(
 
     `city` is the folder of the run's city if it has moved, or the city; only `user=...` needs it.
     `shortlist` is the number of places that the reader of `castpoi` scores exactly, or "all"; by
-    default 384 for more than 2,000 places and all below. Places of `private_categories` ("Home
-    (private)") are recommended only to people who have visited them; an empty list recommends
-    them to everybody. `places` is a table, or its file, of places to add to the run's: place, lat,
-    lon and optionally name and category; only a model with shared vectors can rank them. `closed`
-    places are never recommended: ids, or a table or its file (`closed_ids`).
+    default 384 for more than 2,000 places and all below. Places of `private_categories` (by
+    default homes in the published category trees) are recommended only to people who have visited
+    them; an empty list recommends them to everybody. `places` is a table, or its file, of places to
+    add to the run's: place, lat, lon and optionally name and category; only a model with shared
+    vectors can rank them. `closed` places are never recommended: ids, or a table or its file
+    (`closed_ids`).
     """
     loaded = run if isinstance(run, Run) else load_run(Path(run))
     folder = None if city is None or isinstance(city, City) else Path(city)

@@ -71,7 +71,7 @@ def city_page(city: City, description: CityDescription, *, name: str = "city") -
 def busiest_places(city: City) -> list[BusyPlace]:
     """The places with most check-ins; private homes are left out."""
     count = checkins_per_place(city)
-    public = np.flatnonzero(~_is_private_home(city))
+    public = np.flatnonzero(~city.is_private)
     top = public[np.argsort(-count[public], kind="stable")][:MOST_PLACES]
     chosen = city.places[top].select(record.NAME, record.CATEGORY).rows()
     return [
@@ -151,7 +151,7 @@ def place_map(city: City) -> Chart:
     east, middle = _unwrapped(city.lon)
     (west, right), (south, north) = _window(east), _window(lat)
     is_far = (east < west) | (east > right) | (lat < south) | (lat > north)
-    is_private = _is_private_home(city)
+    is_private = city.is_private
     drawn = np.flatnonzero(~is_far & ~is_private)
     drawn = drawn[np.argsort(-count[drawn], kind="stable")]
     top = drawn[: min(busiest(len(drawn), 0.01), _MOST_BUSIEST)]
@@ -178,12 +178,6 @@ def place_map(city: City) -> Chart:
         if number.sum():
             notes.append(f"Not drawn: {counted(int(number.sum()), 'place')} ({why}).")
     return Chart(name="map", caption=" ".join(notes), figure=figure)
-
-
-def _is_private_home(city: City) -> NDArray[np.bool_]:
-    """Which places are private homes. [P]"""
-    private = city.places[record.CATEGORY].is_in(record.PRIVATE_CATEGORIES)
-    return private.fill_null(False).to_numpy()
 
 
 def _columns(name: str, buckets: Sequence[Bucket], *, every: int = 1) -> Chart:
