@@ -175,6 +175,13 @@ def test_a_column_of_structs_has_no_ids(tmp_path: Path) -> None:
     refuse(source)
 
 
+def test_a_column_of_lists_has_no_coordinates(tmp_path: Path) -> None:
+    source = tmp_path / "v.parquet"
+    frame = pl.read_csv(table(ROWS).encode())
+    frame.with_columns(pl.concat_list("lat").alias("lat")).write_parquet(source)
+    refuse(source)
+
+
 def test_a_panic_of_the_parquet_reader_is_reported_as_an_incomplete_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -182,6 +182,7 @@ class _Reader:
         """(rows, number of padding rows removed, meaning of naive times)."""
         with explained(self.source):
             sample = self.source.scan(ragged=True).head(_SAMPLE_ROWS).collect()
+        self._refuse_nested(sample.schema)
         if not sample.is_empty():
             points = sample.select(
                 pl.col(self.meaning[word]).cast(pl.Float64, strict=False).alias(word)
@@ -198,6 +199,15 @@ class _Reader:
                     kept = rows.filter(place.ne_missing(padding))
                 return kept, rows.height - kept.height, means
         raise BadInput(f"{self.source.name} has a header but no rows; export it again")
+
+    def _refuse_nested(self, schema: pl.Schema) -> None:
+        """Raise if a column has lists or structs."""
+        for word, name in self.meaning.items():
+            if schema[name].is_nested():
+                raise BadInput(
+                    f"{self.source.name}: column '{name}' has values of type {schema[name]}, "
+                    f"not one {word} per row; choose another column with --columns"
+                )
 
     def _parsed(self, times_in_sample: pl.Series, means: NaiveTimes) -> pl.DataFrame:
         """All rows, in one scan; if one cannot be read, all again in every way that is known."""
@@ -275,11 +285,6 @@ class _Reader:
     def _id(self, word: Word, schema: pl.Schema) -> pl.Expr:
         """The code of each id."""
         name = self.meaning[word]
-        if schema[name].is_nested():
-            raise BadInput(
-                f"{self.source.name}: column '{name}' has values of type {schema[name]}, "
-                "which are no ids; choose another column with --columns"
-            )
         return self._code(word, id_text(name, schema[name]))
 
     def _number(self, word: Word, schema: pl.Schema, *, lenient: bool) -> pl.Expr:
