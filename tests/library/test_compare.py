@@ -39,6 +39,8 @@ def test_results_may_be_folders(results: list[Result], tmp_path: Path) -> None:
     for each in results:
         each.save(tmp_path / each.method)
     assert compare([tmp_path]).frame.equals(compare(results).frame)
+    assert compare(str(tmp_path)).frame.equals(compare(results).frame)
+    assert compare(results[0]).frame.height == 1
 
 
 def test_a_table_is_written_as_latex_markdown_and_csv(

@@ -100,8 +100,10 @@ def test_everybody_gets_recommendations_in_one_frame(model: castpoi.Recommender)
     assert some["place"].to_list() == same["place"].to_list()
 
 
-def test_people_without_recommendations_are_a_warning(model: castpoi.Recommender) -> None:
-    with pytest.warns(UserWarning, match="1 people have no recommendations"):
+def test_a_user_without_recommendations_is_named_and_the_others_have_theirs(
+    model: castpoi.Recommender,
+) -> None:
+    with pytest.warns(UserWarning, match=r"for 1 of 2 users \(nobody\); .*has no check-ins"):
         assert model.recommend_all([1, "nobody"])["user"].unique().to_list() == ["1"]
 
 
@@ -160,3 +162,20 @@ def test_everything_has_a_short_repr(model: castpoi.Recommender, city: castpoi.C
     shown = (city, result, castpoi.compare([result]), model.recommend(user=1), model)
     assert all("\n" not in repr(each) and len(repr(each)) < 200 for each in shown)
     assert all("<table" in each._repr_html_() for each in shown)
+
+
+def test_recommendations_have_a_map_in_a_notebook_that_needs_no_network(
+    model: castpoi.Recommender,
+) -> None:
+    shown = model.recommend(user=1, k=4)._repr_html_()
+    assert shown.count("<circle") == 4
+    assert "km across" in shown
+    assert "http" not in shown
+    similar = model.similar(1, k=3)
+    assert repr(similar).startswith("3 places similar to 1: ")
+    assert similar._repr_html_().count("<circle") == 3
+
+
+def test_a_misspelt_method_is_refused_with_a_guess(city: castpoi.City) -> None:
+    with pytest.raises(BadInput, match=r"'revist' is neither a method nor .* mean 'revisit'"):
+        castpoi.evaluate("revist", city)

@@ -127,7 +127,7 @@ class Comparison:
 
 
 def compare(
-    results: Iterable[Result | str | PathLike[str]],
+    results: Iterable[Result | str | PathLike[str]] | Result | str | PathLike[str],
     *,
     against: str | None = None,
     sort_by: str = "MRR",
@@ -139,7 +139,7 @@ def compare(
     HR@10 and MRR.
     """
     loaded: list[Result] = []
-    for each in results:
+    for each in [results] if isinstance(results, Result | str | PathLike) else results:
         if isinstance(each, Result):
             loaded.append(each)
         else:

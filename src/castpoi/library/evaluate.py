@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.checkins.trajectory import Histories
-from castpoi.core.errors import BadInput
+from castpoi.core.errors import BadInput, did_you_mean
 from castpoi.core.frames import as_frame, is_frame, texts
 from castpoi.core.progress import Progress
 from castpoi.evaluation.evaluate import evaluate as evaluate_ranker
@@ -45,6 +45,12 @@ def evaluate(
     if isinstance(city, str | PathLike):
         city = City.load(Path(city))
     if isinstance(model, PathLike) or (isinstance(model, str) and model not in METHODS.names):
+        if not Path(model).exists():
+            guess = did_you_mean(str(model), METHODS.names)
+            raise BadInput(
+                f"'{model}' is neither a method nor the folder of a run; {guess}the methods are "
+                f"{', '.join(METHODS.names)}"
+            )
         model = load(model)
     if isinstance(model, Recommender):
         return evaluate_run(model.run, city or model.city, part=split, progress=progress)

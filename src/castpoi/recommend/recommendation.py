@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castpoi.checkins.record import MINUTE_US
-from castpoi.core.notebook import html_table, point_map
+from castpoi.core.notebook import html_table
 from castpoi.core.quantities import counted
 from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.resolve import ResolvedRequest
@@ -137,12 +137,12 @@ class Recommendations(Answer):
             ]
             for rank, each in enumerate(self, start=1)
         ]
-        table = html_table(
+        return html_table(
             ["place", "category", "km", "%", "why"],
             rows,
             caption=" ".join([self.model, *(f"({remark})" for remark in self.remarks)]),
+            points=[(each.lat, each.lon) for each in self],
         )
-        return table + point_map([(each.lat, each.lon) for each in self])
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON of the API."""

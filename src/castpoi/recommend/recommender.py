@@ -149,15 +149,15 @@ class Recommender:
 
         For all users of the city, for some `users` (ids, or a table with filters of their own), or
         for everybody in `histories`, a table with the columns user, place and time. `options` are
-        those of `recommend`. People without an answer are missing; a warning says why.
+        those of `recommend`. Users without an answer are missing; a warning names them.
         """
-        table, rejected = recommend_people(
-            self, people_of(self, users, histories, **options), progress=progress
-        )
+        people = people_of(self, users, histories, **options)
+        table, rejected = recommend_people(self, people, progress=progress)
         if rejected.height:
+            first = ", ".join(rejected["user"][:3]) + ", …" * (rejected.height > 3)
             warnings.warn(
-                f"{rejected.height:,} people have no recommendations, the first because "
-                f"{rejected['error'][0]}",
+                f"no recommendations for {rejected.height:,} of {len(people):,} users ({first}); "
+                f"the first because {rejected['error'][0]}",
                 stacklevel=2,
             )
         return table

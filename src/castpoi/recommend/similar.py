@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from castpoi.core.arrays import k_best
 from castpoi.core.errors import NoCandidateLeft
-from castpoi.core.notebook import html_table, point_map
+from castpoi.core.notebook import html_table
 from castpoi.methods.ranker import HasPlaceVectors, Ranker
 from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.recommendation import Answer
@@ -55,19 +55,23 @@ class SimilarPlaces(Answer):
     def __len__(self) -> int:
         return len(self.places)
 
+    def __repr__(self) -> str:
+        nearest = ", ".join(each.name or each.place for each in self.places[:3])
+        return f"{len(self)} places similar to {self.place}: {nearest}{', …' * (len(self) > 3)}"
+
     def _repr_html_(self) -> str:
         rows = [
             [
-                each.name or each.place,
+                f"{rank}. {each.name or each.place}",
                 each.category or "",
                 f"{each.distance_km:.1f}",
                 "" if each.similarity is None else f"{each.similarity:.2f}",
             ]
-            for each in self
+            for rank, each in enumerate(self, start=1)
         ]
         columns = ["place", "category", "km", "similarity"]
-        table = html_table(columns, rows, caption=f"similar to {self.place}")
-        return table + point_map([(each.lat, each.lon) for each in self])
+        points = [(each.lat, each.lon) for each in self]
+        return html_table(columns, rows, caption=f"similar to {self.place}", points=points)
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON of the API."""
