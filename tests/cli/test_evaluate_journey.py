@@ -12,6 +12,7 @@ from castpoi.core.files import read_manifest, write_json
 from castpoi.evaluation.metrics import METRICS
 from castpoi.experiments.status import SUITE_FILE
 from castpoi.methods.registry import METHODS
+from castpoi.methods.run import load_run
 from tests.cities import small_city
 from tests.conftest import CommandLine, documented_keys
 from tests.contract import odd_city
@@ -339,3 +340,18 @@ def test_the_folder_of_a_suite_is_not_compared_but_reported(
     assert ended.code == 1
     assert f"a page of all with: castpoi report '{suite}'" in ended.err
     assert castpoi("compare", suite / "city" / "recent").code == 0
+
+
+def test_several_seeds_become_runs_then_results_and_one_row_of_the_table(
+    castpoi: CommandLine, city: Path, tmp_path: Path
+) -> None:
+    runs, results = tmp_path / "runs", tmp_path / "results"
+    trained = castpoi("train", city, "--model", "revisit", "--seeds", 1, 2, "--out", runs, "--json")
+    assert [each["seed"] for each in trained.json["runs"]] == [1, 2]
+    assert load_run(runs / "2").seed == 2
+    evaluated = castpoi("evaluate", runs, "--out", results, "--json")
+    assert [each["seed"] for each in evaluated.json["results"]] == [1, 2]
+    command = read_manifest(results / "1", kind="result")["command"]
+    assert f"evaluate {runs / '1'} --out {results / '1'}" in command
+    (row,) = castpoi("compare", results, "--json").json["rows"]
+    assert row["seeds"] == [1, 2]

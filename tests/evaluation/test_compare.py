@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from castpoi.core.errors import BadInput, BrokenFolder
+from castpoi.core.files import find_folders
 from castpoi.evaluation.compare import (
     Contender,
     compare,
-    find_results,
     ranks_side_by_side,
     with_equal_seeds,
 )
@@ -113,15 +113,15 @@ def test_a_folder_of_results_means_the_results_in_it(tmp_path: Path) -> None:
         result(method, *NEAR_FIRST).save(tmp_path / method)
     (tmp_path / "something else").mkdir()
     expected = [tmp_path / "far", tmp_path / "near"]
-    assert find_results([tmp_path]) == expected
-    assert find_results([tmp_path, tmp_path / "near"]) == expected  # each once
-    assert find_results([tmp_path / "absent"]) == [tmp_path / "absent"]
+    assert find_folders([tmp_path], "result") == expected
+    assert find_folders([tmp_path, tmp_path / "near"], "result") == expected  # each once
+    assert find_folders([tmp_path / "absent"], "result") == [tmp_path / "absent"]
 
 
 def test_staging_folders_of_a_killed_evaluation_are_no_results(tmp_path: Path) -> None:
     for name in ("near", ".near.0123abcd", ".near.0123abcd.former"):  # as `new_folder` names them
         result("near", *NEAR_FIRST).save(tmp_path / name)
-    assert find_results([tmp_path]) == [tmp_path / "near"]
+    assert find_folders([tmp_path], "result") == [tmp_path / "near"]
 
 
 def test_a_result_has_whether_its_method_received_the_times_of_the_targets() -> None:

@@ -21,7 +21,7 @@ def test_the_examples_of_a_page_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(castpoi, "train", partial(castpoi.train, settings=TINY), raising=False)
-    visits = castpoi.synthesize(users=30, places=80, days=60, seed=1)
+    visits = castpoi.synthesize(users=20, places=60, days=30, seed=1)
     visits = visits.with_columns(user=pl.col("user").rank("dense") + 469)
     visits.write_csv("visits.csv")
     city = castpoi.prepare(visits)
@@ -34,5 +34,11 @@ def test_the_examples_of_a_page_run(
         "frame": visits.filter(user=470).select("place", "time"),
     }  # fmt: skip
     for code in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text("utf-8"), re.S):
-        changed = code.replace('time="ts", place="venue"', "").replace('("cafe"', '("place-001"')
+        changed = code.replace('time="ts", place="venue"', "").replace('("cafe"', '("place-01"')
         exec(compile(changed, page, "exec"), names)  # our own page
+
+
+def test_every_public_name_is_on_the_page_of_the_library() -> None:
+    pages = [(DOCS / page).read_text("utf-8") for page in ("library.md", "own-model.md")]
+    for name in castpoi.__all__:
+        assert name == "__version__" or f"castpoi.{name}" in "".join(pages), name

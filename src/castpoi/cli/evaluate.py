@@ -2,19 +2,22 @@
 
 import shlex
 from pathlib import Path
+from typing import Final
 
 import click
 
 from castpoi.checkins.city import City
 from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import FOLDER, method_list, out_option, split_option
-from castpoi.core.files import check_vacant
+from castpoi.core.files import check_vacant, find_folders
 from castpoi.evaluation.metrics import METRICS, STRATA
 from castpoi.evaluation.result import Result
 from castpoi.experiments.evaluate import evaluate_counted, evaluate_run
 from castpoi.library.evaluate import evaluate_lists
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import city_of, load_run
+
+_ABOUT: Final = ("method", "seed", "fingerprint", "part", "known_time")
 
 
 @click.command(
@@ -34,7 +37,9 @@ from castpoi.methods.run import city_of, load_run
     help="Lists made elsewhere, instead of a run: a csv or parquet file with user, place, and rank "
     "or score.",
 )
-@out_option("The result to write.", replaces="a previous result")
+@out_option(
+    "The result to write; of several runs, the folder for them.", replaces="a previous result"
+)
 @split_option
 @output_options
 def evaluate(
@@ -47,12 +52,39 @@ def evaluate(
     part: str,
     overwrite: bool,
 ) -> None:
-    """Rank every target of a RUN's city, or of --city with --model or --lists; write a result."""
+    """Rank every target of a RUN's city, or of --city with --model or --lists; write a result.
+
+    RUN may be a folder of runs ('castpoi train --seeds'): each gets a result in OUT.
+    """
     if sum(each is not None for each in (run, model, lists)) > 1:
         raise click.UsageError(
             "Give a RUN, --model or --lists, and only one of them: a run already has a method."
         )
-    check_vacant(out, kind="result", overwrite=overwrite)
+    runs = [] if run is None else find_folders([run], "run")
+    pairs = [(each, out / each.name) for each in runs] if runs != [run] else [(run, out)]
+    done = []
+    for source, target in pairs or [(None, out)]:
+        check_vacant(target, kind="result", overwrite=overwrite)
+        result = _evaluate(console, source, city, model, lists, target, part)
+        result.save(target, overwrite=overwrite)
+        _show(console, result)
+        console.print(f"{target}: {result.ranks.height:,} ranked targets.")
+        about = {name: result.manifest[name] for name in _ABOUT}
+        done.append({**result.summary(), **about, "out": str(target)})
+    console.print(f"Next: castpoi compare {shlex.quote(str(out))} RESULT...")
+    console.result({"results": done} if len(done) > 1 else done[0])
+
+
+def _evaluate(
+    console: Console,
+    run: Path | None,
+    city: Path | None,
+    model: str | None,
+    lists: Path | None,
+    out: Path,
+    part: str,
+) -> Result:
+    """The result of a run, a counting baseline or lists, with the command that makes it."""
     options = {"--city": city, "--model": model, "--lists": lists, "--out": out, "--split": part}
     words = [str(word) for each in options.items() if each[1] is not None for word in each]
     command = shlex.join(["castpoi", "evaluate", *([] if run is None else [str(run)]), *words])
@@ -60,22 +92,15 @@ def evaluate(
     if run is not None:
         loaded = load_run(run)
         found = city_of(loaded, city)
-        result = evaluate_run(loaded, found, part=part, progress=progress, command=command)
-    elif city is not None and model is not None:
+        return evaluate_run(loaded, found, part=part, progress=progress, command=command)
+    if city is not None and model is not None:
         found = City.load(city)
-        result = evaluate_counted(model, found, part=part, progress=progress, command=command)
-    elif city is not None and lists is not None:
+        return evaluate_counted(model, found, part=part, progress=progress, command=command)
+    if city is not None and lists is not None:
         result = evaluate_lists(lists, City.load(city), name=lists.stem, split=part)
         result.manifest.update(city=str(city.resolve()), command=command)
-    else:
-        raise click.UsageError("Give a RUN, or --city with --model or --lists.")
-    result.save(out, overwrite=overwrite)
-    _show(console, result)
-    console.print(f"{out}: {result.ranks.height:,} ranked targets.")
-    console.print(f"Next: castpoi compare {shlex.quote(str(out))} RESULT...")
-    names = ("method", "seed", "fingerprint", "part", "known_time")
-    about = {name: result.manifest[name] for name in names}
-    console.result({**result.summary(), **about, "out": str(out)})
+        return result
+    raise click.UsageError("Give a RUN, or --city with --model or --lists.")
 
 
 def _show(console: Console, result: Result) -> None:

@@ -42,6 +42,16 @@ def seed_option(help_text: str) -> Decorator:
     )
 
 
+def seeds_option(help_text: str) -> Decorator:
+    """`--seeds`, which takes several values in a command of class `SeveralValues`."""
+    return click.option("--seeds", multiple=True, type=SEED, metavar="N...", help=help_text)
+
+
+def is_numbers(word: str) -> bool:
+    """Whether a word is a value of `--seeds`."""
+    return word.replace(",", "").isdigit()
+
+
 def out_option(help_text: str, *, replaces: str, required: bool = True, **more: Any) -> Decorator:
     """`--out` and `--overwrite`."""
 

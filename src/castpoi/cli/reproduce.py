@@ -10,7 +10,7 @@ import click
 
 from castpoi.cli.compare import as_json, show_comparison
 from castpoi.cli.console import Console, output_options
-from castpoi.cli.options import FOLDER, SEED, SeveralValues, options_of
+from castpoi.cli.options import FOLDER, SeveralValues, is_numbers, options_of, seeds_option
 from castpoi.cli.plans import PACE_TYPES, entry_of, finish, run_shown
 from castpoi.evaluation.compare import compare
 from castpoi.evaluation.result import Result
@@ -22,15 +22,11 @@ from castpoi.experiments.status import SuiteStatus, check_rows
 from castpoi.experiments.suite import read_suite, suite_names
 
 
-def _is_numbers(word: str) -> bool:
-    return word.replace(",", "").isdigit()
-
-
 def _is_value(word: str) -> bool:
     return not word.startswith("-")
 
 
-@click.command(cls=SeveralValues, several={"--seeds": _is_numbers, "--only": _is_value})
+@click.command(cls=SeveralValues, several={"--seeds": is_numbers, "--only": _is_value})
 @click.argument("cities", metavar="CITY...", nargs=-1, type=FOLDER)
 @click.option(
     "--suite",
@@ -39,13 +35,7 @@ def _is_value(word: str) -> bool:
     metavar="NAME",
     help=f"{', '.join(suite_names())}, or a file of your own (docs/reproduce.md).",
 )
-@click.option(
-    "--seeds",
-    multiple=True,
-    type=SEED,
-    metavar="N...",
-    help="Seeds, as in '--seeds 42 43 44'; by default those of the suite.",
-)
+@seeds_option("Seeds, as in '--seeds 42 43 44'; by default those of the suite.")
 @click.option("--out", required=True, type=FOLDER, help="Folder for everything.")
 @click.option("--only", multiple=True, metavar="ROW...", help="Only these rows; CITY comes first.")
 @options_of(Pace, "pace", types=PACE_TYPES)

@@ -9,11 +9,14 @@ import click
 from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import (
     FOLDER,
+    SeveralValues,
+    is_numbers,
     method_list,
     options_of,
     out_option,
     parsed,
     seed_option,
+    seeds_option,
 )
 from castpoi.core.config import pairs_of
 from castpoi.methods.registry import METHODS
@@ -23,7 +26,11 @@ from castpoi.training.train import best_epoch
 from castpoi.training.train import train as train_run
 
 
-@click.command(epilog=method_list("Methods, and the [presets] of those that are trained:", METHODS))
+@click.command(
+    cls=SeveralValues,
+    several={"--seeds": is_numbers},
+    epilog=method_list("Methods, and the [presets] of those that are trained:", METHODS),
+)
 @click.argument("city", type=FOLDER)
 @click.option(
     "--model",
@@ -32,7 +39,10 @@ from castpoi.training.train import train as train_run
     metavar="NAME",
     help="Name of the method, see below.",
 )
-@seed_option("One seed gives one run.")
+@seed_option("Of all random numbers; the same seed gives the same run.")
+@seeds_option(
+    "Train one run for each of several seeds, as in '--seeds 42 43 44': OUT/42 and so on."
+)
 @out_option("The run to write.", replaces="a previous run")
 @click.option(
     "--holdout",
@@ -88,6 +98,7 @@ def train(
     *,
     model: str,
     seed: int,
+    seeds: tuple[int, ...],
     out: Path,
     holdout: str,
     overwrite: bool,
@@ -113,22 +124,31 @@ def train(
         tensorboard=tensorboard,
         warn=console.note,
     )
-    run = train_run(
-        city,
-        out,
-        method=model,
-        seed=seed,
-        part=None if holdout == "none" else holdout,
-        overwrite=overwrite,
-        progress=console.progress(),
-        options=options,
-    )
-    if World.from_environment().is_first:
-        _show(console, run, city)
+    runs = {out / str(each): each for each in seeds} or {out: seed}
+    trained = []
+    for folder, each in runs.items():
+        run = train_run(
+            city,
+            folder,
+            method=model,
+            seed=each,
+            part=None if holdout == "none" else holdout,
+            overwrite=overwrite,
+            progress=console.progress(),
+            options=options,
+        )
+        if World.from_environment().is_first:
+            trained.append(_show(console, run, city))
+    if trained:
+        next_verb = (
+            "serve {}" if holdout == "none" else "evaluate {} --out RESULT" + "S" * bool(seeds)
+        )
+        console.print(f"Next: castpoi {next_verb.format(shlex.quote(str(out)))}")
+        console.result({"runs": trained} if seeds else trained[0])
 
 
-def _show(console: Console, run: Run, city: Path) -> None:
-    """Show where the run is and the next command."""
+def _show(console: Console, run: Run, city: Path) -> dict[str, object]:
+    """Show where the run is; returns it for JSON."""
     seconds, part = run.manifest["wall_seconds"], run.manifest["part"]
     checkins = int(run.places[KNOWN_CHECKINS].sum())
     seen = f"{checkins:,} check-ins" if part else f"all {checkins:,} check-ins, none held out"
@@ -136,17 +156,12 @@ def _show(console: Console, run: Run, city: Path) -> None:
         f"{run.folder}: {run.method}, trained on {seen}, of {city} "
         f"(seed {run.seed}, {seconds:.1f} s)"
     )
-    folder = shlex.quote(str(run.folder))
-    console.print(f"Next: castpoi evaluate {folder} --out RESULT" if part else
-                  f"Next: castpoi serve {folder}")  # fmt: skip
-    console.result(
-        {
-            "method": run.method,
-            "seed": run.seed,
-            "part": part,
-            "checkins": checkins,
-            "fingerprint": run.fingerprint,
-            "out": str(run.folder),
-            "seconds": seconds,
-        }
-    )
+    return {
+        "method": run.method,
+        "seed": run.seed,
+        "part": part,
+        "checkins": checkins,
+        "fingerprint": run.fingerprint,
+        "out": str(run.folder),
+        "seconds": seconds,
+    }

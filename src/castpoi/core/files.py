@@ -9,7 +9,7 @@ at load, so no change of a stored file goes unnoticed.
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -175,6 +175,20 @@ def is_folder_of(folder: Path, kind: str) -> bool:
         return bool(manifest.get("kind") == kind)
     except (OSError, ValueError, AttributeError):
         return False
+
+
+def find_folders(folders: Sequence[Path], kind: str) -> list[Path]:
+    """The folders of a kind among the given ones and directly inside them, each once.
+
+    A folder without any is returned as it is; reading it raises an error.
+    """
+    found: dict[Path, Path] = {}
+    for folder in folders:
+        shown = [each for each in sorted(folder.glob("*")) if not each.name.startswith(".")]
+        inside = [each for each in shown if is_folder_of(each, kind)]
+        for each in [folder] if is_folder_of(folder, kind) or not inside else inside:
+            found.setdefault(each.resolve(), each)
+    return list(found.values())
 
 
 def read_manifest(folder: Path, *, kind: str, needs: Set[str] = frozenset()) -> dict[str, Any]:

@@ -10,7 +10,6 @@ Shapes: S seeds, N targets.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from pathlib import Path
 from statistics import fmean
 from typing import Final
 
@@ -19,7 +18,6 @@ from numpy.typing import NDArray
 
 from castpoi.checkins import record
 from castpoi.core.errors import BadInput, BrokenFolder
-from castpoi.core.files import is_folder_of
 from castpoi.evaluation.metrics import METRICS, STRATA, Spread
 from castpoi.evaluation.result import IS_REVISIT, RANK, Result
 
@@ -91,18 +89,6 @@ class Comparison:
         }
         highest = max((mean for mean in means.values() if mean is not None), default=None)
         return [name for name, mean in means.items() if mean is not None and mean == highest]
-
-
-def find_results(folders: Sequence[Path]) -> list[Path]:
-    """The result folders among the given ones and directly inside them, each once."""
-    found: dict[Path, Path] = {}
-    for folder in folders:
-        shown = [each for each in sorted(folder.glob("*")) if not each.name.startswith(".")]
-        inside = [each for each in shown if is_folder_of(each, "result")]
-        is_result = is_folder_of(folder, "result") or not inside
-        for result in [folder] if is_result else inside:  # others are refused when they are read
-            found.setdefault(result.resolve(), result)
-    return list(found.values())
 
 
 def compare(results: Sequence[Result], *, sort_by: str = "MRR") -> Comparison:

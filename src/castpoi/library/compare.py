@@ -9,9 +9,10 @@ from typing import Final
 import polars as pl
 
 from castpoi.core.errors import BadInput, did_you_mean
+from castpoi.core.files import find_folders
 from castpoi.core.notebook import html_table
 from castpoi.evaluation.compare import Comparison as Rows
-from castpoi.evaluation.compare import Contender, find_results
+from castpoi.evaluation.compare import Contender
 from castpoi.evaluation.compare import compare as compare_rows
 from castpoi.evaluation.metrics import METRICS, STRATA, Spread
 from castpoi.evaluation.result import Result
@@ -143,7 +144,7 @@ def compare(
         if isinstance(each, Result):
             loaded.append(each)
         else:
-            loaded += [Result.load(folder) for folder in find_results([Path(each)])]
+            loaded += [Result.load(folder) for folder in find_folders([Path(each)], "result")]
     rows = compare_rows(loaded, sort_by=sort_by)
     if against is None:
         return Comparison(rows=rows)
