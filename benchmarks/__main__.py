@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from benchmarks.baselines import baselines_against_oracle
+from benchmarks.batch import everybody_at_once
 from benchmarks.learning import exact_scoring, fast_against_full
 from benchmarks.measure import best_of, measured, synthetic_source
 from benchmarks.serving import service_for_long, service_under_load
@@ -117,6 +118,7 @@ BENCHMARKS: dict[str, Callable[[Path, int], dict[str, Any]]] = {
     "learn": fast_against_full,
     "score": exact_scoring,
     "baselines": baselines_against_oracle,
+    "batch": everybody_at_once,
     "serve": service_under_load,
 }
 ON_REQUEST: dict[str, Callable[[Path, int], dict[str, Any]]] = {

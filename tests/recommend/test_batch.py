@@ -8,11 +8,13 @@ from typing import Any
 import polars as pl
 import pytest
 
+import castpoi
 from castpoi.core.errors import BadInput
 from castpoi.core.progress import Silence
 from castpoi.recommend import batch
 from castpoi.recommend.batch import People, recommend_people, write_batch
 from castpoi.recommend.recommender import Recommender
+from tests.serving.small_run import OUR_PARTS, run_of
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +56,26 @@ def test_a_batch_has_the_answers_of_single_requests(
         assert {name: row[name] for name in exact} == {name: single[name] for name in exact}
         for name in ("score", "probability", "distance_km"):
             assert row[name] == pytest.approx(single[name], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("seed", "changes"), [(1, OUR_PARTS | {"candidate_conditioning": False}), (2, {"window": 20})]
+)
+def test_two_hundred_users_of_a_city_get_the_answers_of_single_requests(
+    monkeypatch: pytest.MonkeyPatch, seed: int, changes: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(batch, "BLOCK", 64)
+    city = castpoi.prepare(castpoi.synthesize(users=200, places=900, days=60, seed=seed))
+    recommender = castpoi.load(run_of(city, **changes), city=city, shortlist=100)
+    people = everybody(recommender)
+    frame, _ = recommend_people(recommender, people)
+    alone = pl.DataFrame(one_by_one(recommender, people)).select(frame.columns)
+    assert len(people) == 200
+    for name in ("score", "probability", "distance_km"):
+        assert (frame[name] - alone[name]).abs().max() < 2e-5  # type: ignore[operator]
+    differ = frame["place"] != alone["place"]  # neighbours whose scores differ by rounding
+    assert differ.mean() < 0.005  # type: ignore[operator]
+    assert (frame["user"] == alone["user"]).all()
 
 
 def test_a_batch_may_explain_with_terms_and_sentences(near_sighted: Recommender) -> None:

@@ -7,7 +7,7 @@ import pytest
 from castpoi.checkins.reading.times import LATEST_US
 from castpoi.recommend.recommendation import ago_words, distance_words, sentence_of
 from castpoi.recommend.request import Request, Visit
-from castpoi.recommend.resolve import ResolvedRequest, resolve_request
+from castpoi.recommend.resolve import ResolvedRequest, resolve_requests
 from tests.cities import CAFE, OFFICE, PARK, STATION, THEATRE
 from tests.serving.small_run import small_book
 
@@ -18,7 +18,9 @@ Visits = list[tuple[str, str]]
 def resolved(visits: Visits, **others: Any) -> ResolvedRequest:
     history = [Visit(place, f"2012-04-{at}-04:00") for place, at in visits]
     request = Request.of(history=history, **others)
-    return resolve_request(request, small_book(), now_us=LATEST_US)
+    (found,) = resolve_requests([request], small_book(), now_us=LATEST_US)
+    assert isinstance(found, ResolvedRequest)
+    return found
 
 
 @pytest.mark.parametrize(

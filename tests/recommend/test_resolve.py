@@ -5,9 +5,9 @@ import pytest
 
 from castpoi.checkins.reading.times import LATEST_US
 from castpoi.checkins.trajectory import Histories
-from castpoi.core.errors import BadInput, NoCandidateLeft
+from castpoi.core.errors import BadInput, CastPoiError, NoCandidateLeft
 from castpoi.recommend.request import Request, Visit, Visits
-from castpoi.recommend.resolve import history_of, resolve_request
+from castpoi.recommend.resolve import history_of, resolve_requests
 from tests.cities import CAFE, OFFICE, PARK, STATION, THEATRE
 from tests.messages import refused
 from tests.serving.small_run import DAY, small_book
@@ -22,7 +22,9 @@ def history(*visits: Visit) -> Histories:
 
 def allowed(visits: list[Visit], **filters: Any) -> list[int]:
     request = Request.of(history=visits, **filters)
-    resolved = resolve_request(request, small_book(), now_us=LATEST_US)
+    (resolved,) = resolve_requests([request], small_book(), now_us=LATEST_US)
+    if isinstance(resolved, CastPoiError):
+        raise resolved
     return np.flatnonzero(resolved.is_allowed).tolist()
 
 

@@ -10,7 +10,7 @@ from safetensors.numpy import load_file, save_file
 from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.core.provenance import Stopwatch
-from castpoi.methods.run import new_run, places_of
+from castpoi.methods.run import Run, new_run, places_of
 from castpoi.model.castpoi import new_model
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.model.windows import BatchBuilder
@@ -57,18 +57,23 @@ def small_run(folder: Path, **changes: Any) -> Path:
     """Write the small city to folder/city and a run of it to folder/run; the latter."""
     city, run = odd_city(), folder / "run"
     city.save(folder / "city")
-    new_run(
+    run_of(city, folder=folder / "city", **changes).save(run)
+    return run
+
+
+def run_of(city: City, folder: Path | None = None, **changes: Any) -> Run:
+    """A run of a city, and its folder, with random weights."""
+    return new_run(
         small_ranker(city, **changes),
         method="castpoi",
         seed=3,
         part=record.TEST,
         knows=[record.TRAIN],
-        city=folder / "city",
+        city=folder,
         fingerprint=city.fingerprint,
         places=places_of(city, [record.TRAIN]),
         work=Stopwatch(),
-    ).save(run)
-    return run
+    )
 
 
 def spoil_weights(run: Path) -> None:

@@ -31,7 +31,7 @@ from castpoi.model.terms.reader import Reader
 from castpoi.model.tokens import TokenEncoder
 from castpoi.model.windows import HistoryBatch, Windows
 
-_AT_ONCE: Final = 256  # windows; bounds the memory of the backbone's attention
+_AT_ONCE: Final = 64  # windows; their attention fits the cache of a core
 
 MEANINGS: Final[Mapping[str, str]] = {
     "base": "How well the place fits the latest visits",

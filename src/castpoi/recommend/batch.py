@@ -14,8 +14,12 @@ Shapes: B people of a block, K recommendations of all of them, P places.
 import hashlib
 import json
 import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,7 +39,7 @@ from castpoi.core.files import (
     write_json,
 )
 from castpoi.core.frames import as_frame, is_frame, texts
-from castpoi.core.progress import SILENCE, Progress
+from castpoi.core.progress import SILENCE, Progress, Task
 from castpoi.geo.distance import haversine_km
 from castpoi.recommend.request import Request, Visits
 from castpoi.recommend.resolve import ResolvedRequest
@@ -44,7 +48,9 @@ if TYPE_CHECKING:
     from castpoi.recommend.recommender import Recommender
 
 BLOCK: Final = 256
-"""People that are scored together."""
+"""People that are scored together, if the city is not huge."""
+MOST_SCORES: Final = 1 << 24
+"""Scores that are computed together at most: bounds the memory of a large batch."""
 PART: Final = 8_192
 """People of one part: what a kill can cost."""
 SUFFIXES: Final = (".parquet", ".csv", ".jsonl")
@@ -80,8 +86,10 @@ class People:
 
     users: pl.Series
     """Their ids, each once."""
-    histories: Mapping[str, Visits] | None = None
-    """Their visits; None: those of the run's city."""
+    visits: Visits | None = None
+    """Visits of all of them, person by person; None: those of the run's city."""
+    bounds: NDArray[np.int64] | None = None
+    """The visits of person b are the slice bounds[b]:bounds[b + 1]."""
     filters: pl.DataFrame | None = None
     """Their own filters (`FILTER_COLUMNS`), row by row."""
     common: Mapping[str, Any] = field(default_factory=dict)
@@ -117,11 +125,15 @@ class People:
             needed_column(table.columns, word, where="the table of visits", how_to_fix=_HOW)
             for word in ("user", "place", "time")
         )
-        visits = Visits.of_columns(table[place], table[at])
-        table = table.select(texts(table[user]).alias(user), pl.int_range(pl.len()).alias("row"))
-        rows = dict(table.group_by(user, maintain_order=True).agg("row").iter_rows())
-        histories = {user: visits.take(np.array(own)) for user, own in rows.items()}
-        return cls(users=pl.Series(list(rows)), histories=histories, common=common)
+        ids = texts(table[user]).alias("user").to_frame().with_row_index("row")
+        rows = ids.group_by("user", maintain_order=True).agg("row")
+        order = rows["row"].explode()
+        return cls(
+            users=rows["user"],
+            visits=Visits.of_columns(table[place].gather(order), table[at].gather(order)),
+            bounds=np.append(0, rows["row"].list.len().cum_sum().to_numpy()),
+            common=common,
+        )
 
     def __len__(self) -> int:
         return len(self.users)
@@ -130,12 +142,19 @@ class People:
         """Each person of a slice, with a request or the error in it."""
         filters = None if self.filters is None else self.filters[start:end].to_dicts()
         for row, user in enumerate(self.users[start:end].to_list()):
-            whose = {"user": user} if self.histories is None else {"history": self.histories[user]}
             own = {} if filters is None else _own_filters(filters[row])
+            whose = (
+                {"user": user} if self.visits is None else {"history": self._visits(start + row)}
+            )
             try:
                 yield user, Request.of(**whose, **{**self.common, **own})
             except CastPoiError as problem:
                 yield user, problem
+
+    def _visits(self, number: int) -> Visits:
+        assert self.visits is not None
+        assert self.bounds is not None
+        return self.visits.part(*self.bounds[number : number + 2].tolist())
 
     @property
     def digest(self) -> str:
@@ -144,9 +163,10 @@ class People:
         tables = [self.users.to_frame(), *([] if self.filters is None else [self.filters])]
         for table in tables:
             content.update(table.write_json().encode())
-        for visits in (self.histories or {}).values():
-            content.update(visits.clock_us.tobytes())
-            content.update("\n".join(visits.places).encode())
+        if self.visits is not None:
+            places = pl.Series(self.visits.places, dtype=pl.String).hash().to_numpy()
+            for column in (places, self.visits.clock_us, self.visits.is_naive, self.bounds):
+                content.update(np.ascontiguousarray(column).data)
         return content.hexdigest()
 
 
@@ -188,14 +208,11 @@ def recommend_people(
     recommender: "Recommender", people: People, *, progress: Progress = SILENCE
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The recommendations of all people, and the people without an answer with the reason."""
-    with progress.task("recommending", total=len(people)) as task:
-        blocks = []
-        for start in range(0, len(people), BLOCK):
-            end = min(start + BLOCK, len(people))
-            blocks.append(_answer(recommender, people, start, end))
-            task.advance(end - start)
-    answers, rejected = zip(*blocks, strict=True)
-    return pl.concat(answers, how="diagonal"), pl.concat(rejected)
+    with (
+        progress.task("recommending", total=len(people)) as task,
+        _a_thread_for_each_core() as pool,
+    ):
+        return _answer_slice(recommender, people, range(len(people)), pool, task)
 
 
 def write_batch(
@@ -214,34 +231,69 @@ def write_batch(
     parts = out.with_name(f"{out.name}.parts")
     job = {"kind": "batch", "run": recommender.run.model_sha256, "people": people.digest}
     resumed = _open_job(parts, job, overwrite=overwrite)
-    starts = range(0, len(people), PART)
-    with progress.task("recommending", total=len(people)) as task:
-        for number, start in enumerate(starts):
-            end = min(start + PART, len(people))
+    with (
+        progress.task("recommending", total=len(people)) as task,
+        _a_thread_for_each_core() as pool,
+    ):
+        for number, start in enumerate(range(0, len(people), PART)):
+            some = range(start, min(start + PART, len(people)))
             done = parts / f"part-{number:05d}.parquet"
-            if not done.exists():
-                _write_part(recommender, people, start, end, done, task.advance)
+            if done.exists():
+                task.advance(len(some))
             else:
-                task.advance(end - start)
+                _write_part(done, *_answer_slice(recommender, people, some, pool, task))
     written = _finish(parts, out, overwrite=overwrite)
     return {"people": len(people), "parts_resumed": resumed, **written}
 
 
-def _write_part(
-    recommender: "Recommender", people: People, start: int, end: int, done: Path, advance: Any
-) -> None:
-    blocks = []
-    for first in range(start, end, BLOCK):
-        last = min(first + BLOCK, end)
-        blocks.append(_answer(recommender, people, first, last))
-        advance(last - first)
-    answers, rejected = zip(*blocks, strict=True)
-    if sum(each.height for each in rejected):
+def _write_part(done: Path, answers: pl.DataFrame, rejected: pl.DataFrame) -> None:
+    if rejected.height:
         with new_file(done.with_suffix(".rejected")) as path:
-            pl.concat(rejected).write_parquet(path)
+            rejected.write_parquet(path)
     with new_file(done) as path:
         path.touch(mode=0o600)  # it has user ids
-        pl.concat(answers, how="diagonal").write_parquet(path)
+        answers.write_parquet(path)
+
+
+@contextmanager
+def _a_thread_for_each_core() -> Iterator[ThreadPoolExecutor]:
+    """Threads that take a block each, so that no core waits for another.
+
+    Torch, if the method has imported it, uses one core in each of them.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None:
+        pool, cores = ThreadPoolExecutor(), 0
+    else:
+        cores = torch.get_num_threads()
+        pool = ThreadPoolExecutor(cores, initializer=partial(torch.set_num_threads, 1))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+        if torch is not None:  # the limit of a thread is also the limit of those started later
+            torch.set_num_threads(cores)
+
+
+def _answer_slice(
+    recommender: "Recommender",
+    people: People,
+    people_range: range,
+    pool: ThreadPoolExecutor,
+    task: Task,
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The recommendations of some people, and the people without an answer."""
+    size = max(1, min(BLOCK, MOST_SCORES // len(recommender.places)))
+    starts = people_range[::size]
+    ends = [min(start + size, people_range.stop) for start in starts]
+    blocks = []
+    _answer(recommender, people, starts[0], starts[0] + 1)  # loads once what all threads share
+    found = pool.map(partial(_answer, recommender, people), starts, ends)
+    for start, end, block in zip(starts, ends, found, strict=True):
+        blocks.append(block)
+        task.advance(end - start)
+    answers, rejected = zip(*blocks, strict=True)
+    return pl.concat(answers, how="diagonal"), pl.concat(rejected)
 
 
 def _answer(
@@ -301,14 +353,16 @@ def _ranked(
     row = np.repeat(np.arange(len(requests)), lengths)  # [K]
     origin = np.array([request.origin or (np.nan, np.nan) for request in requests])[row]  # [K, 2]
     km = haversine_km(origin[:, 0], origin[:, 1], places.lat[place], places.lon[place])  # [K]
-    visited = [np.isin(own, each.history.place) for own, each in zip(chosen, requests, strict=True)]
+    is_visited = np.zeros(scores.score.shape, dtype=np.bool_)  # [B, P]
+    for each, request in enumerate(requests):
+        is_visited[each, request.history.place] = True
     return places.table[place].with_columns(
         request=pl.Series(numbers[row]),
         rank=pl.Series(np.concatenate([np.arange(1, length + 1) for length in lengths])),
         score=pl.Series(scores.score[row, place]),
         probability=pl.Series(scores.probability(row, place)),
         distance_km=pl.Series(km).fill_nan(None),
-        visited=pl.Series(np.concatenate(visited)),
+        visited=pl.Series(is_visited[row, place]),
     )
 
 

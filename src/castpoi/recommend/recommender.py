@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -35,7 +35,7 @@ from castpoi.core.provenance import Stopwatch
 from castpoi.methods.ranker import Explains, abilities_of
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import Run, city_of, load_run
-from castpoi.recommend.batch import people_of, recommend_people
+from castpoi.recommend.batch import MOST_SCORES, people_of, recommend_people
 from castpoi.recommend.closed_places import ClosedPlaces, closed_ids
 from castpoi.recommend.cold_places import TableOfPlaces, with_cold_places
 from castpoi.recommend.explain import Explanation, VisitContribution, explain
@@ -56,12 +56,9 @@ from castpoi.recommend.request import (
     local_datetime,
     machine_clock,
 )
-from castpoi.recommend.resolve import CityUsers, ResolvedRequest, resolve_request
+from castpoi.recommend.resolve import CityUsers, ResolvedRequest, resolve_requests
 from castpoi.recommend.scores import Scores, Shortlist, shortlist_scores, shortlist_size
 from castpoi.recommend.similar import SimilarPlaces, similar_places
-
-_MOST_SCORES: Final = 1 << 24
-"""Scores that are computed together at most: bounds the memory of a large batch."""
 
 
 class Recommender:
@@ -228,23 +225,14 @@ class Recommender:
 
     def resolve(self, requests: Sequence[Request]) -> list[ResolvedRequest | CastPoiError]:
         """Each request resolved, or its error; without the model."""
-        now_us = self.clock()
-        found: list[ResolvedRequest | CastPoiError] = []
-        for request in requests:
-            try:
-                resolved = resolve_request(
-                    request,
-                    self.places,
-                    self.users,
-                    self.is_private,
-                    now_us=now_us,
-                    needs_next_time=self.needs_next_time,
-                )
-            except CastPoiError as problem:
-                found.append(problem)
-            else:
-                found.append(resolved)
-        return found
+        return resolve_requests(
+            requests,
+            self.places,
+            self.users,
+            self.is_private,
+            now_us=self.clock(),
+            needs_next_time=self.needs_next_time,
+        )
 
     def answer(
         self, requests: Sequence[ResolvedRequest], *, work: Stopwatch | None = None
@@ -257,7 +245,7 @@ class Recommender:
         groups: dict[tuple[int | None, bool], list[int]] = defaultdict(list)
         for number, request in enumerate(requests):
             groups[self.places_to_score(request), request.explain].append(number)
-        together = max(1, _MOST_SCORES // len(self.places))
+        together = max(1, MOST_SCORES // len(self.places))
         found: dict[int, Recommendations] = {}
         for (size, _), numbers in groups.items():
             for start in range(0, len(numbers), together):

@@ -166,7 +166,7 @@ AnyVisit = Visit | Mapping[str, Any] | tuple[str | int, AnyTime]
 class Visits:
     """Visits in any order, as columns."""
 
-    places: Sequence[str]  # ids; some may be unknown to the run [T]
+    places: Sequence[str] | pl.Series  # ids; some may be unknown to the run [T]
     clock_us: NDArray[np.int64]  # UTC, or the local time of the place where `is_naive` [T]
     is_naive: NDArray[np.bool_]  # whether the time had no offset from UTC [T]
 
@@ -208,7 +208,7 @@ class Visits:
                 "time such as 2012-04-03T18:00:09-04:00"
             )
         return cls(
-            places=read["place"].to_list(),
+            places=read["place"],
             clock_us=read["at"].to_numpy(),
             is_naive=read["is_naive"].to_numpy(),
         )
@@ -222,10 +222,12 @@ class Visits:
             is_naive=np.array([moment.is_naive for moment in moments], dtype=np.bool_),
         )
 
-    def take(self, rows: NDArray[np.int64]) -> "Visits":
-        """Some of the visits."""
-        places = [self.places[row] for row in rows.tolist()]
-        return Visits(places=places, clock_us=self.clock_us[rows], is_naive=self.is_naive[rows])
+    def part(self, first: int, end: int) -> "Visits":
+        """Some of the visits, without a copy."""
+        own = slice(first, end)
+        return Visits(
+            places=self.places[own], clock_us=self.clock_us[own], is_naive=self.is_naive[own]
+        )
 
     @classmethod
     def at_instants(cls, places: Sequence[str], at_us: NDArray[np.int64]) -> "Visits":

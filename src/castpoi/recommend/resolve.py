@@ -6,7 +6,7 @@ model is used.
 Shapes: T visits, P places.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from castpoi.checkins import record
 from castpoi.checkins.city import REVISIT_WINDOW, City
+from castpoi.checkins.reading.times import EARLIEST_US, LATEST_US
 from castpoi.checkins.trajectory import Histories
-from castpoi.core.errors import BadInput, NoCandidateLeft, UnknownUser
+from castpoi.core.errors import BadInput, CastPoiError, NoCandidateLeft, UnknownUser
 from castpoi.core.quantities import counted
 from castpoi.geo.zones import offsets_minutes, to_utc_us
 from castpoi.recommend.area import Point, is_in_box, is_in_polygon
@@ -106,16 +107,16 @@ class CityUsers:
         return dict(zip(users[record.USER_ID], users[record.USER], strict=True))
 
 
-def resolve_request(
-    request: Request,
+def resolve_requests(
+    requests: Sequence[Request],
     places: PlaceBook,
     users: CityUsers | None = None,
     is_private: NDArray[np.bool_] | None = None,
     *,
     now_us: int,
     needs_next_time: bool = False,
-) -> ResolvedRequest:
-    """Resolve a request, or raise BadInput, UnknownUser or NoCandidateLeft.
+) -> list[ResolvedRequest | CastPoiError]:
+    """Resolve each request, or find its BadInput, UnknownUser or NoCandidateLeft.
 
     Places where `is_private` are recommended only to people who have visited them. [P] Without
     `at_us`, the time of the request is that of the last visit; for a model with `needs_next_time`
@@ -124,8 +125,33 @@ def resolve_request(
     """
     if is_private is None:
         is_private = np.zeros(len(places), dtype=np.bool_)
+    given = [request.history for request in requests if request.history is not None]
+    read = iter(histories_of(given, places))
+    found: list[ResolvedRequest | CastPoiError] = []
+    for request in requests:
+        history = _of_user(request, users) if request.history is None else next(read)
+        try:
+            if isinstance(history, CastPoiError):
+                raise history
+            found.append(_resolved(request, history, places, is_private, now_us, needs_next_time))
+        except CastPoiError as problem:
+            found.append(problem)
+    return found
+
+
+def _resolved(
+    request: Request,
+    history: Histories,
+    places: PlaceBook,
+    is_private: NDArray[np.bool_],
+    now_us: int,
+    needs_next_time: bool,
+) -> ResolvedRequest:
     remarks: list[str] = []
-    history = _history(request, places, users, remarks)
+    if request.history is not None and (
+        skipped := len(request.history.places) - len(history.place)
+    ):
+        remarks.append(f"{_were(skipped, 'visit')} skipped: not at a place of the run")
     history, at_us = _at_time(history, request.at_us, now_us, needs_next_time, remarks)
     _remark_on_candidates(request, places, history, is_private, remarks)
     origin = request.near
@@ -151,37 +177,60 @@ def resolve_request(
 def history_of(
     visits: Visits, places: PlaceBook, *, name: Callable[[int], str] = name_of
 ) -> Histories:
-    """Visits in order of time, then of place; those of unknown places are left out.
+    """The history of one person, or its error raised; see `histories_of`."""
+    (found,) = histories_of([visits], places, name=name)
+    if isinstance(found, BadInput):
+        raise found
+    return found
+
+
+def histories_of(
+    visits: Sequence[Visits], places: PlaceBook, *, name: Callable[[int], str] = name_of
+) -> list[Histories | BadInput]:
+    """Visits of each person in order of time, then of place; those of unknown places are left out.
 
     `name` names a visit in an error.
     """
-    numbers = np.array([places.number_of.get(place, -1) for place in visits.places], dtype=np.int64)
-    known = np.flatnonzero(numbers >= 0)
-    place, at_us, is_naive = numbers[known], visits.clock_us[known], visits.is_naive[known]
+    if not visits:
+        return []
+    lengths = [len(each.places) for each in visits]
+    number_of = places.number_of
+    ids = (place for each in visits for place in each.places)
+    numbers = np.fromiter((number_of.get(place, -1) for place in ids), np.int64, sum(lengths))
+    known = np.flatnonzero(numbers >= 0)  # T from here on
+    place, person = numbers[known], np.repeat(np.arange(len(visits)), lengths)[known]
+    at_us = np.concatenate([each.clock_us for each in visits])[known]
+    is_naive = np.concatenate([each.is_naive for each in visits])[known]
+    wrong: dict[int, BadInput] = {}
     if is_naive.any():
         local_us = to_utc_us(at_us, places.zone_number[place], places.zones)
-        for visit in np.flatnonzero(is_naive).tolist():
+        is_outside = (local_us < EARLIEST_US) | (local_us >= LATEST_US)
+        for visit in np.flatnonzero(is_naive & is_outside).tolist():
             local_time = local_datetime(int(at_us[visit]), 0).replace(tzinfo=None)
-            check_in_range(int(local_us[visit]), local_time, what=name(int(known[visit])))
+            what = name(int(known[visit]) - sum(lengths[: person[visit]]))
+            try:
+                check_in_range(int(local_us[visit]), local_time, what=what)
+            except BadInput as problem:
+                wrong.setdefault(int(person[visit]), problem)
         at_us = np.where(is_naive, local_us, at_us)
-    order = np.lexsort((place, at_us))
+    order = np.lexsort((place, at_us, person))
     place, at_us = place[order], at_us[order]
-    offsets = offsets_minutes(at_us, places.zone_number[place], places.zones)
-    return Histories.of_one(place=place, at_us=at_us, offset_minutes=offsets.astype(np.int64))
+    offsets = offsets_minutes(at_us, places.zone_number[place], places.zones).astype(np.int64)
+    bounds = np.searchsorted(person[order], np.arange(len(visits) + 1)).tolist()
+    return [
+        wrong.get(number)
+        or Histories.of_one(place=place[own], at_us=at_us[own], offset_minutes=offsets[own])
+        for number, own in enumerate(map(slice, bounds, bounds[1:]))
+    ]
 
 
-def _history(
-    request: Request, places: PlaceBook, users: CityUsers | None, remarks: list[str]
-) -> Histories:
-    if request.history is not None:
-        history = history_of(request.history, places)
-        skipped = len(request.history.places) - len(history.place)
-        if skipped:
-            remarks.append(f"{_were(skipped, 'visit')} skipped: not at a place of the run")
-        return history
+def _of_user(request: Request, users: CityUsers | None) -> Histories | CastPoiError:
     if users is None or request.user is None:
-        raise UnknownUser("this recommender has no visits of users; give a history instead")
-    return users.history_of(request.user)
+        return UnknownUser("this recommender has no visits of users; give a history instead")
+    try:
+        return users.history_of(request.user)
+    except UnknownUser as problem:
+        return problem
 
 
 def _at_time(
@@ -214,11 +263,10 @@ def _remark_on_candidates(
     is_private: NDArray[np.bool_],
     remarks: list[str],
 ) -> None:
-    named = set(request.candidates or ())
-    for ids, thing in ((named, "candidate"), (set(request.exclude or ()), "excluded place")):
-        if unknown := len(ids - places.number_of.keys()):
+    for ids, thing in ((request.candidates, "candidate"), (request.exclude, "excluded place")):
+        if unknown := sum(each not in places.number_of for each in set(ids or ())):
             remarks.append(f"{_were(unknown, thing)} skipped: not among the places of the run")
-    known = {places.number_of[place] for place in named & places.number_of.keys()}
+    known = set(_numbers_of(request.candidates or (), places).tolist())
     private = sum(bool(is_private[place]) for place in known - set(history.place.tolist()))
     if closed := int(places.is_closed[list(known)].sum()):
         remarks.append(f"{_were(closed, 'candidate')} left out: closed")
@@ -240,12 +288,12 @@ def _allowed_places(
     """Which places the filters keep; raises NoCandidateLeft for the one that keeps none. [P]"""
     allowed = np.ones(len(places), dtype=np.bool_)
     for is_kept, rule, fix in _filters(request, places, history, origin, is_private):
-        before = int(allowed.sum())
-        allowed &= is_kept
-        if not allowed.any():
+        kept = allowed & is_kept
+        if not kept.any():
             raise NoCandidateLeft(
-                f"no place is left to recommend: of {before:,} none {rule}; {fix}"
+                f"no place is left to recommend: of {int(allowed.sum()):,} none {rule}; {fix}"
             )
+        allowed = kept
     if request.near is not None and request.within_km is None and not len(history.place):
         numbers = np.flatnonzero(allowed)
         order = np.argsort(places.km_from(request.near, numbers), kind="stable")
