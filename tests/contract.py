@@ -16,7 +16,7 @@ from castpoi.checkins.trajectory import Histories
 from castpoi.methods.ranker import SavableRanker
 from castpoi.methods.registry import Method
 from castpoi.training.job import TrainingOptions
-from castpoi.training.train import fit
+from castpoi.training.train import fit, settings_of
 from tests.cities import CAFE, OFFICE, PARK, STATION, small_city
 from tests.methods.numbers import check_numbers
 
@@ -106,8 +106,11 @@ def _fit(
     preset: str | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> SavableRanker[Any]:
-    brief = TrainingOptions(preset=preset, settings={"epochs": "2", **(settings or {})})
-    return fit(city, method, seed=7, options=brief if method.needs_training else None).ranker
+    if not method.needs_training:
+        return fit(city, method, seed=7).ranker
+    brief = {"epochs": "2"} if "epochs" in settings_of(method) else {}
+    options = TrainingOptions(preset=preset, settings={**brief, **(settings or {})})
+    return fit(city, method, seed=7, options=options).ranker
 
 
 def _check_scores_are_numbers(

@@ -9,7 +9,7 @@ from statistics import mean
 import pytest
 
 from castpoi.methods.registry import METHODS
-from castpoi.training.sequence import configs
+from castpoi.training.train import configs_for
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "baselines.md").read_text(encoding="utf-8")
@@ -45,8 +45,8 @@ def test_its_accuracy_is_the_mean_of_all_committed_seeds() -> None:
 @pytest.mark.parametrize("record", sorted((ROOT / "results" / "tune").glob("*/*/tune.json")))
 def test_the_preset_tuned_has_the_settings_that_the_search_found(record: Path) -> None:
     search = json.loads(record.read_text())
-    shape, plan = configs(search["method"], search["preset"], {})
-    preset = {name: str(value) for name, value in (shape.to_dict() | plan.to_dict()).items()}
+    shape, plan = configs_for(METHODS.named(search["method"]), search["preset"], {})
+    preset = {name: str(value) for name, value in (vars(shape) | vars(plan)).items()}
     best = search["trials"][0]
     assert (search["preset"], best["state"]) == ("tuned", "done")
     for name, value in (search["settings"] | best["settings"]).items():

@@ -54,12 +54,16 @@ class CountedRanker:
     @property
     def config(self) -> dict[str, Any]:
         """Its settings, for JSON."""
-        return {name: each for name, each in vars(self).items() if name not in self.arrays}
+        return {name: each for name, each in self._fields if not isinstance(each, np.ndarray)}
 
     @property
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """Its counts, by name."""
-        return {name: each for name, each in vars(self).items() if isinstance(each, np.ndarray)}
+        return {name: each for name, each in self._fields if isinstance(each, np.ndarray)}
+
+    @property
+    def _fields(self) -> list[tuple[str, Any]]:
+        return [(each.name, getattr(self, each.name)) for each in fields(self)]
 
     @classmethod
     def restore(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:

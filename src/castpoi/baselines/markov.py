@@ -2,9 +2,7 @@
 
 Stupid back-off (Brants et al. 2007), for each candidate: the share of the history's own moves from
 the last place; if there is none to the candidate, 0.4 x the share of the moves of all users; if
-there is none either, 0.4 x 0.4 x the candidate's share of all check-ins. Moves of all users are
-stored as compressed sparse rows, since a table of all pairs of places would not fit a large city.
-
+there is none either, 0.4 x 0.4 x the candidate's share of all check-ins.
 Shapes: B histories, P places, M distinct moves of all users.
 """
 
@@ -18,12 +16,12 @@ from castpoi.baselines.counting import (
     PopularityRanker,
     SparseRanker,
     SparseScores,
-    count_pairs,
     known_rows,
     visits_per_place,
 )
+from castpoi.baselines.moves import Counts, Moves, moves_leaving
 from castpoi.checkins.city import City
-from castpoi.checkins.trajectory import Histories, slices
+from castpoi.checkins.trajectory import Histories
 
 BACK_OFF: Final = 0.4
 """Weight of each step back; the value of Brants et al. (2007)."""
@@ -45,18 +43,17 @@ class Markov(SparseRanker, PopularityRanker):
     def count(cls, city: City, *, part: str) -> Self:
         """Count the check-ins and moves before `part`."""
         rows = known_rows(city, part)
-        places = city.places.height
         trajectories = city.trajectories
-        here, there = rows[:-1], rows[1:]
-        is_move = (there == here + 1) & (trajectories.user[here] == trajectories.user[there])
-        origin, target, moves = count_pairs(
-            trajectories.place[here[is_move]], trajectories.place[there[is_move]], places=places
-        )
+        place, user = trajectories.place[rows], trajectories.user[rows]
+        # a move over a check-in that may not be counted is none
+        is_first = (np.diff(rows, prepend=-2) > 1) | (np.diff(user, prepend=-1) != 0)
+        owner = np.cumsum(is_first) - 1
+        moves = Moves.of(owner, place, gap=1, places=city.places.height)
         return cls(
             popularity=visits_per_place(city, rows),
-            move_bounds=np.searchsorted(origin, np.arange(places + 1)).astype(np.int64),
-            move_to=target,
-            move_count=moves.astype(np.int64),
+            move_bounds=moves.bounds,
+            move_to=moves.to,
+            move_count=moves.times,
         )
 
     def encode(self, histories: Histories) -> SparseScores:
@@ -78,25 +75,16 @@ class Markov(SparseRanker, PopularityRanker):
 
     def _crowd_moves(self, histories: Histories) -> Shares:
         """Moves of all users from the last place of each history."""
-        moved = np.flatnonzero(histories.lengths > 0)
-        last = histories.last_place[moved]
-        moves, bounds = slices(self.move_bounds[last], self.move_bounds[last + 1])
-        within = np.repeat(np.arange(len(moved)), np.diff(bounds))
-        return moved[within], self.move_to[moves], _shares(within, self.move_count[moves])
+        moves = Moves(self.move_bounds, self.move_to, self.move_count)
+        return _shares(moves.leaving(histories.last_place))
 
     def _own_moves(self, histories: Histories) -> Shares:
         """Moves of each history from its last place."""
-        owner, place = histories.owner, histories.place
-        stays_inside = owner[1:] == owner[:-1]
-        from_last = np.flatnonzero(stays_inside & (place[:-1] == histories.last_place[owner[:-1]]))
-        owner, target, moves = count_pairs(
-            owner[from_last], place[from_last + 1], places=self.places
-        )
-        return owner, target, _shares(owner, moves)
+        origin = histories.last_place
+        return _shares(moves_leaving(histories, origin, gap=1, places=self.places))
 
 
-def _shares(group: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Each count as a share of the sum of its group."""
-    sums = np.bincount(group, weights=counts)
-    shares: NDArray[np.float64] = counts / sums[group]
-    return shares
+def _shares(counts: Counts) -> Shares:
+    """Each count as a share of the sum of its history."""
+    sums = np.bincount(counts.owner, weights=counts.times)
+    return counts.owner, counts.place, counts.times / sums[counts.owner]

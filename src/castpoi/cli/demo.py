@@ -22,7 +22,7 @@ from castpoi.experiments.folder import clear
 from castpoi.methods.registry import METHODS, Method
 from castpoi.methods.run import Run
 from castpoi.training.job import TrainingOptions
-from castpoi.training.train import fit, train
+from castpoi.training.train import fit, settings_of, train
 
 _SIZE: Final = (200, 3)
 _QUICK_SIZE: Final = (30, 1)
@@ -32,8 +32,7 @@ _NETWORK: Final = "core"
 
 # Small steps and few candidates per target, on one core, which is as fast for so small a city and
 # four times as fast where the cores are busy: castpoi-next and CORE take half a minute.
-_OF_TUNED: Final = {"batch": "128"}
-_OF_FAST: Final = {"hard_candidates": "8", "drawn_candidates": "10"}
+_SMALL: Final = {"threads": "1", "batch": "128", "hard_candidates": "8", "drawn_candidates": "10"}
 _TUNED: Final = "tuned"
 _CHECKINS: Final = "checkins.csv.gz"
 
@@ -145,7 +144,7 @@ def _results(
 ) -> list[Result]:
     """Train and evaluate the methods of the demo on the test split."""
     results, progress = [], steps.progress
-    compared = [each for each in METHODS if trains_all or _is_compared(each)]
+    compared = [each for each in METHODS if _is_compared(each, trains_all)]
     for number, method in enumerate(compared, start=1):
         is_trained = method.name == run.method or not method.needs_training
         verb = "evaluating" if is_trained else "training and evaluating"
@@ -163,8 +162,10 @@ def _results(
     return results
 
 
-def _is_compared(method: Method) -> bool:
-    """Whether a demo has the method without --all."""
+def _is_compared(method: Method, trains_all: bool) -> bool:
+    """Whether a demo has the method; without --all few that are trained."""
+    if trains_all:
+        return method.is_available
     return not method.needs_training or method.name in (METHODS.best.name, _NETWORK)
 
 
@@ -172,10 +173,12 @@ def _brief_training(method: Method, epochs: int) -> TrainingOptions | None:
     """The training of a method in a demo; None for a counting baseline."""
     if not method.needs_training:
         return None
-    settings = {"epochs": str(max(1, round(method.demo_epochs * epochs))), "threads": "1"}
-    if _TUNED in method.presets:
-        return TrainingOptions(preset=_TUNED, settings=settings | _OF_TUNED)
-    return TrainingOptions(settings=settings | _OF_FAST)
+    wanted = {"epochs": str(max(1, round(method.demo_epochs * epochs))), **_SMALL}
+    known = settings_of(method) if method.is_ours else {"epochs", "threads"}
+    return TrainingOptions(
+        preset=_TUNED if _TUNED in method.presets else None,
+        settings={name: value for name, value in wanted.items() if name in known},
+    )
 
 
 def _show(

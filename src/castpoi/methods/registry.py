@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from typing import Any, Final
 
 from castpoi.checkins.city import City
@@ -41,6 +42,13 @@ class Method:
     """Raised when a change of the code moves its numbers: suites make older results again."""
     demo_epochs: float = 1.0
     """Share of the epochs of `castpoi demo`; less for a method with slow epochs."""
+    package: str = ""
+    """A package of an extra that it needs."""
+
+    @property
+    def is_available(self) -> bool:
+        """Whether the package that it needs is installed."""
+        return not self.package or find_spec(self.package) is not None
 
     @property
     def default_preset(self) -> str | None:
@@ -196,6 +204,11 @@ METHODS = Methods(
     _counting("markov", "Markov",
               "own moves from the last place, then everybody's, then popularity", "markov:Markov"),
     _counting("recent", "Most recent", "most recently visited first", "simple:Recent"),
+    Method(name="boosted", label="Boosted trees",
+           line="LightGBM's LambdaMART on counted features (extra castpoi[boosted])",
+           ranker="castpoi.baselines.boosted.ranker:BoostedRanker",
+           trainer="castpoi.training.boosted:train_boosted", presets=("tuned",),
+           package="lightgbm", demo_epochs=30),
     _castpoi("target-attention", "Target attention",
              "CaST-POI's reader without distance, age and gate (after DIN)", "fast", "paper",
              settings=_TARGET_ATTENTION, demo_epochs=1 / 3),

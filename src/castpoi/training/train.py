@@ -26,7 +26,6 @@ from castpoi.core.staging import LOCK, alone_in, remove, sweep
 from castpoi.methods.ranker import SavableRanker
 from castpoi.methods.registry import METHODS, Method
 from castpoi.methods.run import KNOWN_CHECKINS, LOG, Run, RunLog, load_run, new_run, places_of
-from castpoi.training.config import TrainingConfig
 from castpoi.training.job import Trainer, TrainingJob, TrainingOptions, World
 from castpoi.training.tensorboard import TensorBoardLog
 
@@ -158,7 +157,7 @@ def best_epoch(folder: Path, method: Method) -> str:
 
 def configs_for(
     method: Method, preset: str, settings: Mapping[str, str]
-) -> tuple["DataclassInstance", TrainingConfig]:
+) -> tuple["DataclassInstance", Any]:
     """The configs of the model and of the training of a learned method.
 
     Raises:
@@ -172,6 +171,11 @@ def configs_for(
         )
     trainer = import_module((method.trainer or "").partition(":")[0])
     return trainer.configs(method.name, preset, {**settings, **method.settings})
+
+
+def settings_of(method: Method) -> set[str]:
+    """The names of all settings of a learned method."""
+    return {name for each in configs_for(method, method.presets[0], {}) for name in vars(each)}
 
 
 def changed_settings(

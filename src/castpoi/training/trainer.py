@@ -43,7 +43,7 @@ def run_plan(
     plan: TrainingPlan[Model], city: City, job: TrainingJob
 ) -> tuple[Model, dict[str, Any]]:
     """The model with the weights of its best epoch, on the CPU, and a summary of its training."""
-    _check_city(city)
+    check_city(city)
     config, device = plan.config, device_named(job.options.device)
     with process_group(device) as group:
         checkpoints = _checkpoints(plan, city, job, group)
@@ -75,7 +75,7 @@ def run_plan(
     }
 
 
-def _check_city(city: City) -> None:
+def check_city(city: City) -> None:
     """Refuse a city without two places to choose from, or without two visits of one user."""
     if city.places.height == 1:
         raise TooFewCheckins(

@@ -1,0 +1,1 @@
+"""Boosted trees (LightGBM) over counted features of (history, candidate) pairs."""
