@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -123,7 +124,7 @@ def _assert_targets_are_known(part: np.ndarray, codes: np.ndarray) -> None:
 def test_a_city_without_a_test_target_is_refused(kind: SplitKind) -> None:
     user, place = np.arange(4), np.arange(4)
     with refused(TooFewCheckins):
-        split_checkins(kind, user, place, np.arange(4))
+        split_checkins(kind, user, place, np.arange(4), pl.Series(["train", "test"] * 2))
 
 
 def test_the_table_of_a_split_has_the_words_of_its_parts() -> None:

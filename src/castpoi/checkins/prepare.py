@@ -17,10 +17,11 @@ from castpoi.checkins.city import City, fingerprint_of
 from castpoi.checkins.cleaning import PUBLISHED, RECIPES, Recipe, StepCount, clean, count_step
 from castpoi.checkins.places import mark_rows, misplaced, one_point_each, points_of, usual_text
 from castpoi.checkins.reading.layouts import TABLE, NaiveTimes, unused_columns
+from castpoi.checkins.reading.opening import items_of, open_sources
 from castpoi.checkins.reading.places_table import PlacesTable
 from castpoi.checkins.reading.rows import CLOCK, IS_NAIVE, RawCheckins, good_rows, read_checkins
 from castpoi.checkins.reading.rules import bad_rows_of, check_rows, count_by_rule
-from castpoi.checkins.reading.source import Source, open_sources
+from castpoi.checkins.reading.source import Source
 from castpoi.checkins.record import HOUR_US, MINUTE_US
 from castpoi.checkins.rhythm import Rhythm, rhythm_of
 from castpoi.checkins.split import SplitKind, split_checkins, split_table
@@ -77,7 +78,8 @@ class Preparation(Config):
     """Coordinates of one place that are further apart than this are wrong."""
     recipe: Recipe = field(default_factory=Recipe)
     split: SplitKind = "leave-one-out"
-    """The paper's split per user, or 80/10/10 in time."""
+    """The paper's split per user, 80/10/10 in time, or that of the source: its column, or a file
+    for each part."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -127,7 +129,9 @@ def make_city(
             sources,
             columns=preparation.columns,
             naive_times=preparation.naive_times,
-            published=preparation.recipe.needs_published or sources[0].layout.is_cleaned,
+            published=preparation.recipe.needs_published
+            or preparation.split == "given"
+            or sources[0].layout.is_cleaned,
             progress=progress,
         )
         with progress.task("preparing", total=3) as task:
@@ -153,6 +157,8 @@ def _opened(
         "no_header": preparation.no_header,
     }
     sources = open_sources(tables, format_name=preparation.format, **how)
+    if places_table is None:
+        places_table = items_of(sources[0])
     if places_table is None:
         return sources, []
     places = open_sources([places_table], format_name=TABLE.name, **how, what="places table")
@@ -271,7 +277,9 @@ def _city_of(
         **{record.USER: user, record.PLACE: place},
         **{record.AT_UTC: checkins[record.AT_UTC], record.OFFSET: offsets},
     }
-    part = split_checkins(preparation.split, user.astype(np.int64), place.astype(np.int64), at_us)
+    given = checkins.get_column(record.SOURCE_PART, default=None)
+    codes = user.astype(np.int64), place.astype(np.int64)
+    part = split_checkins(preparation.split, *codes, at_us, given)
     kept = places.filter(pl.col(record.PLACE).is_in(place_ranks.implode()))
     place_ids, user_ids = (
         raw.texts[word].gather(ranks)

@@ -168,10 +168,10 @@ def test_a_parquet_file_has_no_published_layout(tmp_path: Path) -> None:
     refuse(source, format="snap")
 
 
-def test_a_column_of_structs_has_no_ids(tmp_path: Path) -> None:
+def test_a_column_of_lists_has_no_ids(tmp_path: Path) -> None:
     source = tmp_path / "v.parquet"
     frame = pl.read_csv(table(ROWS).encode())
-    frame.with_columns(pl.struct("lat", "lon").alias("user")).write_parquet(source)
+    frame.with_columns(pl.concat_list("lat", "lon").alias("user")).write_parquet(source)
     refuse(source)
 
 
@@ -185,12 +185,12 @@ def test_a_column_of_lists_has_no_coordinates(tmp_path: Path) -> None:
 def test_a_panic_of_the_parquet_reader_is_reported_as_an_incomplete_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def panic(path: Path) -> None:
+    def panic(path: Path, **_: object) -> None:
         raise PanicException("assertion failed")
 
     source = tmp_path / "v.parquet"
     pl.read_csv(table(ROWS).encode()).write_parquet(source)
-    monkeypatch.setattr(pl, "read_parquet_schema", panic)
+    monkeypatch.setattr(pl, "scan_parquet", panic)
     refuse(source)
 
 

@@ -12,6 +12,7 @@ from typing import Final, Literal, NamedTuple, get_args
 
 import polars as pl
 
+from castpoi.checkins.reading.typed import SCANS
 from castpoi.checkins.record import TEST, TRAIN, VALIDATION
 from castpoi.core.errors import BadInput, UnknownLayout
 
@@ -24,15 +25,20 @@ NEEDED_OF_PLACES: Final[tuple[Word, ...]] = ("place", "lat", "lon")
 WORDS_OF_PLACES: Final[tuple[Word, ...]] = (*NEEDED_OF_PLACES, "zone", "category", "name")
 """What a places table may have."""
 
-TEXT_SUFFIXES: Final = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
-SUFFIXES: Final = (*TEXT_SUFFIXES, ".parquet")
+INTERACTIONS: Final = ".inter"
+"""Suffix of RecBole's table of check-ins; the table of places next to it ends in `.item`."""
+ITEMS: Final = ".item"
+TEXT_SUFFIXES: Final = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", INTERACTIONS)
+SUFFIXES: Final = (*TEXT_SUFFIXES, *SCANS)
+ENDINGS: Final = ".csv, .tsv, .txt, .parquet, .jsonl, .json, .geojson or .inter"
+"""The usual ones, for errors."""
 
 # Names are compared in lower case without spaces, dots, dashes and underscores; the best is first.
 USUAL_NAMES: Final[Mapping[Word, tuple[str, ...]]] = {
     "user": ("user", "userid", "uid", "username", "personid", "person"),
     "place": (
         *("place", "placeid", "poi", "poiid", "venue", "venueid", "locationid", "locid"),
-        *("location", "loc", "item", "itemid", "businessid", "spotid", "spot"),
+        *("location", "loc", "item", "itemid", "businessid", "spotid", "spot", "fsqplaceid"),
     ),
     "lat": ("lat", "latitude", "placelat", "y"),
     "lon": ("lon", "lng", "long", "longitude", "placelon", "x"),
@@ -45,8 +51,11 @@ USUAL_NAMES: Final[Mapping[Word, tuple[str, ...]]] = {
         *("tzoffsetminutes", "offset", "offsetminutes", "tzoffset", "timezoneoffset"),
         *("utcoffset", "utcoffsetminutes", "localoffsetminutes"),
     ),
-    "category": ("category", "categoryname", "venuecategory", "poicatname", "placecategory"),
-    "name": ("name", "placename", "venuename", "poiname", "title"),
+    "category": (
+        *("category", "categoryname", "venuecategory", "venuecategoryname", "poicatname"),
+        *("placecategory", "fsqcategorylabels", "categoriesprimary", "basiccategory"),
+    ),
+    "name": ("name", "placename", "venuename", "poiname", "title", "namesprimary"),
     "part": ("split", "part", "splittag"),
     "session": ("trajectoryid", "session", "sessionid", "trailid"),
 }
@@ -84,7 +93,6 @@ class Layout:
     columns: Mapping[str, str] = field(default_factory=dict)  # fixed; a table has none
     conventions_of: Callable[[pl.DataFrame, str], Conventions] = lambda *_: Conventions()
     """Conventions by a sample of coordinates and the name of the file in errors."""
-    has_parts: bool = False  # each file is one part of a published split
     is_cleaned: bool = False  # the published rows have been through the cleaning of the paper
 
 
@@ -154,7 +162,6 @@ GETNEXT: Final = Layout(
         "category=POI_catname,session=trajectory_id"
     ),
     conventions_of=lambda *_: Conventions("utc"),
-    has_parts=True,
 )
 STHGCN: Final = Layout(
     name="sthgcn",
@@ -165,7 +172,6 @@ STHGCN: Final = Layout(
         "category=PoiCategoryName,session=pseudo_session_trajectory_id"
     ),
     conventions_of=_sthgcn_conventions,
-    has_parts=True,
     is_cleaned=True,
 )
 MASSIVE_STEPS: Final = Layout(
@@ -191,12 +197,18 @@ def recognise_layout(first_line: str) -> Layout:
     return next(published, TABLE)
 
 
+PART_NAMES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("train", "training"), TRAIN),
+    **dict.fromkeys(("validation", "validate", "valid", "val", "dev"), VALIDATION),
+    **dict.fromkeys(("test", "testing"), TEST),
+}
+"""The parts of a split by the names they have in files and columns."""
+
+
 def part_by_name(path: Path) -> str | None:
-    """The part of the published split in a file, by the name of the file."""
-    stem = path.name.lower().split(".")[0]
-    names = {TRAIN: "train_sample|.*_train$", VALIDATION: "validate_sample|.*_val$"}
-    names |= {TEST: "test_sample|.*_test$"}
-    return next((part for part, name in names.items() if re.match(name, stem)), None)
+    """The part of a split in a file, by the name of the file: `NYC_train.csv`, `valid.parquet`."""
+    words = re.split(r"[^a-z]+", path.name.lower())
+    return next((PART_NAMES[word] for word in words if word in PART_NAMES), None)
 
 
 def files_of_folder(folder: Path) -> list[Path]:
@@ -220,6 +232,12 @@ def naive_times_by_column(column: str) -> NaiveTimes | None:
     if words & {"utc", "gmt", "epoch"} or _plain(column) in ("utctime", "timeutc", "atutc"):
         return "utc"
     return "local" if "local" in words or _plain(column) == "localtime" else None
+
+
+def untyped(columns: Sequence[str]) -> tuple[str, ...]:
+    """The names without the types that RecBole gives all of them: `user_id:token`."""
+    plain = [re.sub(r":(token|float)(_seq)?$", "", column) for column in columns]
+    return tuple(columns if {*plain} & {*columns} else plain)
 
 
 def _plain(column: str) -> str:

@@ -15,6 +15,7 @@ from castpoi.checkins.reading import times
 from castpoi.checkins.reading.layouts import (
     NEEDED,
     OPTIONAL_COLUMNS,
+    PART_NAMES,
     NaiveTimes,
     Word,
     naive_times_by_column,
@@ -35,7 +36,6 @@ _SAMPLE_ROWS: Final = 1000
 _CODED: Final[tuple[Word, ...]] = ("user", "place", "category", "name", "zone", "session")
 _IDS: Final[Mapping[Word, str]] = {"user": "user id", "place": "place id"}
 _POINT: Final[tuple[Word, ...]] = ("lat", "lon")
-_SHORT_PARTS: Final = dict.fromkeys(("val", "valid", "validate"), record.VALIDATION)
 Meaning = Mapping[str, str]
 """Word -> the column of a source that has it."""
 Texts = Mapping[str, pl.Series]
@@ -301,11 +301,11 @@ class _Reader:
         if "offset" in self.meaning:
             number = pl.col(self.meaning["offset"]).cast(pl.Float64, strict=False)
             found["offset"] = number.round().cast(pl.Int16, strict=False)
-        if self.published and self.source.part is not None:
+        if self.published and "part" in self.meaning:
+            part = pl.col(self.meaning["part"]).cast(pl.String).str.strip_chars().str.to_lowercase()
+            found[record.SOURCE_PART] = part.replace(PART_NAMES)
+        elif self.published and self.source.part is not None:
             found[record.SOURCE_PART] = pl.lit(self.source.part)
-        elif self.published and "part" in self.meaning:
-            part = pl.col(self.meaning["part"]).cast(pl.String).str.to_lowercase()
-            found[record.SOURCE_PART] = part.replace(_SHORT_PARTS)
         return found
 
     def _without_blank_lines(self, rows: pl.DataFrame) -> pl.DataFrame:
