@@ -36,6 +36,7 @@ from castpoi.core.files import (
     write_private_table,
 )
 from castpoi.core.notebook import html_table
+from castpoi.geo import wkb
 
 REVISIT_WINDOW: Final = 512
 """A target is a revisit if its place is among this many visits before it."""
@@ -170,7 +171,11 @@ class City:
         self.check_free(folder, overwrite=overwrite)
         with new_folder(folder, kind="city", overwrite=overwrite) as staging:
             for table in _TABLES:
-                write_private_table(getattr(self, table), staging / f"{table}.parquet")
+                frame, metadata = getattr(self, table), None
+                if table == "places":  # GeoParquet, for maps and databases
+                    frame = frame.with_columns(wkb.points(self.lat, self.lon))
+                    metadata = wkb.GEO_KEY
+                write_private_table(frame, staging / f"{table}.parquet", metadata=metadata)
             write_manifest(staging, self.manifest)
             if self.dropped is None:
                 dropped_path(folder).unlink(missing_ok=True)  # of a previous city

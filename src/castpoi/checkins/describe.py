@@ -72,7 +72,7 @@ class CityDescription:
     places: int
     categories: int
     private_places: int
-    """Places of the private categories: homes (castpoi/checkins/private.py)."""
+    """Places of the private categories: homes (checkins/private.py)."""
     first_day: date | None
     last_day: date | None
     days: int  # days from the first to the last, both included

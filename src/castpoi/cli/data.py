@@ -1,4 +1,5 @@
-"""`castpoi data audit`, `synthesize` and `fetch`: check, make or download check-ins."""
+"""`castpoi data audit`, `export`, `synthesize` and `fetch`: check, write, make or download
+check-ins."""
 
 import shlex
 from dataclasses import asdict
@@ -9,6 +10,7 @@ import click
 
 from castpoi.checkins.audit import audit as audit_city
 from castpoi.checkins.city import City
+from castpoi.checkins.export import export_recbole
 from castpoi.checkins.fetch import DATASETS
 from castpoi.checkins.fetch import fetch as fetch_dataset
 from castpoi.checkins.synthetic import SynthesisConfig, check_free, write_checkins
@@ -38,6 +40,23 @@ def audit(console: Console, city: Path) -> None:
     console.result({"checks": [asdict(each) for each in outcomes], **counts})
     if counts["failed"]:
         raise click.exceptions.Exit(1)
+
+
+@click.command()
+@click.argument("city", type=FOLDER)
+@out_option("The file to write, NAME.inter; NAME.item is next to it.", replaces="former files")
+@output_options
+def export(console: Console, city: Path, *, out: Path, overwrite: bool) -> None:
+    """Write a CITY as the atomic files of RecBole.
+
+    NAME.inter has user_id, item_id, timestamp and split of every check-in of the split, NAME.item
+    the places. 'castpoi data prepare NAME.inter' reads both again.
+    """
+    loaded = City.load(city)
+    items = export_recbole(loaded, out, overwrite=overwrite)
+    kept = len(loaded.trajectories)
+    console.print(f"{out}: {kept:,} check-ins; {items}: {loaded.places.height:,} places.")
+    console.result({"checkins": kept, "places": loaded.places.height, "out": str(out)})
 
 
 @click.command()

@@ -27,6 +27,7 @@ DATA_VERBS = {
     "prepare": ("castpoi.cli.prepare:prepare", "Read, clean and split check-ins: a CITY."),
     "describe": ("castpoi.cli.describe:describe", "Counts, rhythm and distances of a city."),
     "audit": ("castpoi.cli.data:audit", "Check a city for leakage, wrong clocks and oddities."),
+    "export": ("castpoi.cli.data:export", "Write a city as atomic files of RecBole."),
     "synthesize": ("castpoi.cli.data:synthesize", "Make the check-ins of a synthetic city."),
     "fetch": ("castpoi.cli.data:fetch", "Download a public data set."),
 }
@@ -35,7 +36,10 @@ VISITS_VERBS = {
 }
 GROUPS = {"data": DATA_VERBS, "visits": VISITS_VERBS}
 VERBS = {
-    "data": ("castpoi.cli.main:data", "Prepare, describe, audit, synthesize or fetch check-ins."),
+    "data": (
+        "castpoi.cli.main:data",
+        "Prepare, describe, audit, export, synthesize or fetch check-ins.",
+    ),
     "train": ("castpoi.cli.train:train", "Train a method on a city and write a run."),
     "evaluate": ("castpoi.cli.evaluate:evaluate", "Rank every test target and write a result."),
     "compare": ("castpoi.cli.compare:compare", "Print results side by side."),

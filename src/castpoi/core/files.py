@@ -333,10 +333,12 @@ def _sha256_of_entries(manifest: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest).encode()).hexdigest()
 
 
-def write_private_table(table: pl.DataFrame, path: Path) -> None:
-    """Write a table to a new file that only its owner may read."""
+def write_private_table(
+    table: pl.DataFrame, path: Path, *, metadata: dict[str, str] | None = None
+) -> None:
+    """Write a table, with metadata of the file, to a new file that only its owner may read."""
     path.touch(mode=0o600)
-    table.write_parquet(path, compression="zstd")
+    table.write_parquet(path, compression="zstd", metadata=metadata)
 
 
 def read_table(
