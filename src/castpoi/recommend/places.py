@@ -126,13 +126,29 @@ class PlaceBook:
         known, number = self._folded_categories
         return np.where(number == known.index(""), -1, number) if "" in known else number
 
-    def find(self, *, text: str = "", box: Box | None = None, limit: int = 100) -> list[int]:
-        """Places in a box whose name, category or id contains a text; most check-ins first."""
-        numbers = (
-            np.arange(len(self))
-            if box is None
-            else np.flatnonzero(is_in_box(box, self.lat, self.lon))
-        )
+    def find(
+        self,
+        *,
+        text: str = "",
+        box: Box | None = None,
+        hidden: NDArray[np.bool_] | None = None,
+        after: int | None = None,
+        limit: int = 100,
+    ) -> list[int]:
+        """Places in a box whose name, category or id contains a text; most check-ins first.
+
+        Without the places where `hidden` [P], and only those `after` a place in this order.
+        """
+        is_found = np.ones(len(self), dtype=np.bool_) if hidden is None else ~hidden  # [P]
+        if box is not None:
+            is_found &= is_in_box(box, self.lat, self.lon)
+        if after is not None:
+            fewer, equal = (
+                self.checkins < self.checkins[after],
+                self.checkins == self.checkins[after],
+            )
+            is_found &= fewer | (equal & (np.arange(len(self)) > after))
+        numbers = np.flatnonzero(is_found)
         if text:
             wanted = text.casefold()
             numbers = np.array([n for n in numbers if wanted in self._words[n]], dtype=np.int64)

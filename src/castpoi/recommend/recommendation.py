@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from castpoi.checkins.record import MINUTE_US
 from castpoi.core.notebook import html_table
 from castpoi.core.quantities import counted
+from castpoi.recommend.geojson import feature_collection
 from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.resolve import ResolvedRequest
 
@@ -113,6 +114,8 @@ class Recommendations(Answer):
     """Sentences about input that was left out or assumed."""
     visits_by: WeighedBy | None
     """Meaning of the weights of visits; null unless `explain`."""
+    user_known: bool | None = None
+    """Whether a service has visits of the user; null without a user."""
 
     def __iter__(self) -> Iterator[Recommendation]:
         return iter(self.recommendations)
@@ -144,6 +147,10 @@ class Recommendations(Answer):
             points=[(each.lat, each.lon) for each in self],
         )
 
+    def to_geojson(self) -> dict[str, Any]:
+        """The answer as a GeoJSON FeatureCollection."""
+        return feature_collection(self.to_dict(), "recommendations")
+
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON of the API."""
         return {
@@ -152,6 +159,7 @@ class Recommendations(Answer):
             "seconds": self.seconds,
             "remarks": list(self.remarks),
             "visits_by": self.visits_by,
+            "user_known": self.user_known,
         }
 
 

@@ -25,9 +25,11 @@ from castpoi.core.errors import (
     Overloaded,
     RepeatedKey,
     UnknownMethod,
+    UnknownPlace,
 )
-from castpoi.serving import routes
+from castpoi.serving import place_routes, routes
 from castpoi.serving.batcher import RETRY_SECONDS
+from castpoi.serving.dependencies import Served, errors
 from castpoi.serving.logs import log_failure
 from castpoi.serving.middleware import (
     METRICS_TYPE,
@@ -36,20 +38,20 @@ from castpoi.serving.middleware import (
     KeyRing,
     RequestLog,
 )
-from castpoi.serving.routes import Served
-from castpoi.serving.schema import MANY, ONE, Error, Health, WrongField, error_answer
+from castpoi.serving.schema import MANY, ONE, Health, WrongField, error_answer
 from castpoi.serving.service import Service
 
 _ABOUT: Final = (
     "Predicts the next place of a person from the places they have visited. Coordinates are in "
-    "degrees, latitude first. Times are ISO 8601; a time without an offset is the local time of "
-    "the place."
+    "degrees, latitude first. Times are ISO 8601 or epochs; a time without an offset is the local "
+    "time of the place. With `Accept: application/geo+json`, places come as GeoJSON."
 )
 _DOCS: Final = Path(__file__).with_name("api_page")  # shows /openapi.json
 _MAP: Final = Path(__file__).with_name("map")  # index.html is /, its other files are /map/...
 _NO_TILES: Final = '<meta name="castpoi-tiles" content="" />'
 
 _STATUS: Final[dict[type[CastPoiError], int]] = {
+    UnknownPlace: 404,
     BadInput: 422,
     RepeatedKey: 409,
     BrokenFolder: 409,
@@ -70,7 +72,7 @@ async def alive() -> Health:
     return Health(status="alive")
 
 
-@_pages.get("/readyz", responses={503: {"model": Error}})
+@_pages.get("/readyz", responses=errors(503))
 async def ready(service: Served) -> Health:
     """Whether the service can answer: its run is loaded and its store works."""
     _ = service.recommender
@@ -121,9 +123,11 @@ def create_app(
         lifespan=lifespan,
         docs_url=None,  # FastAPI's pages load scripts of other sites; ours does not
         redoc_url=None,
+        generate_unique_id_function=lambda route: route.name,
     )
     app.state.service = service
     app.include_router(routes.router)
+    app.include_router(place_routes.router)
     app.include_router(_pages)
     app.mount("/docs", StaticFiles(directory=_DOCS, html=True), name="docs")
     app.mount("/map", StaticFiles(directory=_MAP), name="map")

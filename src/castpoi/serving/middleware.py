@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import re
+import secrets
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
@@ -24,6 +25,8 @@ _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 _SIZES: Final = (1, 2, 4, 8, 16, 32, 64)
 _METHODS: Final = ("GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH")
 _NO_ROUTE: Final = "(none)"
+_REQUEST_ID: Final = "X-Request-Id"
+_LOGGABLE_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 # a name or, in brackets, an IPv6 address; perhaps with a port
 _HOST: Final = re.compile(r"(?P<name>\[[^\[\]]*\]|[^:\[\]]*)(:.*)?")
 # paths that need a key; health, documentation and the map page have no personal data
@@ -94,23 +97,25 @@ class RequestLog(_Middleware):
         """Handle a request and record its outcome."""
         began = perf_counter()
         status = 0
+        request_id = _request_id(Headers(scope=scope).get(_REQUEST_ID, ""))
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 self._add_headers(message, scope["path"])
+                MutableHeaders(scope=message)[_REQUEST_ID] = request_id
             await send(message)
 
         try:
             await self.app(scope, receive, send_with_headers)
         except Exception as problem:
-            log_failure("request failed", problem, route=_template(scope))
+            log_failure("request failed", problem, route=_template(scope), request=request_id)
             if not status:
                 sentence = "the service failed unexpectedly; its log has the lines of the error"
                 await error_answer(500, sentence)(scope, receive, send_with_headers)
         finally:
-            self._record(scope, status, perf_counter() - began)
+            self._record(scope, status, perf_counter() - began, request_id)
 
     def _add_headers(self, message: Message, path: str) -> None:
         headers = MutableHeaders(scope=message)
@@ -120,14 +125,15 @@ class RequestLog(_Middleware):
         if self.is_stopping():  # or the client would send its next request into a closed socket
             headers["Connection"] = "close"
 
-    def _record(self, scope: Scope, status: int, seconds: float) -> None:
+    def _record(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
         # other methods share one label: labels must not grow with what strangers send
         method = scope["method"] if scope["method"] in _METHODS else "(other)"
         route = _template(scope)
         self.metrics.requests.labels(method, route, str(status)).inc()
         self.metrics.request_seconds.labels(method, route).observe(seconds)
         milliseconds = round(1000 * seconds, 1)
-        log_event("request answered", method=method, route=route, status=status, ms=milliseconds)
+        answered = partial(log_event, "request answered", method=method, route=route)
+        answered(status=status, ms=milliseconds, request=request_id)
 
 
 class KeyRing:
@@ -178,9 +184,10 @@ class AuthMiddleware(_Middleware):
         has_key = scheme.lower() == "bearer" and self.keys.admits(key.strip())
         if has_key or not path.startswith(_GUARDED):
             return None
+        problem = "this API key is not known" if key else "an API key is needed"
         return error_answer(
             401,
-            "an API key is needed: send the header 'Authorization: Bearer KEY'",
+            f"{problem}: send the header 'Authorization: Bearer KEY'",
             headers={"WWW-Authenticate": "Bearer"},
         )
 
@@ -249,6 +256,11 @@ def _page_headers(tiles: str | None) -> dict[str, str]:
             "style-src 'self' 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
         ),
     }
+
+
+def _request_id(given: str) -> str:
+    """The id that the client gave to its request, if it can be logged, or a new one."""
+    return given if _LOGGABLE_ID.fullmatch(given) else secrets.token_hex(8)
 
 
 def _template(scope: Scope) -> str:

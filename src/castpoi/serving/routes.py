@@ -1,74 +1,103 @@
-"""The routes of the API, version 1 (docs/api.md)."""
+"""The routes about people: recommendations, visits, users; and the model (docs/api.md)."""
 
-from collections.abc import Sequence
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Annotated, Any, Final
 
 import numpy as np
-from fastapi import APIRouter, Body, Depends, Path, Query, Request
-from fastapi.responses import JSONResponse
-from fastapi.security import HTTPBearer
+from fastapi import Body, Path, Query
+from fastapi.responses import JSONResponse, StreamingResponse
 
-from castpoi.core.errors import BadInput
+from castpoi.core.errors import BadInput, CastPoiError
 from castpoi.geo.zones import offsets_minutes
-from castpoi.recommend.area import parse_box
 from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.recommendation import Recommendations
 from castpoi.recommend.request import MOST_AHEAD_US, Moment, Visits, local_datetime
+from castpoi.recommend.request import Request as RecommendRequest
 from castpoi.recommend.resolve import history_of
 from castpoi.serving import schema
-from castpoi.serving.schema import Id, PostedVisit, PostedVisits, QueryTime, RecommendBody, Text
+from castpoi.serving.dependencies import (
+    GEOJSON,
+    Respond,
+    Responses,
+    Served,
+    api_router,
+    errors,
+)
+from castpoi.serving.schema import (
+    BatchBody,
+    Id,
+    PostedVisit,
+    PostedVisits,
+    QueryTime,
+    RecommendBody,
+    Text,
+)
 from castpoi.serving.service import Service
-from castpoi.serving.settings import MOST_HISTORY, MOST_PLACES, MOST_USERS
+from castpoi.serving.settings import MOST_HISTORY, MOST_USERS
 from castpoi.serving.store import StoredHistory, StoredVisit
 
-_ERRORS: Final[dict[int | str, dict[str, Any]]] = {
-    status: {"model": schema.Error, "description": meaning}
-    for status, meaning in {
-        400: "The request cannot be read.",
-        401: "An API key is required.",
-        403: "No API key is set, and the request has a foreign Host or Origin.",
-        409: "The request contradicts stored data.",
-        413: "The body is too large.",
-        422: "A field is wrong; the answer names it.",
-        503: "Too many requests wait, or the run is being loaded; see Retry-After.",
-    }.items()
+_NDJSON: Final = "application/x-ndjson"
+_LINES: Final[Responses] = {
+    200: {
+        "description": "One line for each request.",
+        "content": {_NDJSON: {"schema": {"type": "string"}}},
+    }
 }
+_BODY: Final = errors(400, 413)
 
-# Only describes the key in OpenAPI: the middleware has checked it before any route.
-_key = HTTPBearer(auto_error=False, description="An API key of the service, if it has any.")
+router = api_router()
 
-router = APIRouter(prefix="/v1", responses=_ERRORS, dependencies=[Depends(_key)])
-
-
-async def service_of(request: Request) -> Service:  # a plain function would change threads
-    """The service of this request."""
-    service: Service = request.app.state.service
-    return service
-
-
-Served = Annotated[Service, Depends(service_of)]
 User = Annotated[Id, Path(description="Id of the user.")]
 
 
-@router.post("/recommend", response_model=Recommendations)
-async def recommend(body: RecommendBody, service: Served) -> JSONResponse:
+@router.post("/recommend", response_model=Recommendations, responses=_BODY | GEOJSON)
+async def recommend(body: RecommendBody, service: Served, respond: Respond) -> JSONResponse:
     """The most probable next places of a user or after a history, with `explain` also why."""
     answer = await service.recommend(body.request(explain=body.explain))
-    return JSONResponse(answer.to_dict())
+    return respond(answer.to_dict(), "recommendations")
 
 
-@router.post("/explain", response_model=Recommendations)
-async def explain(body: RecommendBody, service: Served) -> JSONResponse:
+@router.post("/explain", response_model=Recommendations, responses=_BODY | GEOJSON)
+async def explain(body: RecommendBody, service: Served, respond: Respond) -> JSONResponse:
     """The same with explanations: terms, contributing visits, counterfactuals.
 
     With `candidates`, the explanations of these places.
     """
     answer = await service.recommend(body.request(explain=True))
-    return JSONResponse(answer.to_dict())
+    return respond(answer.to_dict(), "recommendations")
 
 
-@router.post("/visits")
+@router.post("/recommend/batch", response_class=StreamingResponse, responses=_BODY | _LINES)
+async def recommend_batch(body: BatchBody, service: Served) -> StreamingResponse:
+    """The answers to many requests, one a line, in their order (NDJSON).
+
+    A line has the answer of `/v1/recommend`, or `error` if a request cannot be answered; the
+    others are not affected.
+    """
+    _ = service.recommender  # before the first line, when the status can still be 503
+    requests = [each.request(explain=each.explain) for each in body.requests]
+    return StreamingResponse(_lines(service, requests), media_type=_NDJSON)
+
+
+async def _lines(service: Service, requests: Sequence[RecommendRequest]) -> AsyncIterator[bytes]:
+    """Few requests at once, so that those of other clients never wait for a whole batch."""
+    together = service.settings.limits.together
+    for start in range(0, len(requests), together):
+        work = map(service.recommend, requests[start : start + together])
+        for answer in await asyncio.gather(*work, return_exceptions=True):
+            if isinstance(answer, CastPoiError):
+                line: dict[str, Any] = {"error": str(answer)}
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                line = answer.to_dict()
+            yield json.dumps(line, ensure_ascii=False).encode() + b"\n"
+
+
+@router.post("/visits", responses=errors(400, 409, 413))
 async def post_visits(
     body: Annotated[schema.VisitsBody, Body(description="One visit, or many under `visits`.")],
     service: Served,
@@ -137,14 +166,17 @@ async def delete_visit(
 async def list_users(
     service: Served,
     q: Annotated[Text, Query(description="First characters of the id.")] = "",
-    after: Annotated[Text, Query(description="Only ids after this one.")] = "",
-    limit: Annotated[int, Query(ge=1, le=MOST_USERS)] = 100,
+    after: Annotated[Text, Query(description="The `next` of the former page.")] = "",
+    limit: Annotated[int, Query(ge=1, le=MOST_USERS, description="Number of users.")] = 100,
 ) -> schema.Users:
     """Users with visits, by id, and their number of visits."""
     _ = service.recommender  # a new store has no city before the run is loaded
-    work = partial(service.store.users, begin=q, after=after, most=limit)
+    work = partial(service.store.users, begin=q, after=after, most=limit + 1)
     found = await service.read_store(work)
-    return schema.Users(users=[schema.UserCount(user=user, visits=n) for user, n in found])
+    return schema.Users(
+        users=[schema.UserCount(user=user, visits=n) for user, n in found[:limit]],
+        next=found[limit - 1][0] if len(found) > limit else None,
+    )
 
 
 # An id may contain a slash: `:path` makes every posted user readable and erasable.
@@ -152,15 +184,21 @@ async def list_users(
 async def user_visits(
     user: User,
     service: Served,
+    after: Annotated[Text, Query(description="The `next` of the former page.")] = "",
     limit: Annotated[int, Query(ge=1, le=MOST_HISTORY, description="Number of visits.")] = 100,
 ) -> schema.UserVisits:
-    """The most recent visits of a user, in time order; an empty list for an unknown user."""
+    """The most recent visits of a user, oldest first; `next` leads to the ones before.
 
-    def visits() -> list[schema.UserVisit]:
-        history = service.store.histories([user], most=limit)[user]
-        return _local_visits(history, service.recommender.places)
+    An empty list for an unknown user.
+    """
 
-    return schema.UserVisits(visits=await service.read_store(visits))
+    def visits() -> schema.UserVisits:
+        page = service.store.page_of_visits(user, after=after, most=limit)
+        return schema.UserVisits(
+            visits=_local_visits(page.history, service.recommender.places), next=page.next
+        )
+
+    return await service.read_store(visits)
 
 
 @router.delete("/users/{user:path}")
@@ -171,30 +209,14 @@ async def erase_user(user: User, service: Served) -> schema.Erased:
     return schema.Erased(erased=await service.write_store(work))
 
 
-@router.get("/places", response_model=schema.Places)
-def find_places(
-    service: Served,
-    bbox: Annotated[
-        str | None, Query(max_length=100, description="south,west,north,east in degrees")
-    ] = None,
-    q: Annotated[str, Query(max_length=100, description="Part of a name, category or id.")] = "",
-    limit: Annotated[int, Query(ge=1, le=MOST_PLACES)] = 100,
-) -> JSONResponse:
-    """Places in a box, with a text in their name, or all; those with most check-ins first."""
-    places = service.recommender.places
-    box = None if bbox is None else parse_box(bbox, what="bbox")
-    found = places.find(text=q.strip(), box=box, limit=limit)
-    return JSONResponse({"places": [places.details(number) for number in found]})
-
-
 @router.get("/model")
-def card(service: Served) -> schema.ModelCard:
+def model_card(service: Served) -> schema.ModelCard:
     """The model, where it comes from, and its metrics."""
     return service.card
 
 
-@router.post("/model/reload")
-async def reload(service: Served) -> schema.ModelCard:
+@router.post("/model/reload", responses=errors(409))
+async def reload_model(service: Served) -> schema.ModelCard:
     """Read the run folder again while requests continue; if that fails, nothing changes."""
     await service.reload()
     return service.card

@@ -1,19 +1,20 @@
 """What the API accepts and returns: request bodies by field, and answers besides recommendations.
 
-Bodies are checked before anything is done: unknown fields are rejected, and no value is converted
-to another type: "10" is not a number. Answers are dataclasses that are the response models.
+Bodies are checked before anything is done: unknown fields are rejected, and "10" is not a number.
+Ids may be whole numbers, and times epochs. Answers are dataclasses that are the response models.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, cast
 
 from fastapi.responses import JSONResponse
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
@@ -35,21 +36,27 @@ from castpoi.serving.settings import (
     MOST_CORNERS,
     MOST_HISTORY,
     MOST_RECOMMENDATIONS,
+    MOST_REQUESTS,
     MOST_VISITS,
 )
 
 _DATE_ONLY: Final = len("2012-04-03")
 _HALF_AROUND_THE_EARTH_KM: Final = math.ceil(math.pi * EARTH_RADIUS_KM)
-_TIME_SCHEMA: Final = WithJsonSchema({"type": "string", "format": "date-time"})
+_AT: Final = "2012-04-03T18:00:09-04:00"
+_TIME_SCHEMA: Final = WithJsonSchema(
+    {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "number"}], "examples": [_AT]}
+)
 
 
 def _read_time(at: object) -> Moment:
-    if not isinstance(at, str) or not _DATE_ONLY < len(at) <= 40:
-        raise ValueError("write a time as 2012-04-03T18:00:09-04:00")
+    is_text = isinstance(at, str) and _DATE_ONLY < len(at) <= 40
+    if isinstance(at, bool) or not (is_text or isinstance(at, int | float)):
+        raise ValueError(f"write a time as {_AT}, or as an epoch")
     try:
-        return moment_of(datetime.fromisoformat(at), what="the time")
+        time = datetime.fromisoformat(at) if isinstance(at, str) else at
+        return moment_of(cast("datetime | float", time), what="the time")
     except (ValueError, OverflowError) as problem:
-        raise ValueError("not a time; write it as 2012-04-03T18:00:09-04:00") from problem
+        raise ValueError(f"not a time; write it as {_AT}") from problem
     except BadInput as problem:
         raise ValueError("not between the years 1980 and 2100") from problem
 
@@ -63,6 +70,10 @@ def _read_instant(at: object) -> Moment:
     return moment
 
 
+def _text_of_number(identity: object) -> object:
+    return str(identity) if isinstance(identity, int) and identity is not True else identity
+
+
 def _check_reachable(identity: str) -> str:
     if identity in (".", ".."):  # a path cannot contain it, so it could never be erased
         raise ValueError("'.' and '..' are not valid ids")
@@ -71,18 +82,27 @@ def _check_reachable(identity: str) -> str:
 
 Text = Annotated[str, Field(max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")]
 """Any characters but control characters, which a database may reject."""
-Id = Annotated[Text, Field(min_length=1), AfterValidator(_check_reachable)]
-"""Id of a user or place, or the key of a visit."""
+Id = Annotated[
+    Text,
+    Field(min_length=1),
+    AfterValidator(_check_reachable),
+    BeforeValidator(_text_of_number, json_schema_input_type=str | int),
+]
+"""Id of a user or place, or the key of a visit; a whole number is read as text."""
 Time = Annotated[Moment, PlainValidator(_read_time), _TIME_SCHEMA]
-"""An ISO time; without an offset from UTC it is the local time of the place."""
+"""An ISO time, or an epoch; without an offset from UTC it is the local time of the place."""
 Instant = Annotated[Moment, PlainValidator(_read_instant), _TIME_SCHEMA]
-"""An ISO time with an offset from UTC."""
+"""An ISO time with an offset from UTC, or an epoch."""
 QueryTime = Annotated[Any, PlainValidator(_read_time), _TIME_SCHEMA]
 """A `Time` in a query, where FastAPI takes no dataclass."""
 
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+def _with_examples(*examples: dict[str, Any]) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": list(examples)})
 
 
 class Point(_Strict):
@@ -121,6 +141,11 @@ class HistoryVisit(_Strict):
 
 class RecommendBody(_Strict):
     """A request for the next places of a user, or after a history."""
+
+    model_config = _with_examples(
+        {"history": [{"place": "cafe", "at": _AT}], "k": 5},
+        {"user": "470", "near": {"lat": 40.73, "lon": -73.99}, "within_km": 2, "explain": True},
+    )
 
     user: Id | None = Field(None, description="A user whose visits are in the store.")
     history: list[HistoryVisit] | None = Field(
@@ -195,8 +220,16 @@ class RecommendBody(_Strict):
         )
 
 
+class BatchBody(_Strict):
+    """Requests that are answered one a line."""
+
+    requests: list[RecommendBody] = Field(min_length=1, max_length=MOST_REQUESTS)
+
+
 class PostedVisit(_Strict):
     """A visit of a user to a place."""
+
+    model_config = _with_examples({"user": "470", "place": "cafe", "at": _AT, "key": "visit-1"})
 
     user: Id
     place: Id
@@ -255,6 +288,8 @@ class UserVisits(Answer):
     """The latest visits of a user, oldest first."""
 
     visits: list[UserVisit]
+    next: str | None
+    """For `after` of the next page; null on the last one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,6 +305,8 @@ class Users(Answer):
     """Users of the store by id."""
 
     users: list[UserCount]
+    next: str | None
+    """For `after` of the next page; null on the last one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,6 +339,23 @@ class Places(Answer):
     """Places in a box or with a name."""
 
     places: list[Place]
+    next: str | None
+    """For `after` of the next page; null on the last one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Category(Answer):
+    """A category and its number of places."""
+
+    category: str
+    places: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Categories(Answer):
+    """The categories of the model's places."""
+
+    categories: list[Category]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -136,10 +136,11 @@ class Service:
     async def recommend(self, request: Request) -> Recommendations:
         """The answer to a request; for a user, from the visits that the store has now."""
         self._ready()
-        if request.user is not None:
-            history = await self.histories.submit(request.user)
-            request = replace(request, user=None, history=history)
-        return await self.batcher.submit(request)
+        if request.user is None:
+            return await self.batcher.submit(request)
+        history = await self.histories.submit(request.user)
+        answer = await self.batcher.submit(replace(request, user=None, history=history))
+        return replace(answer, user_known=len(history.places) > 0)
 
     async def read_store(self, work: Callable[[], _Value]) -> _Value:
         """The value of a call that only reads the store."""

@@ -18,6 +18,7 @@ LEAST_KEY_LENGTH: Final = 16
 
 MOST_HISTORY: Final = 1000  # visits of a history, posted or read from the store (the latest)
 MOST_RECOMMENDATIONS: Final = 100  # the largest k
+MOST_REQUESTS: Final = 1000  # requests of one batch
 MOST_VISITS: Final = 1000  # visits posted at once
 MOST_CANDIDATES: Final = 1000  # candidates or excluded places named in a request
 MOST_CATEGORIES: Final = 50  # categories named in a request

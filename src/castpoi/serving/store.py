@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
-from castpoi.core.errors import BrokenStore, CastPoiError, RepeatedKey
+from castpoi.core.errors import BadInput, BrokenStore, CastPoiError, RepeatedKey
 from castpoi.serving.logs import log_failure
 from castpoi.serving.store_engine import (
     ABOUT,
@@ -68,6 +68,15 @@ class StoredHistory:
 
     place_ids: list[str]
     at_us: NDArray[np.int64]  # in UTC
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PageOfVisits:
+    """Some visits of a user, and where the visits before them begin."""
+
+    history: StoredHistory
+    next: str | None
+    """For `after` of the next page; None if there are no earlier visits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +138,19 @@ class VisitStore:
     def histories(self, users: Sequence[str], *, most: int) -> dict[str, StoredHistory]:
         """The latest `most` visits of each user; an unknown user has none."""
         with self._translated_errors(), self._engine.connect() as connection:
-            return {user: _history(connection, user, most) for user in set(users)}
+            return {user: _history_of(_latest(connection, user, most)) for user in set(users)}
+
+    def page_of_visits(self, user: str, *, after: str, most: int) -> PageOfVisits:
+        """The latest visits of a user, or those before the page with the `next` of `after`."""
+        with self._translated_errors(), self._engine.connect() as connection:
+            rows = _latest(connection, user, most + 1, before=_cursor_of(after) if after else None)
+        page = rows[-most:]
+        return PageOfVisits(
+            history=_history_of(page),
+            next=f"{page[0].at_us}.{page[0].visit}.{page[0].place_id}"
+            if len(rows) > most
+            else None,
+        )
 
     def users(self, *, begin: str = "", after: str = "", most: int) -> list[tuple[str, int]]:
         """Users whose id begins with `begin` and is after `after`, and their numbers of visits."""
@@ -381,19 +402,39 @@ def _delete(connection: sa.Connection, user: str) -> int:
     return gone.rowcount
 
 
-def _history(connection: sa.Connection, user: str, most: int) -> StoredHistory:
+_Cursor = tuple[int, str, int]
+"""Time, place and number of a visit: the order of the visits of a user."""
+
+
+def _latest(
+    connection: sa.Connection, user: str, most: int, before: _Cursor | None = None
+) -> Sequence[Any]:
+    """The latest visits of a user, oldest first."""
+    order = (VISITS.c.at_us, VISITS.c.place_id, VISITS.c.visit)
     latest = (
-        sa.select(VISITS.c.place_id, VISITS.c.at_us)
+        sa.select(*order)
         .join(USERS, VISITS.c.user == USERS.c.number)
         .where(USERS.c.user_id == user)
-        .order_by(VISITS.c.at_us.desc(), VISITS.c.place_id.desc())
+        .order_by(*(column.desc() for column in order))
         .limit(most)
     )
-    rows = connection.execute(latest).all()[::-1]
+    if before is not None:
+        latest = latest.where(sa.tuple_(*order) < before)
+    return connection.execute(latest).all()[::-1]
+
+
+def _history_of(rows: Sequence[Any]) -> StoredHistory:
     return StoredHistory(
         place_ids=[row.place_id for row in rows],
         at_us=np.array([row.at_us for row in rows], dtype=np.int64),
     )
+
+
+def _cursor_of(text: str) -> _Cursor:
+    at_us, visit, place = [*text.split(".", 2), "", ""][:3]
+    if not (at_us.lstrip("-").isdecimal() and visit.isdecimal()):
+        raise BadInput("after: not the `next` of a former page; leave it out to begin again")
+    return int(at_us), place, int(visit)
 
 
 def _check_repeats(connection: sa.Connection, rows: dict[tuple[int, bytes], StoredVisit]) -> None:

@@ -1,0 +1,124 @@
+"""The routes about places: lists, one place, similar ones, categories, the most popular."""
+
+from collections import Counter
+from typing import Annotated, Final
+
+import numpy as np
+from fastapi import Path, Query
+from fastapi.responses import JSONResponse
+
+from castpoi.core.errors import UnknownPlace
+from castpoi.recommend.area import parse_box
+from castpoi.recommend.recommendation import Recommendations
+from castpoi.recommend.recommender import Recommender
+from castpoi.recommend.request import DEFAULT_K, Request, Visits
+from castpoi.recommend.similar import SimilarPlaces
+from castpoi.serving import schema
+from castpoi.serving.dependencies import GEOJSON, Respond, Served, api_router, errors
+from castpoi.serving.schema import Id, Text
+from castpoi.serving.settings import MOST_PLACES, MOST_RECOMMENDATIONS
+
+router = api_router()
+
+PlaceId = Annotated[Id, Path(description="Id of the place.")]
+Box = Annotated[
+    str | None, Query(max_length=100, description="Only in south,west,north,east, in degrees.")
+]
+Number = Annotated[int, Query(ge=1, le=MOST_RECOMMENDATIONS, description="Number of places.")]
+Categories = Annotated[
+    list[Id] | None, Query(description="Only places of this category; may be repeated.")
+]
+Within = Annotated[float | None, Query(gt=0, description="Only places within this distance.")]
+_NOBODY: Final = Visits.at_moments([], [])
+
+
+@router.get("/places", response_model=schema.Places, responses=GEOJSON)
+def find_places(
+    service: Served,
+    respond: Respond,
+    bbox: Box = None,
+    q: Annotated[str, Query(max_length=100, description="Part of a name, category or id.")] = "",
+    after: Annotated[Text, Query(description="The `next` of the former page.")] = "",
+    limit: Annotated[int, Query(ge=1, le=MOST_PLACES, description="Number of places.")] = 100,
+) -> JSONResponse:
+    """Places in a box, with a text in their name, or all; those with most check-ins first.
+
+    Private places are not listed.
+    """
+    recommender = service.recommender
+    places = recommender.places
+    found = places.find(
+        text=q.strip(),
+        box=None if bbox is None else parse_box(bbox, what="bbox"),
+        hidden=recommender.is_private,
+        after=places.number(after) if after else None,
+        limit=limit + 1,
+    )
+    page = [places.details(number) for number in found[:limit]]
+    following = page[-1]["place"] if len(found) > limit else None
+    return respond({"places": page, "next": following}, "places")
+
+
+@router.get(
+    "/places/{place:path}/similar",
+    response_model=SimilarPlaces,
+    responses=errors(404) | GEOJSON,
+)
+def similar_places(
+    place: PlaceId,
+    service: Served,
+    respond: Respond,
+    k: Number = DEFAULT_K,
+    within_km: Within = None,
+    category: Categories = None,
+) -> JSONResponse:
+    """The places most similar to a place, by the vectors of the model if it has them."""
+    recommender = service.recommender
+    _number_of(place, recommender)
+    answer = recommender.similar(place, k=k, within_km=within_km, categories=category)
+    return respond(answer.to_dict(), "places")
+
+
+@router.get("/places/{place:path}", responses=errors(404))
+def get_place(place: PlaceId, service: Served) -> schema.Place:
+    """One place; a private place is not found."""
+    recommender = service.recommender
+    return schema.Place(**recommender.places.details(_number_of(place, recommender)))
+
+
+@router.get("/categories")
+def list_categories(service: Served) -> schema.Categories:
+    """Categories and their number of places, the largest first; without private ones."""
+    recommender = service.recommender
+    shown = np.flatnonzero(~recommender.is_private).tolist()
+    count = Counter(filter(None, (recommender.places.categories[number] for number in shown)))
+    return schema.Categories(
+        categories=[schema.Category(category=name, places=n) for name, n in count.most_common()]
+    )
+
+
+@router.get("/popular", response_model=Recommendations, responses=GEOJSON)
+async def popular_places(
+    service: Served,
+    respond: Respond,
+    k: Number = DEFAULT_K,
+    bbox: Box = None,
+    category: Categories = None,
+) -> JSONResponse:
+    """The places with most check-ins, as recommended to somebody without visits."""
+    request = Request(
+        history=_NOBODY,
+        k=k,
+        box=None if bbox is None else parse_box(bbox, what="bbox"),
+        categories=category,
+    )
+    answer = await service.recommend(request)
+    return respond(answer.to_dict(), "recommendations")
+
+
+def _number_of(place: str, recommender: Recommender) -> int:
+    """The number of a public place."""
+    number = recommender.places.number(place)
+    if recommender.is_private[number]:
+        raise UnknownPlace("the place is private; it is shown only to people who have been there")
+    return number
