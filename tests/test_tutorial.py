@@ -112,4 +112,4 @@ def test_all_commands_of_the_tutorial_work_and_all_answers_are_as_shown(
     shown = [answer for _, answer in asked_and_shown()]
     assert [shape(answer) for answer in answered] == [shape(answer) for answer in shown]
     *_, erased, left = answered
-    assert (erased, left) == ({"erased": 1}, {"visits": []})
+    assert (erased, left) == ({"erased": 1}, {"visits": [], "next": None})
