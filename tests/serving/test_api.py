@@ -157,7 +157,9 @@ def test_places_come_as_geojson_if_the_client_accepts_it(
     found = answer("application/geo+json")
     assert found.headers["content-type"] == "application/geo+json"
     collection, plain = found.json(), answer("application/json").json()
-    (rows,) = (value for value in plain.values() if isinstance(value, list) and value and "lat" in value[0])
+    (rows,) = (
+        value for value in plain.values() if isinstance(value, list) and value and "lat" in value[0]
+    )
     assert collection["type"] == "FeatureCollection"
     for feature, row in zip(collection["features"], rows, strict=True):
         assert feature["geometry"] == {"type": "Point", "coordinates": [row["lon"], row["lat"]]}
