@@ -2,18 +2,23 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
+import polars as pl
 import pytest
+import torch
 
 import castpoi
 from castpoi.checkins import record
 from castpoi.checkins.trajectory import Histories
-from castpoi.core.errors import BrokenFolder, CastPoiError, NoCandidateLeft, UnknownUser
+from castpoi.core.errors import BadScores, BrokenFolder, CastPoiError, NoCandidateLeft, UnknownUser
 from castpoi.methods.registry import METHODS
+from castpoi.model import ranker as castpoi_ranker
+from castpoi.model.ranker import CastPoiRanker
 from castpoi.recommend.recommendation import Recommendations
 from castpoi.recommend.recommender import Recommender, load
 from castpoi.recommend.request import Request, Visit
@@ -305,3 +310,35 @@ def test_a_counted_run_recommends_without_torch(tmp_path: Path) -> None:
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout.strip() == "False"
+
+
+def test_with_an_index_the_answers_are_those_of_scoring_every_place(
+    unread: Recommender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(castpoi_ranker, "INDEX_FROM", 0)
+    indexed = Recommender(unread.run, unread.places)
+    assert indexed.finder is not None
+    wanted: list[dict[str, Any]] = [{}, {"new_only": True}, {"within_km": 5.0, "k": 2}]
+    for options in [*wanted, {"max_per_category": 1}, {"explain": True, "exclude": ["cafe"]}]:
+        answer, expected = (each.recommend(DAY, **options) for each in (indexed, unread))
+        assert places(answer) == places(expected)
+        for mine, theirs in zip(answer, expected, strict=True):
+            assert mine.score == pytest.approx(theirs.score, abs=1e-5)
+            assert mine.probability == pytest.approx(theirs.probability, rel=1e-4)
+    histories = pl.DataFrame(
+        {"user": "a", "place": [each.place for each in DAY], "time": [each.at for each in DAY]}
+    )
+    table = indexed.recommend_all(histories=histories, k=3)
+    assert table["place"].to_list() == places(unread.recommend(DAY, k=3))
+
+
+def test_scores_that_are_not_finite_are_refused_with_an_index_too(
+    unread: Recommender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(castpoi_ranker, "INDEX_FROM", 0)
+    ranker = CastPoiRanker.restore(unread.ranker.config, unread.ranker.arrays)
+    with torch.no_grad():
+        ranker.model.popularity.fill_(torch.nan)
+    spoiled = Recommender(replace(unread.run, ranker=ranker), unread.places)
+    with refused(BadScores):
+        spoiled.recommend(DAY)

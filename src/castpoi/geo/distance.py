@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 EARTH_RADIUS_KM: Final = 6371.0
-_KM_PER_DEGREE: Final = EARTH_RADIUS_KM * math.pi / 180
+KM_PER_DEGREE: Final = EARTH_RADIUS_KM * math.pi / 180
 _LEAST_COSINE: Final = 0.01  # keeps the squares near the poles from becoming infinitely wide
 
 SPATIAL_BIAS_EDGES_KM: Final = (0.5, 2.0, 5.0, 20.0, 100.0)
@@ -51,7 +51,7 @@ def squares_of(
     Bands have equal height in latitude. The columns of a band are as wide as the band is high,
     measured in its middle. [P], [P] -> [P, 2]
     """
-    height = size_km / _KM_PER_DEGREE
+    height = size_km / KM_PER_DEGREE
     band = np.floor(lat / height)
     cosine = np.cos(np.radians((band + 0.5) * height))
     width = height / np.maximum(cosine, _LEAST_COSINE)

@@ -8,6 +8,7 @@ Shapes: B histories, P places of the city, C candidates, T visits of a window.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
@@ -31,6 +32,8 @@ class Abilities(NamedTuple):
     """Scores contain an expensive term, so `Shortlists.forecast` saves time."""
     takes_new_places: bool = False
     """`TakesNewPlaces.with_places` adds places that have no visit."""
+    has_index: bool = False
+    """`FindsBest.best` is faster than scoring every place."""
 
 
 class Ranker(Protocol[State]):
@@ -114,6 +117,26 @@ class Shortlists(Protocol[StateRead]):
 
     def forecast(self, state: StateRead) -> NDArray[np.float32]:
         """A forecast of the score of every place. [B, P]"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """The best places of a history, best first."""
+
+    place: NDArray[np.int64]  # [k]
+    score: NDArray[np.float32]  # [k]
+    log_total: float  # logarithm of the sum of exp(score) over all places, or nearly
+
+
+@runtime_checkable
+class FindsBest(Protocol[StateRead]):
+    """A ranker that finds the best of very many places without scoring all of them."""
+
+    def build_index(self) -> None:
+        """Build what `best` needs, so that the first call does not wait for it."""
+
+    def best(self, state: StateRead, is_allowed: NDArray[np.bool_], k: int) -> list[Found]:
+        """The k best allowed places of each history; fewer if fewer are allowed. [B, P]"""
 
 
 @runtime_checkable

@@ -46,8 +46,7 @@ class DistanceBuckets(nn.Module):
         super().__init__()
         self.places = len(lat)
         points = torch.from_numpy(unit_vectors(lat, lon))  # [P, 3]
-        half_angles = np.asarray(edges_km, dtype=np.float64) / (2 * EARTH_RADIUS_KM)
-        edges = torch.from_numpy(4 * np.sin(half_angles) ** 2)  # squared chords
+        edges = torch.from_numpy(squared_chords(edges_km))
         self.has_table = self.places <= table_limit
         if self.has_table:
             blocks = [_buckets(block, points, edges) for block in torch.split(points, _BLOCK)]
@@ -99,6 +98,12 @@ def unit_vectors(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> NDArray[
     phi, theta = np.radians(lat), np.radians(lon)
     axes = [np.cos(phi) * np.cos(theta), np.cos(phi) * np.sin(theta), np.sin(phi)]
     return np.stack(axes, axis=-1).astype(np.float64)
+
+
+def squared_chords(km: tuple[float, ...]) -> NDArray[np.float64]:
+    """Squared chords on the unit sphere of great-circle distances."""
+    half_angles = np.asarray(km, dtype=np.float64) / (2 * EARTH_RADIUS_KM)
+    return np.asarray(4 * np.sin(half_angles) ** 2)
 
 
 def _buckets(left: Tensor, right: Tensor, edges: Tensor) -> Tensor:

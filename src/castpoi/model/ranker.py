@@ -7,6 +7,7 @@ Shapes: B histories, P places, C candidates, T slots.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final, Self
 
 import numpy as np
@@ -14,15 +15,20 @@ import torch
 from numpy.typing import NDArray
 
 from castpoi.checkins.trajectory import Histories
-from castpoi.methods.ranker import Abilities, check_candidates
+from castpoi.methods.ranker import Abilities, Found, check_candidates
 from castpoi.model.castpoi import MEANINGS, CastPoi, new_model
 from castpoi.model.config import ModelConfig
+from castpoi.model.distances import unit_vectors
+from castpoi.model.index import PlaceIndex, queries_of
 from castpoi.model.layers import fill
 from castpoi.model.places import PlaceTraits
 from castpoi.model.scoring import CHUNK, ExactScorer
 from castpoi.model.terms.base import Encoded
 from castpoi.model.terms.reader_fast import cores_for
 from castpoi.model.windows import BatchBuilder
+
+INDEX_FROM: Final = 50_000
+"""Models of more places find the best ones with an index instead of scoring all."""
 
 _LAT: Final = "places.lat"
 _LON: Final = "places.lon"
@@ -65,6 +71,7 @@ class CastPoiRanker:
             most_visits=config.most_visits,
             has_reader=config.candidate_conditioning,
             takes_new_places=config.shared_vectors,
+            has_index=not config.candidate_conditioning and self.places > INDEX_FROM,
         )
 
     @property
@@ -110,6 +117,26 @@ class CastPoiRanker:
     def forecast(self, encoded: Encoded) -> NDArray[np.float32]:
         """The score of every place with the forecast in place of the reader. [B, P]"""
         return self._as_numpy(self.scorer.forecast(encoded))
+
+    @torch.inference_mode()
+    def best(self, encoded: Encoded, is_allowed: NDArray[np.bool_], k: int) -> list[Found]:
+        """The k best allowed places of each history, without a reader. [B, P]"""
+        queries = queries_of(self.model, encoded)
+        return [
+            self.index.best(query, k, allowed)
+            for query, allowed in zip(queries, is_allowed, strict=True)
+        ]
+
+    def build_index(self) -> None:
+        """Build the index for `best`."""
+        _ = self.index
+
+    @cached_property
+    def index(self) -> PlaceIndex:
+        """Finds the best of many places."""
+        table, builder = self.scorer.table, self.builder
+        points = unit_vectors(builder.lat, builder.lon)  # [P, 3]
+        return PlaceIndex(table.vectors[1:], table.popularity[1:], points)
 
     def place_vectors(self) -> NDArray[np.float32]:
         """The vector of each place, with its shared vectors. [P, D]"""

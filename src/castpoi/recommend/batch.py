@@ -353,13 +353,13 @@ def _ranked(
     row = np.repeat(np.arange(len(requests)), lengths)  # [K]
     origin = np.array([request.origin or (np.nan, np.nan) for request in requests])[row]  # [K, 2]
     km = haversine_km(origin[:, 0], origin[:, 1], places.lat[place], places.lon[place])  # [K]
-    is_visited = np.zeros(scores.score.shape, dtype=np.bool_)  # [B, P]
+    is_visited = np.zeros((len(requests), len(places)), dtype=np.bool_)  # [B, P]
     for each, request in enumerate(requests):
         is_visited[each, request.history.place] = True
     return places.table[place].with_columns(
         request=pl.Series(numbers[row]),
         rank=pl.Series(np.concatenate([np.arange(1, length + 1) for length in lengths])),
-        score=pl.Series(scores.score[row, place]),
+        score=pl.Series(scores.of(row, place)),
         probability=pl.Series(scores.probability(row, place)),
         distance_km=pl.Series(km).fill_nan(None),
         visited=pl.Series(is_visited[row, place]),

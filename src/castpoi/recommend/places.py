@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from castpoi.checkins import record
 from castpoi.checkins.private import is_among
 from castpoi.core.errors import BadInput, UnknownPlace
-from castpoi.geo.distance import haversine_km
+from castpoi.geo.distance import KM_PER_DEGREE, haversine_km
 from castpoi.geo.zones import numbered_zones
 from castpoi.methods.run import KNOWN_CHECKINS
 from castpoi.recommend.area import Box, Point, is_in_box
+
+_ROUNDING: Final = 1e-9  # degrees
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +106,14 @@ class PlaceBook:
         """Distance of some places from a point."""
         return haversine_km(*point, self.lat[places], self.lon[places])
 
+    def is_within(self, point: Point, km: float) -> NDArray[np.bool_]:
+        """Whether each place is at most this far from a point. [P]"""
+        degrees = km / KM_PER_DEGREE + _ROUNDING
+        near = np.flatnonzero(np.abs(self.lat - point[0]) <= degrees)  # most places cost no more
+        is_within = np.zeros(len(self), dtype=np.bool_)
+        is_within[near] = self.km_from(point, near) <= km
+        return is_within
+
     def is_of_category(self, wanted: Sequence[str]) -> NDArray[np.bool_]:
         """Whether each place has one of the categories, in upper or lower case. [P]"""
         known, _ = self._folded_categories
@@ -117,8 +127,8 @@ class PlaceBook:
     def is_of_any(self, categories: Sequence[str]) -> NDArray[np.bool_]:
         """The same, but a category without places is no error. [P]"""
         known, number = self._folded_categories
-        wanted = [each for each, name in enumerate(known) if is_among(name, categories)]
-        return np.isin(number, wanted)
+        wanted = [is_among(name, categories) for name in known]
+        return np.array(wanted, dtype=np.bool_)[number]
 
     @cached_property
     def category_number(self) -> NDArray[np.int64]:

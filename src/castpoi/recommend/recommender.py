@@ -32,7 +32,7 @@ from castpoi.core.errors import BadInput, CastPoiError
 from castpoi.core.notebook import html_table
 from castpoi.core.progress import SILENCE, Progress
 from castpoi.core.provenance import Stopwatch
-from castpoi.methods.ranker import Explains, abilities_of
+from castpoi.methods.ranker import Explains, FindsBest, abilities_of
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import Run, city_of, load_run
 from castpoi.recommend.batch import MOST_SCORES, people_of, recommend_people
@@ -57,7 +57,13 @@ from castpoi.recommend.request import (
     machine_clock,
 )
 from castpoi.recommend.resolve import CityUsers, ResolvedRequest, resolve_requests
-from castpoi.recommend.scores import Scores, Shortlist, shortlist_scores, shortlist_size
+from castpoi.recommend.scores import (
+    FoundScores,
+    Scores,
+    Shortlist,
+    shortlist_scores,
+    shortlist_size,
+)
 from castpoi.recommend.similar import SimilarPlaces, similar_places
 
 
@@ -84,6 +90,10 @@ class Recommender:
         abilities = abilities_of(self.ranker)
         self.needs_next_time = abilities.needs_next_time
         self.shortlist = shortlist if abilities.has_reader else None
+        self.finder: FindsBest[Any] | None = None
+        if abilities.has_index and isinstance(self.ranker, FindsBest):
+            self.finder = self.ranker
+            self.finder.build_index()
         self.weighed_by: WeighedBy = "attention" if abilities.has_reader else "counterfactual"
         self.model = f"{run.method} {run.model_sha256[:12]}"
 
@@ -262,8 +272,12 @@ class Recommender:
         """
         if not request.has_visits:
             return None
-        if self.shortlist is None or request.max_per_category is not None:
+        if request.max_per_category is not None:
             return len(self.places)  # a shortlist may have too few categories
+        if self.finder is not None:
+            return request.k
+        if self.shortlist is None:
+            return len(self.places)
         return min(max(self.shortlist, request.k), len(self.places))
 
     def _recommend(
@@ -276,7 +290,7 @@ class Recommender:
         explanations: Sequence[Sequence[Explanation | None]]
         if is_explained:
             histories = [request.history for request in requests]
-            own = [scores.score[row, places] for row, places in enumerate(chosen)]  # B of [K]
+            own = [scores.of(row, places) for row, places in enumerate(chosen)]  # B of [K]
             popularity = self.places.log_popularity
             explanations = explain(self.ranker, state, histories, chosen, own, popularity)
         else:
@@ -291,7 +305,9 @@ class Recommender:
                 visits_by=self.weighed_by if is_explained else None,
             )
 
-    def score(self, requests: Sequence[ResolvedRequest], size: int | None) -> tuple[Any, Scores]:
+    def score(
+        self, requests: Sequence[ResolvedRequest], size: int | None
+    ) -> tuple[Any, Scores | FoundScores]:
         """The encoding and the scores of requests, exact for `size` places.
 
         If `size` is None, the histories are empty: no encoding, and popularity as score.
@@ -301,18 +317,23 @@ class Recommender:
             popularity = np.tile(self.places.log_popularity, (len(requests), 1))  # [B, P]
             return None, Scores(score=popularity, is_eligible=is_allowed)
         state = self.ranker.encode(Histories.concat([request.history for request in requests]))
-        if size < len(self.places):
+        scores: Scores | FoundScores
+        if size < len(self.places) and self.finder is not None:
+            scores = FoundScores(self.finder.best(state, is_allowed, size))
+        elif size < len(self.places):
             scores = shortlist_scores(self.ranker, state, is_allowed, size)
         else:
             scores = Scores(score=self.ranker.score(state), is_eligible=is_allowed)
         scores.check_finite()
         return state, scores
 
-    def best(self, requests: Sequence[ResolvedRequest], scores: Scores) -> list[NDArray[np.int64]]:
+    def best(
+        self, requests: Sequence[ResolvedRequest], scores: Scores | FoundScores
+    ) -> list[NDArray[np.int64]]:
         """The best places of each request, best first. B of [K]"""
         return [
             scores.best(row, request.k)
-            if request.max_per_category is None
+            if request.max_per_category is None or isinstance(scores, FoundScores)
             else scores.best_by_group(
                 row, request.k, group=self.places.category_number, most=request.max_per_category
             )
@@ -335,11 +356,11 @@ class Recommender:
         request: ResolvedRequest,
         row: int,
         chosen: NDArray[np.int64],
-        scores: Scores,
+        scores: Scores | FoundScores,
         explanations: Sequence[Explanation | None],
     ) -> Iterator[Recommendation]:
         places = self.places
-        probability = scores.probability(row, chosen)
+        score, probability = scores.of(row, chosen), scores.probability(row, chosen)
         km = None if request.origin is None else places.km_from(request.origin, chosen)
         visited = np.isin(chosen, request.history.place)
         for rank, (place, why) in enumerate(zip(chosen.tolist(), explanations, strict=True)):
@@ -349,7 +370,7 @@ class Recommender:
                 category=places.categories[place],
                 lat=float(places.lat[place]),
                 lon=float(places.lon[place]),
-                score=float(scores.score[row, place]),
+                score=float(score[rank]),
                 probability=float(probability[rank]),
                 distance_km=None if km is None else float(km[rank]),
                 visited=bool(visited[rank]),

@@ -343,7 +343,7 @@ def _area_filters(
                 f"within_km={request.within_km:g} has no point to measure from, as the history is "
                 "empty; give near"
             )
-        is_close = places.km_from(origin, slice(None)) <= request.within_km
+        is_close = places.is_within(origin, request.within_km)
         point = "the last visit" if request.near is None else "near"
         rule = f"is within {request.within_km:g} km of {point} (within_km)"
         yield is_close, rule, "increase within_km"

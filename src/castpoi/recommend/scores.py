@@ -1,12 +1,16 @@
 """Scores of all places after a batch of histories: exact, or with a shortlist in large cities.
 
+A model of very many places without a reader finds the best ones with an index (`FoundScores`).
+
 With a shortlist, the reader scores only the most promising places: the best allowed places by all
 other terms and the forecast of the reader. The reader's term of the other places is estimated from
 places spread evenly over the vocabulary; the estimate only enters the sum under the softmax.
 
-Shapes: B histories, P places, S places of the shortlist, E evenly spread places.
+Shapes: B histories, P places, S places of the shortlist, E evenly spread places, N (history, place)
+pairs, K best places.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal
@@ -16,7 +20,7 @@ from numpy.typing import NDArray
 
 from castpoi.core.arrays import k_best, log_sum_exp
 from castpoi.core.errors import BadInput, BadScores
-from castpoi.methods.ranker import Ranker, Shortlists
+from castpoi.methods.ranker import Found, Ranker, Shortlists
 
 Shortlist = int | Literal["all"]
 """Number of places that the reader scores, or all of them."""
@@ -37,10 +41,11 @@ class Scores:
 
     def check_finite(self) -> None:
         """Raise BadScores if any score is NaN or infinite."""
-        if not np.isfinite(self.score).all():
-            raise BadScores(
-                "the model of this run computes scores that are NaN or infinite; train it again"
-            )
+        _check_finite(self.score)
+
+    def of(self, history: int | NDArray[np.int64], places: NDArray[np.int64]) -> Any:
+        """The scores of some places of one or many histories. [N]"""
+        return self.score[history, places]
 
     def best(self, history: int, k: int) -> NDArray[np.int64]:
         """The k best eligible places, best first; equal scores by place number."""
@@ -71,6 +76,50 @@ class Scores:
     @cached_property
     def _log_total(self) -> NDArray[np.float64]:
         return log_sum_exp(self.score)
+
+
+@dataclass(frozen=True)
+class FoundScores:
+    """Scores of the best places only, found with an index."""
+
+    found: Sequence[Found]  # of each history
+
+    def check_finite(self) -> None:
+        """Raise BadScores if any score is NaN or infinite."""
+        _check_finite(np.array([each.log_total for each in self.found]))
+
+    def best(self, history: int, k: int) -> NDArray[np.int64]:
+        """The k best places, best first."""
+        return self.found[history].place[:k]
+
+    def of(self, history: int | NDArray[np.int64], places: NDArray[np.int64]) -> Any:
+        """The scores of some places that were found. [N]"""
+        rows = np.broadcast_to(history, places.shape).tolist()
+        pairs = zip(rows, places.tolist(), strict=True)
+        return np.array([self._score_of[pair] for pair in pairs], dtype=np.float32)
+
+    def probability(
+        self, history: int | NDArray[np.int64], places: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Softmax over all places of the vocabulary, for some places that were found. [N]"""
+        log_total = np.array([each.log_total for each in self.found])[history]
+        share: NDArray[np.float64] = np.exp(self.of(history, places).astype(np.float64) - log_total)
+        return np.minimum(share, 1.0)
+
+    @cached_property
+    def _score_of(self) -> dict[tuple[int, int], float]:
+        return {
+            (row, place): score
+            for row, each in enumerate(self.found)
+            for place, score in zip(each.place.tolist(), each.score.tolist(), strict=True)
+        }
+
+
+def _check_finite(values: NDArray[Any]) -> None:
+    if not np.isfinite(values).all():
+        raise BadScores(
+            "the model of this run computes scores that are NaN or infinite; train it again"
+        )
 
 
 def shortlist_size(setting: Shortlist | None, *, places: int) -> int | None:
