@@ -212,6 +212,11 @@ def dropped_path(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.dropped.csv")
 
 
+def name_of(folder: Path) -> str:
+    """The name of a city: that of its folder or, if this is `city`, of the folder around it."""
+    return folder.parent.name if folder.name == "city" else folder.name
+
+
 def fault_of(city: City) -> str | None:
     """How a city differs from the one that was prepared; None if it does not."""
     if city.file_faults:

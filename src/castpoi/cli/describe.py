@@ -9,7 +9,7 @@ from rich.bar import Bar
 from rich.table import Table
 from rich.text import Text
 
-from castpoi.checkins.city import City
+from castpoi.checkins.city import City, name_of
 from castpoi.checkins.describe import Bucket, CityDescription, Quartiles, describe_city
 from castpoi.cli.console import Console, output_options
 from castpoi.core.errors import BadInput
@@ -41,8 +41,7 @@ def describe(console: Console, city: Path, html: Path | None, overwrite: bool) -
     if html is not None:
         _check_vacant(html, overwrite=overwrite)
     loaded = City.load(city)
-    folder = city.resolve()
-    name = folder.parent.name if folder.name == "city" else folder.name
+    name = name_of(city.resolve())
     description = describe_city(loaded)
     if html is not None:
         _write_page(html, loaded, description, name)

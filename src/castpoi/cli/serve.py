@@ -1,6 +1,7 @@
 """`castpoi serve`: recommendations of a run over HTTP."""
 
 import socket
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from castpoi.core.files import read_manifest
 from castpoi.serving.settings import Limits, ServiceSettings, default_store
 
 if TYPE_CHECKING:  # these need torch or an extra
+    from castpoi.methods.run import Run
     from castpoi.recommend.scores import Shortlist
     from castpoi.serving.service import Service
 
@@ -133,10 +135,29 @@ def serve(
             load=partial(load, run, **loading),
             store=VisitStore(store or default_store(run)),
             city=CityImport(folder=loading["city"], report=console.note) if import_city else None,
+            page_of=_page_maker(loading["city"]),
         )
         with logged_to_stderr():
             ready = partial(_show_address, console, service, listening)
             serve_until_stopped(service, listening, on_ready=ready)
+
+
+def _page_maker(folder: Path | None) -> "Callable[[Run], str] | None":
+    """Makes the page about the city of a run; None without the packages for it."""
+    from castpoi.checkins.city import name_of
+    from castpoi.checkins.describe import describe_city
+    from castpoi.methods.run import city_of
+
+    try:
+        from castpoi.reports.city_page import city_page
+    except ModuleNotFoundError:
+        return None
+
+    def page_of(run: "Run") -> str:
+        city = city_of(run, folder)
+        return city_page(city, describe_city(city), name=name_of(city.folder or Path("city")))
+
+    return page_of
 
 
 def _show_address(console: Console, service: "Service", listening: socket.socket) -> None:

@@ -81,6 +81,12 @@ class PlaceBook:
         """log(1 + known check-ins); its softmax is nearly the share of check-ins. [P]"""
         return np.log1p(self.checkins).astype(np.float32)
 
+    @cached_property
+    def main_zone(self) -> str:
+        """The time zone with the most check-ins."""
+        count = np.bincount(self.zone_number, weights=1.0 + self.checkins)
+        return self.zones[int(count.argmax())]
+
     def number(self, place_id: str) -> int:
         """The number of a place; raises UnknownPlace."""
         if place_id not in self.number_of:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 import numpy as np
 from fastapi import Body, Path, Query
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 
 from castpoi.core.errors import BadInput, CastPoiError
 from castpoi.geo.zones import offsets_minutes
@@ -213,6 +213,12 @@ async def erase_user(user: User, service: Served) -> schema.Erased:
 def model_card(service: Served) -> schema.ModelCard:
     """The model, where it comes from, and its metrics."""
     return service.card
+
+
+@router.get("/city", response_class=HTMLResponse, responses=errors(409))
+def city_page(service: Served) -> HTMLResponse:
+    """The city in numbers, charts and a map, without users, as a page."""
+    return HTMLResponse(service.city_page())
 
 
 @router.post("/model/reload", responses=errors(409))

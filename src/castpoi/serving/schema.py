@@ -367,10 +367,14 @@ class ModelCard(Answer):
     seed: int
     fingerprint: str
     model_sha256: str
+    city: str | None
+    """Name of the city, by its folder; null if the run does not record one."""
+    zone: str
+    """IANA time zone with the most check-ins."""
     places: int
     private_categories: list[str]
     private_places: int
-    """Places of these categories: recommended only to people who have visited them."""
+    """Places of these categories: shown and recommended only to people who have visited them."""
     shortlist: int | None
     """Number of places that the reader scores for a request; null: all places are scored."""
     terms: dict[str, str]

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from castpoi.checkins import record
-from castpoi.checkins.city import City
+from castpoi.checkins.city import City, name_of
 from castpoi.core.errors import BadScores, BrokenFolder, CastPoiError, ModelNotReady
 from castpoi.core.files import is_folder_of, read_json, read_manifest
 from castpoi.methods.ranker import Explains
@@ -97,12 +97,15 @@ class Service:
         load: Callable[[], Recommender],
         store: VisitStore,
         city: CityImport | None = None,
+        page_of: Callable[[Run], str] | None = None,
         clock: Clock = machine_clock,
     ) -> None:
         self.settings = settings
         self.load = load  # reads the run
         self.store = store
         self.city = city  # fills an empty store before the first answer
+        self.page_of = page_of  # makes the page about the city of a run
+        self._page: tuple[str, str] | None = None  # the fingerprint of a city and its page
         self.clock = clock  # decides which posted visits are in the future
         # one thread for the model and one for histories: the model never waits for the store
         limits = settings.limits
@@ -127,6 +130,15 @@ class Service:
     def card(self) -> ModelCard:
         """The model and where it comes from; raises ModelNotReady before the first load."""
         return self._ready()[1]
+
+    def city_page(self) -> str:
+        """The page about the city of the run; made at the first call."""
+        run = self.recommender.run
+        if self.page_of is None:
+            raise BrokenFolder("no page about the city: pip install 'castpoi[report]' makes it")
+        if self._page is None or self._page[0] != run.fingerprint:
+            self._page = run.fingerprint, self.page_of(run)
+        return self._page[1]
 
     def _ready(self) -> tuple[Recommender, ModelCard]:
         if self._current is None:
@@ -244,6 +256,8 @@ def model_card(recommender: Recommender) -> ModelCard:
         seed=run.seed,
         fingerprint=run.fingerprint,
         model_sha256=run.model_sha256,
+        city=None if run.city is None else name_of(run.city),
+        zone=recommender.places.main_zone,
         places=len(recommender.places),
         private_categories=list(recommender.private_categories),
         private_places=int(recommender.is_private.sum()),

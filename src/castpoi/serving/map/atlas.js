@@ -4,7 +4,7 @@ import { pinsOn } from "./pins.js";
 import { familyOf, paletteOf } from "./palette.js";
 import { arc, boxAround, collection, disc, line, point, wrapped } from "./shapes.js";
 import { styleOf } from "./map_style.js";
-import { clock, counted, detailOf, kilometres, percent, titleOf } from "./words.js";
+import { clock, counted, detailOf, percent, titleOf } from "./words.js";
 import { element } from "./dom.js";
 
 const NEAR_ENOUGH_PX = 12;
@@ -86,27 +86,50 @@ class Atlas {
     );
   }
 
+  /** Hides the places of some families of categories. */
+  hideFamilies(families) {
+    const filter = families.length ? ["!", ["in", ["get", "family"], ["literal", families]]] : null;
+    for (const layer of ["places", "names"]) this.map.setFilter(layer, filter);
+  }
+
+  /** Marks a place with a ring; null removes it. */
+  mark(place) {
+    this.#draw("marked", place ? [point(place, {})] : []);
+  }
+
+  /** Draws the places of a kept list with their ranks. */
+  showKept(recommendations) {
+    const features = recommendations.map((each, index) =>
+      point(each, { rank: String(index + 1), title: titleOf(each), detail: percent(each.probability) }),
+    );
+    this.#draw("kept", features);
+  }
+
   /** Puts numbered pins on recommended places; `onChoose` is called with the clicked one. */
   showPins(recommendations, onChoose) {
     this.pins.show(recommendations, onChoose);
   }
 
-  /** Draws lines from a candidate to the visits that explain it; `of` is the unit of their weight. */
-  showExplanation(candidate, visits, of = "") {
+  /**
+   * Draws lines from a candidate to the places whose visits explain it, a ring for its own visits;
+   * `of` is the unit of their weight.
+   */
+  showExplanation(candidate, groups, of = "") {
     this.pins.choose(candidate?.place ?? null);
     this.#fade(candidate !== null);
-    const heaviest = Math.max(...visits.map((visit) => visit.weight), 1e-9);
+    const heaviest = Math.max(...groups.map((group) => group.weight), 1e-9);
+    const elsewhere = groups.filter((group) => group.place !== candidate.place);
     this.#draw(
       "explanation",
-      visits.map((visit) => arc(visit, candidate, { strength: visit.weight / heaviest })),
+      elsewhere.map((group) => arc(group, candidate, { strength: group.weight / heaviest })),
     );
     this.#draw(
       "contributions",
-      visits.map((visit) =>
-        point(visit, {
-          title: titleOf(visit),
-          at: visit.at,
-          text: `${percent(visit.weight)} ${of}, ${kilometres(visit.distance_km)} away`,
+      groups.map((group) =>
+        point(group, {
+          title: titleOf(group),
+          at: group.visits[0].at,
+          text: `${counted(group.visits.length, "visit")}: ${percent(group.weight)} ${of}`,
         }),
       ),
     );
@@ -134,6 +157,27 @@ class Atlas {
     const { top, right, bottom, left } = this.#room();
     const { x, y } = this.map.project([spot.lon, spot.lat]);
     return x >= left && x <= width - right && y >= top && y <= height - bottom;
+  }
+
+  /** The middle and the zoom of the map, for a link. */
+  centre() {
+    const { lat, lng } = this.map.getCenter();
+    return [Number(lat.toFixed(4)), Number(wrapped(lng).toFixed(4)), Number(this.map.getZoom().toFixed(2))];
+  }
+
+  /** Shows the view of a link. */
+  goTo([lat, lon, zoom]) {
+    this.map.jumpTo({ center: [lon, lat], zoom });
+  }
+
+  /** The map and its pins as a PNG. */
+  async picture() {
+    const canvas = await new Promise((done) => {
+      this.map.once("render", () => done(copyOf(this.map.getCanvas()))); // later the canvas is blank
+      this.map.triggerRepaint();
+    });
+    this.pins.paint(canvas);
+    return new Promise((done) => canvas.toBlob(done, "image/png"));
   }
 
   /** Calls a function at clicks: on a place (its id), or elsewhere (lat and lon). */
@@ -177,18 +221,18 @@ class Atlas {
     }
   }
 
+  // What covers the edges of the map: controls and, on a phone, the sheet; and the height of a pin.
   #room() {
     const { clientWidth: width, clientHeight: height } = this.map.getContainer();
-    const edge = Math.min(64, width / 8, height / 8);
-    const panel = this.panel.getBoundingClientRect();
-    const room = { top: edge + 56, right: edge, bottom: edge, left: edge };
-    if (PHONE.matches) room.bottom += Math.min(panel.height, height * 0.55);
-    else room.left += Math.min(panel.right, width * 0.6);
+    const edge = Math.min(56, width / 8, height / 8);
+    const room = { top: edge + 44, right: Math.max(edge, 64), bottom: edge, left: edge };
+    if (PHONE.matches) room.bottom += Math.min(this.panel.getBoundingClientRect().height, height * 0.55);
     return room;
   }
 
   #hover(event) {
     const found = this.#nearest(event.point, ["contributions"])
+      ?? this.#nearest(event.point, ["kept"])
       ?? this.#nearest(event.point, ["visits"])
       ?? this.#nearest(event.point, ["places"]);
     this.map.getCanvas().style.cursor = found ? "pointer" : "";
@@ -236,6 +280,13 @@ class Atlas {
   }
 }
 
+function copyOf(canvas) {
+  const copy = document.createElement("canvas");
+  Object.assign(copy, { width: canvas.width, height: canvas.height });
+  copy.getContext("2d").drawImage(canvas, 0, 0);
+  return copy;
+}
+
 /** Replaces the map in browsers that cannot draw it. */
 export class NoAtlas {
   showPlaces() {}
@@ -243,6 +294,16 @@ export class NoAtlas {
   showPins() {}
   showExplanation() {}
   showReach() {}
+  showKept() {}
+  hideFamilies() {}
+  mark() {}
+  centre() {
+    return null;
+  }
+  goTo() {}
+  picture() {
+    return null;
+  }
   fit() {}
   sees() {
     return true;

@@ -53,6 +53,16 @@ export function chosenFilters() {
   return filters;
 }
 
+/** Chooses the filters of a link, given as fields of the API. */
+export function openFilters({ k: count = 10, categories: names = [], ...fields }) {
+  k.value = String(count);
+  within.value = fields.within_km ?? "";
+  excludeVisited.checked = Boolean(fields.exclude_visited);
+  newOnly.checked = Boolean(fields.new_only);
+  [categories, near] = [names, fields.near ?? null];
+  showCount();
+}
+
 /** Sets or clears the point from which distances are measured. */
 export function setNear(spot) {
   near = spot;

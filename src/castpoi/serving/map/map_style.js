@@ -3,7 +3,9 @@
 import { FAMILIES } from "./palette.js";
 
 const NOTHING = { type: "FeatureCollection", features: [] };
-const DRAWN = ["places", "reach", "trajectory", "visits", "explanation", "contributions"];
+const DRAWN = [
+  "places", "reach", "trajectory", "visits", "explanation", "contributions", "marked", "kept",
+];
 
 /** A whole MapLibre style in the colours of a palette, over tiles if there are some. */
 export function styleOf(palette, tiles) {
@@ -24,6 +26,7 @@ function layersOf(palette, tiles) {
     ...reachLayers(palette),
     ...trajectoryLayers(palette),
     ...reasonLayers(palette),
+    ...otherLayers(palette),
   ];
 }
 
@@ -178,6 +181,46 @@ function reasonLayers({ accent, paper }) {
         "circle-stroke-color": accent,
         "circle-stroke-width": 2.4,
       },
+    },
+  ];
+}
+
+// A place that was looked up, and the places of a kept list.
+function otherLayers({ accent, other, paper, ink }) {
+  return [
+    {
+      id: "marked",
+      type: "circle",
+      source: "marked",
+      paint: {
+        "circle-color": "#0000",
+        "circle-radius": 13,
+        "circle-stroke-color": accent,
+        "circle-stroke-width": 3,
+      },
+    },
+    {
+      id: "kept",
+      type: "circle",
+      source: "kept",
+      paint: {
+        "circle-color": paper,
+        "circle-radius": 9,
+        "circle-stroke-color": other,
+        "circle-stroke-width": 2,
+      },
+    },
+    {
+      id: "kept-ranks",
+      type: "symbol",
+      source: "kept",
+      layout: {
+        "text-field": ["get", "rank"],
+        "text-font": ["sans-serif"],
+        "text-size": 11,
+        "text-allow-overlap": true,
+      },
+      paint: { "text-color": ink },
     },
   ];
 }

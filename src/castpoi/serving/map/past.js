@@ -2,13 +2,13 @@
 
 import { combobox } from "./combobox.js";
 import { byId, element } from "./dom.js";
-import { addVisit, findPlaces, usersLike, visitsOf } from "./service.js";
-import { clock, counted, detailOf, hourAfter, now, titleOf } from "./words.js";
+import { addVisit, usersLike, visitsOf } from "./service.js";
+import { clock, counted, hourAfter, now, titleOf } from "./words.js";
 
 const FIRST_SHOWN = 30;
 const TOUCH = matchMedia("(pointer: coarse)");
 const shown = byId("shown");
-const form = byId("visit");
+const SAMPLED = 4; // people whose last visit shows where the data end
 
 /** The chosen person or history and its visits; calls `onChange` with the reason of a change. */
 export class Past {
@@ -16,7 +16,6 @@ export class Past {
   user = null;
   visits = []; // of the user, oldest first
   history = []; // made here, oldest first
-  #adding = null; // the place of the open form
   #onChange;
   #onProblem;
   #chosen = 0; // counts choices: an answer to an earlier one is ignored
@@ -32,19 +31,10 @@ export class Past {
       choose: (user) => this.choose(user),
       miss: (text) => this.choose(text), // shows that there is no such person
     });
-    combobox(byId("place"), byId("place-options"), {
-      find: findByName,
-      choose: (place) => this.pick(place),
-    });
     shown.addEventListener("input", () => {
       this.#show();
       onShown();
     });
-    form.addEventListener("submit", (event) => {
-      event.preventDefault();
-      this.#add();
-    });
-    byId("visit-cancel").addEventListener("click", () => this.closeForm());
     this.#show();
   }
 
@@ -78,7 +68,6 @@ export class Past {
     }
     byId("user").value = user;
     if (TOUCH.matches) byId("user").blur(); // closes the keyboard of a phone
-    this.closeForm();
     this.#settle("chosen", FIRST_SHOWN);
   }
 
@@ -95,49 +84,37 @@ export class Past {
     }
   }
 
-  /** Adds a visit to the history or, for a person, opens the form for its time. */
-  pick(place) {
-    byId("place").value = "";
-    if (this.mode === "user" && this.user === null) return;
+  /** Whether a visit can be added: to a history, or to a person. */
+  get isOpen() {
+    return this.mode === "history" || this.user !== null;
+  }
+
+  /** The time of the next visit: an hour after the last one, or where the data end. */
+  async nextTime() {
+    return this.all.length ? hourAfter(this.all.at(-1).at) : endOfData();
+  }
+
+  /** Adds a visit: stored for a person, only here for a history. */
+  async add(place, at) {
     if (this.mode === "history") {
-      const last = this.history.at(-1);
-      this.history = [...this.history, { ...place, at: last ? hourAfter(last.at) : now() }];
+      this.history = inOrder([...this.history, { ...place, at }]);
       this.#settle("visit");
       return;
     }
-    this.#adding = place;
-    byId("visit-title").textContent = titleOf(place);
-    byId("visit-detail").textContent = detailOf(place);
-    byId("visit-at").value = hourAfter(this.visits.at(-1).at);
-    form.hidden = false;
-    form.scrollIntoView({ block: "nearest" });
-    byId("visit-at").focus({ preventScroll: true });
-  }
-
-  /** Closes the form of a visit; returns whether it was open. */
-  closeForm() {
-    const wasOpen = !form.hidden;
-    form.hidden = true;
-    this.#adding = null;
-    return wasOpen;
-  }
-
-  async #add() {
-    const visit = { user: this.user, place: this.#adding.place, at: byId("visit-at").value };
-    try {
-      await addVisit(visit);
-      this.visits = await visitsOf(this.user);
-    } catch (problem) {
-      this.#onProblem(problem, () => this.#add());
-      return;
-    }
-    this.closeForm();
+    await addVisit({ user: this.user, place: place.place, at });
+    this.visits = await visitsOf(this.user);
     this.#settle("visit", Number(shown.value) + 1);
+  }
+
+  /** Opens a history, such as that of a link. */
+  open(history) {
+    this.history = history;
+    document.querySelector("input[value=history]").checked = true;
+    this.#enter("history");
   }
 
   #enter(mode) {
     this.mode = mode;
-    this.closeForm();
     this.#settle("chosen", FIRST_SHOWN);
   }
 
@@ -152,7 +129,6 @@ export class Past {
     const isUser = this.mode === "user";
     byId("person").hidden = !isUser;
     byId("trajectory").hidden = !isUser || !this.visits.length;
-    byId("adding").hidden = isUser && this.user === null;
     byId("history").hidden = isUser || !this.history.length;
     if (isUser && this.visits.length) this.#showTrajectory();
     if (!isUser) this.#showHistory();
@@ -190,10 +166,8 @@ export class Past {
   }
 
   #change(index, visit) {
-    this.history = this.history
-      .map((each, place) => (place === index ? visit : each))
-      .filter(Boolean)
-      .sort((one, other) => one.at.localeCompare(other.at));
+    const changed = this.history.map((each, place) => (place === index ? visit : each));
+    this.history = inOrder(changed.filter(Boolean));
     this.#settle("visit");
   }
 }
@@ -207,7 +181,12 @@ async function findUsers(text) {
   }));
 }
 
-async function findByName(text) {
-  const places = await findPlaces({ text, limit: 30 });
-  return places.map((place) => ({ title: titleOf(place), detail: detailOf(place), value: place }));
+const inOrder = (visits) => [...visits].sort((one, other) => one.at.localeCompare(other.at));
+
+// The local time of the latest of some last visits: a history of 2012 must not begin today.
+async function endOfData() {
+  const users = await usersLike("");
+  const last = await Promise.all(users.slice(0, SAMPLED).map(({ user }) => visitsOf(user, { limit: 1 })));
+  const times = last.flat().map(({ at }) => at.slice(0, 16)).sort();
+  return times.at(-1) ?? now();
 }

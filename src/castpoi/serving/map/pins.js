@@ -27,6 +27,17 @@ export function pinsOn(map, maplibre) {
       spread(pins, map);
     },
 
+    /** Draws the pins on a picture of the map. */
+    paint(canvas) {
+      const context = canvas.getContext("2d");
+      const scale = canvas.width / map.getCanvas().clientWidth;
+      context.scale(scale, scale);
+      context.font = "600 12px sans-serif";
+      context.textAlign = "center";
+      context.textBaseline = "middle";
+      for (const { marker } of [...pins].reverse()) paintPin(context, marker, map);
+    },
+
     choose(chosen) {
       pins.forEach(({ place, marker }) => {
         const { classList } = marker.getElement();
@@ -51,6 +62,29 @@ function spread(pins, map) {
     marker.setOffset([0, -TAIL_PX - lift]);
     marker.getElement().style.setProperty("--lift", `${lift}px`);
   }
+}
+
+// The box of a pin of the page, filled with its text.
+function paintPin(context, marker, map) {
+  const pin = marker.getElement();
+  const box = pin.getBoundingClientRect();
+  const from = map.getContainer().getBoundingClientRect();
+  const style = getComputedStyle(pin);
+  const [x, y] = [box.left - from.left, box.top - from.top];
+  const foot = map.project(marker.getLngLat());
+  context.fillStyle = style.backgroundColor;
+  context.strokeStyle = style.borderColor;
+  context.lineWidth = 1.5;
+  context.beginPath();
+  context.moveTo(x + box.width / 2, y + box.height);
+  context.lineTo(foot.x, foot.y);
+  context.stroke();
+  context.beginPath();
+  context.roundRect(x, y, box.width, box.height, box.height / 2);
+  context.fill();
+  context.stroke();
+  context.fillStyle = style.color;
+  context.fillText(pin.innerText.replace(/\s+/g, " "), x + box.width / 2, y + box.height / 2);
 }
 
 function pinFor(recommendation, rank, onChoose) {

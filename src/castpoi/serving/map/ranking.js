@@ -7,10 +7,9 @@ const list = byId("ranking");
 
 /** Shows recommendations; `before` gives the rank a place had in the last answer, if that matters. */
 export function showRanking(recommendations, { before = null, onChoose }) {
-  const highest = Math.max(...recommendations.map((each) => each.probability), 1e-12);
   list.replaceChildren(
     ...recommendations.map((each, index) => {
-      const button = rowButton(each, index + 1, each.probability / highest, before);
+      const button = rowButton(each, index + 1, before);
       button.addEventListener("click", () => onChoose(each.place));
       const row = element("li", {}, button);
       row.dataset.place = each.place;
@@ -60,9 +59,9 @@ function reachable(index) {
   });
 }
 
-function rowButton(recommendation, rank, share, before) {
+function rowButton(recommendation, rank, before) {
   const filled = element("i");
-  filled.style.width = `${100 * share}%`;
+  filled.style.width = `${100 * recommendation.probability}%`; // the whole bar is 100 %
   return element(
     "button",
     { type: "button", className: "row-button", "aria-expanded": "false" },
@@ -90,7 +89,7 @@ function detail(recommendation, change) {
 function moved(place, rank, before) {
   if (!before) return "";
   const former = before.get(place);
-  if (former === undefined) return "now here";
+  if (former === undefined) return "new in list";
   if (former === rank) return "";
   return former > rank ? `▲ ${former - rank}` : `▼ ${rank - former}`;
 }

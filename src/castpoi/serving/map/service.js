@@ -25,9 +25,9 @@ export const addVisit = (visit) => call("visits", { body: visit });
 export const modelCard = () => call("model");
 
 /** Visits of a user, oldest first. */
-export async function visitsOf(user, signal) {
-  const path = `users/${user.split("/").map(encodeURIComponent).join("/")}/visits?limit=1000`;
-  return (await call(path, { signal })).visits;
+export async function visitsOf(user, { limit = 1000 } = {}) {
+  const id = user.split("/").map(encodeURIComponent).join("/");
+  return (await call(`users/${id}/visits?limit=${limit}`)).visits;
 }
 
 /** Users whose id begins with a text, by id. */
@@ -44,7 +44,26 @@ export async function findPlaces({ box = null, text = "", limit }, signal) {
   return (await call(`places?${query}`, { signal })).places;
 }
 
-async function call(path, { body = null, signal } = {}) {
+/** Opens the page about the city in another tab; a plain link could not send the key. */
+export async function openCityPage() {
+  const tab = window.open("", "_blank"); // before the answer, or the browser blocks it
+  try {
+    const page = await send("city");
+    tab.location = URL.createObjectURL(await page.blob());
+  } catch (problem) {
+    tab?.close();
+    throw problem;
+  }
+}
+
+async function call(path, options = {}) {
+  const response = await send(path, options);
+  const answer = await response.json().catch(() => ({}));
+  options.signal?.throwIfAborted(); // a newer request has replaced this one: its answer is not shown
+  return answer;
+}
+
+async function send(path, { body = null, signal } = {}) {
   const headers = { Accept: "application/json" };
   if (key) headers.Authorization = `Bearer ${key}`;
   if (body) headers["Content-Type"] = "application/json";
@@ -54,10 +73,10 @@ async function call(path, { body = null, signal } = {}) {
     body: body && JSON.stringify(body),
     signal,
   });
-  const answer = await response.json().catch(() => ({}));
-  signal?.throwIfAborted(); // a newer request has replaced this one: its answer is not shown
-  if (!response.ok) throw new Refusal(sentenceOf(answer, response.status), response.status);
-  return answer;
+  if (response.ok) return response;
+  const problem = await response.json().catch(() => ({}));
+  signal?.throwIfAborted();
+  throw new Refusal(sentenceOf(problem, response.status), response.status);
 }
 
 async function reach(url, options) {

@@ -9,6 +9,15 @@ const DAY = new Intl.DateTimeFormat("en-GB", {
   minute: "2-digit",
   timeZone: "UTC",
 });
+// Unit, minutes, and the count from which it is used: as in recommend/recommendation.py.
+const UNITS = [
+  ["year", 365 * 24 * 60, 2],
+  ["month", 30 * 24 * 60, 2],
+  ["week", 7 * 24 * 60, 2],
+  ["day", 24 * 60, 1],
+  ["hour", 60, 1],
+  ["minute", 1, 1],
+];
 const COUNT = new Intl.NumberFormat("en-GB");
 
 /** A count with its noun: 1 visit, 2,300 visits. */
@@ -35,13 +44,22 @@ export function signed(value) {
   return Number(text) === 0 ? "0.00" : `${value < 0 ? "−" : "+"}${text}`;
 }
 
-/** How long before the time of the request: 40 minutes, 5 hours, 3 days, 2 months. */
+/** The time since a visit, as in the sentence of the service: 40 minutes ago, 2 days ago. */
 export function ago(hours) {
-  if (hours < 1 / 60) return "the latest";
-  if (hours < 1) return `${counted(Math.round(hours * 60), "minute")} before`;
-  if (hours < 36) return `${counted(Math.round(hours), "hour")} before`;
-  if (hours < 24 * 60) return `${counted(Math.round(hours / 24), "day")} before`;
-  return `${counted(Math.round(hours / 24 / 30.4), "month")} before`;
+  const minutes = Math.round(hours * 60_000) / 1000; // 3 hours must not become 2.9999
+  for (const [unit, length, least] of UNITS) {
+    const count = Math.floor(minutes / length);
+    if (count >= least) return `${counted(count, unit)} ago`;
+  }
+  return "a moment ago";
+}
+
+/** A sentence of the service about “you”, as one about the person who is looked at. */
+export function aboutThem(sentence) {
+  return sentence
+    .replace(/\bYou were\b/g, "They were")
+    .replace(/\byour\b/g, "their")
+    .replace(/\byou\b/g, "them");
 }
 
 /** The local time of a visit, independent of the time zone of the browser: Tue 3 Apr 2012, 18:00. */
