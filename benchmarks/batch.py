@@ -15,7 +15,8 @@ import torch
 from benchmarks.measure import best_of
 from benchmarks.serving import TOP, untrained_run
 from castpoi.model.config import ModelConfig
-from castpoi.recommend.batch import People, write_batch
+from castpoi.recommend.batch import write_batch
+from castpoi.recommend.people import People
 from castpoi.recommend.recommender import load
 
 PLACES: Final = 5_000

@@ -1,5 +1,6 @@
 """Many people at once: the answers of single requests, and jobs that survive a kill."""
 
+import json
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,8 @@ import castpoi
 from castpoi.core.errors import BadInput
 from castpoi.core.progress import Silence
 from castpoi.recommend import batch
-from castpoi.recommend.batch import People, recommend_people, write_batch
+from castpoi.recommend.batch import recommend_people, write_batch
+from castpoi.recommend.people import People
 from castpoi.recommend.recommender import Recommender
 from tests.serving.small_run import OUR_PARTS, run_of
 
@@ -155,6 +157,17 @@ def test_a_job_writes_the_frame(recommender: Recommender, tmp_path: Path, name: 
     assert summary["recommendations"] == frame.height
     assert (out / "_SUCCESS").exists() == (name == "recs")
     assert not (tmp_path / f"{name}.parts").exists()
+
+
+def test_a_job_writes_points(recommender: Recommender, tmp_path: Path) -> None:
+    people, out = everybody(recommender, k=2), tmp_path / "recs.geojson"
+    write_batch(recommender, people, out)
+    frame, _ = recommend_people(recommender, people)
+    features = json.loads(out.read_text())["features"]
+    assert [each["geometry"]["coordinates"] for each in features] == [
+        list(point) for point in frame.select("lon", "lat").iter_rows()
+    ]
+    assert [each["properties"]["place"] for each in features] == frame["place"].to_list()
 
 
 class Killed(Exception):

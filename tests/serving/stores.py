@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from castpoi.serving.store import StoredVisit, VisitStore
+from castpoi.serving.store import VisitStore
+from castpoi.serving.store_visits import StoredVisit
 
 Opening = Callable[[], VisitStore]
 """Opens the same store again."""

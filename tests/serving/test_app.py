@@ -13,7 +13,7 @@ from castpoi.recommend.recommendation import Recommendations
 from castpoi.recommend.recommender import Recommender
 from castpoi.recommend.request import instant_us
 from castpoi.serving.settings import ServiceSettings
-from castpoi.serving.store import StoredVisit
+from castpoi.serving.store_visits import StoredVisit
 from tests.serving.live import (
     MORNING,
     Live,

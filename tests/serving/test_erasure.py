@@ -15,7 +15,8 @@ from castpoi.checkins import record
 from castpoi.core.errors import BrokenStore
 from castpoi.recommend.recommender import Recommender
 from castpoi.serving.service import CityImport, visits_of_city
-from castpoi.serving.store import Receipt, StoredVisit, VisitStore
+from castpoi.serving.store import VisitStore
+from castpoi.serving.store_visits import Receipt, StoredVisit
 from tests.contract import odd_city
 from tests.messages import refused
 from tests.serving.stores import Opening, places_of, visit

@@ -8,7 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from castpoi.core.errors import BadInput, BrokenStore, RepeatedKey
-from castpoi.serving.store import Receipt, VisitStore
+from castpoi.serving.store import VisitStore
+from castpoi.serving.store_visits import Receipt
 from tests.messages import refused
 from tests.serving.stores import Opening, places_of, visit
 

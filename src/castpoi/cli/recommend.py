@@ -113,8 +113,8 @@ def _polygon(text: str) -> tuple[tuple[float, float], ...]:
 @closed_places_option
 @private_places_options
 @out_option(
-    "For many people: FILE.parquet, .csv or .jsonl, or a folder of parquet parts. The same command "
-    "resumes after a kill.",
+    "For many people: FILE.parquet, .csv, .jsonl or .geojson, or a folder of parquet parts. The "
+    "same command resumes after a kill.",
     replaces="a previous output, or the parts of another job",
     required=False,
 )
@@ -192,13 +192,14 @@ def _recommend_many(
     **options: Any,
 ) -> None:
     """Write the recommendations of many people, and say what was done."""
-    from castpoi.recommend.batch import people_of, write_batch
+    from castpoi.recommend.batch import write_batch
+    from castpoi.recommend.people import people_of
 
     people = people_of(recommender, users, histories, **options)
     if options["explain"]:
         console.note(
             "Note: --explain scores each history again without each of its last visits; it takes "
-            "about three times as long."
+            "several times as long."
         )
     began = time.perf_counter()
     done = write_batch(recommender, people, out, overwrite=overwrite, progress=console.progress())

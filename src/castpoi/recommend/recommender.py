@@ -35,10 +35,11 @@ from castpoi.core.provenance import Stopwatch
 from castpoi.methods.ranker import Explains, FindsBest, abilities_of
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import Run, city_of, load_run
-from castpoi.recommend.batch import MOST_SCORES, people_of, recommend_people
+from castpoi.recommend.batch import MOST_SCORES, recommend_people
 from castpoi.recommend.closed_places import ClosedPlaces, closed_ids
 from castpoi.recommend.cold_places import TableOfPlaces, with_cold_places
 from castpoi.recommend.explain import Explanation, VisitContribution, explain
+from castpoi.recommend.people import people_of
 from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.recommendation import (
     ContributingVisit,

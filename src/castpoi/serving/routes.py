@@ -37,7 +37,7 @@ from castpoi.serving.schema import (
 )
 from castpoi.serving.service import Service
 from castpoi.serving.settings import MOST_HISTORY, MOST_USERS
-from castpoi.serving.store import StoredHistory, StoredVisit
+from castpoi.serving.store_visits import StoredHistory, StoredVisit
 
 _NDJSON: Final = "application/x-ndjson"
 _LINES: Final[Responses] = {

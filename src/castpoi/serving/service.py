@@ -25,7 +25,8 @@ from castpoi.serving.logs import log_event, log_failure
 from castpoi.serving.middleware import Metrics
 from castpoi.serving.schema import Id, ModelCard
 from castpoi.serving.settings import MOST_HISTORY, ServiceSettings
-from castpoi.serving.store import StoredVisit, VisitStore
+from castpoi.serving.store import VisitStore
+from castpoi.serving.store_visits import StoredVisit
 
 # threads of the store; with that of histories at most the connections of the pool
 _READERS: Final = 8

@@ -4,20 +4,16 @@ Both use the same statements (SQLAlchemy Core). A visit is acknowledged when it 
 history of a user is read for every request, so a recommendation uses the visits posted before it.
 """
 
-import hashlib
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
 import sqlalchemy as sa
-from numpy.typing import NDArray
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
-from castpoi.core.errors import BadInput, BrokenStore, CastPoiError, RepeatedKey
+from castpoi.core.errors import BrokenStore, CastPoiError, RepeatedKey
 from castpoi.serving.logs import log_failure
 from castpoi.serving.store_engine import (
     ABOUT,
@@ -29,6 +25,15 @@ from castpoi.serving.store_engine import (
     VISITS,
     answers_within,
     open_engine,
+)
+from castpoi.serving.store_visits import (
+    PageOfVisits,
+    Receipt,
+    StoredHistory,
+    StoredVisit,
+    cursor_of,
+    history_of,
+    latest,
 )
 
 _IMPORTED: Final = "imported city"
@@ -44,47 +49,6 @@ _ALONE: Final = {
 _SELECT_VERSION: Final = sa.select(ABOUT.c.value).where(ABOUT.c.name == "version")
 _EMPTY_LOG: Final = "PRAGMA wal_checkpoint(TRUNCATE)"
 _AT_ONCE: Final = 500  # values of one statement; databases limit the number of parameters
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoredVisit:
-    """A visit of a user, as stored."""
-
-    user: str
-    place: str
-    at_us: int
-    key: str | None = None  # of the client; a visit with a known key is not stored again
-
-    @property
-    def digest(self) -> bytes:
-        """Identifies the visit among those of its user: by key, else by place and instant."""
-        name = f"at {self.at_us} {self.place}" if self.key is None else f"key {self.key}"
-        return hashlib.sha256(name.encode()).digest()[:16]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StoredHistory:
-    """The visits of a user, oldest first."""
-
-    place_ids: list[str]
-    at_us: NDArray[np.int64]  # in UTC
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PageOfVisits:
-    """Some visits of a user, and where the visits before them begin."""
-
-    history: StoredHistory
-    next: str | None
-    """For `after` of the next page; None if there are no earlier visits."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Receipt:
-    """The outcome of posted visits."""
-
-    stored: int
-    repeated: int  # visits that were already stored
 
 
 class VisitStore:
@@ -138,15 +102,15 @@ class VisitStore:
     def histories(self, users: Sequence[str], *, most: int) -> dict[str, StoredHistory]:
         """The latest `most` visits of each user; an unknown user has none."""
         with self._translated_errors(), self._engine.connect() as connection:
-            return {user: _history_of(_latest(connection, user, most)) for user in set(users)}
+            return {user: history_of(latest(connection, user, most)) for user in set(users)}
 
     def page_of_visits(self, user: str, *, after: str, most: int) -> PageOfVisits:
         """The latest visits of a user, or those before the page with the `next` of `after`."""
         with self._translated_errors(), self._engine.connect() as connection:
-            rows = _latest(connection, user, most + 1, before=_cursor_of(after) if after else None)
+            rows = latest(connection, user, most + 1, before=cursor_of(after) if after else None)
         page = rows[-most:]
         return PageOfVisits(
-            history=_history_of(page),
+            history=history_of(page),
             next=f"{page[0].at_us}.{page[0].visit}.{page[0].place_id}"
             if len(rows) > most
             else None,
@@ -400,41 +364,6 @@ def _delete(connection: sa.Connection, user: str) -> int:
     # a number is never used again, so every erasure has its own mark
     connection.execute(sa.insert(ABOUT).values(name=f"{_MUST_SCRUB}{number}", value="yes"))
     return gone.rowcount
-
-
-_Cursor = tuple[int, str, int]
-"""Time, place and number of a visit: the order of the visits of a user."""
-
-
-def _latest(
-    connection: sa.Connection, user: str, most: int, before: _Cursor | None = None
-) -> Sequence[Any]:
-    """The latest visits of a user, oldest first."""
-    order = (VISITS.c.at_us, VISITS.c.place_id, VISITS.c.visit)
-    latest = (
-        sa.select(*order)
-        .join(USERS, VISITS.c.user == USERS.c.number)
-        .where(USERS.c.user_id == user)
-        .order_by(*(column.desc() for column in order))
-        .limit(most)
-    )
-    if before is not None:
-        latest = latest.where(sa.tuple_(*order) < before)
-    return connection.execute(latest).all()[::-1]
-
-
-def _history_of(rows: Sequence[Any]) -> StoredHistory:
-    return StoredHistory(
-        place_ids=[row.place_id for row in rows],
-        at_us=np.array([row.at_us for row in rows], dtype=np.int64),
-    )
-
-
-def _cursor_of(text: str) -> _Cursor:
-    at_us, visit, place = [*text.split(".", 2), "", ""][:3]
-    if not (at_us.lstrip("-").isdecimal() and visit.isdecimal()):
-        raise BadInput("after: not the `next` of a former page; leave it out to begin again")
-    return int(at_us), place, int(visit)
 
 
 def _check_repeats(connection: sa.Connection, rows: dict[tuple[int, bytes], StoredVisit]) -> None:
