@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from castpoi.checkins.fetch import DATASETS, record_of
+from castpoi.checkins.fetch import DATASETS, GIT_BLOB, record_of
 from castpoi.core.errors import BadInput, DownloadFailed
 from tests.checkins.conftest import GZ, HALF, NYC, ZIP, Site
 from tests.checkins.file_server import Answer
@@ -230,6 +230,20 @@ def test_a_text_that_was_put_there_by_hand_is_compared_with_no_checksum(site: Si
     site.put(NYC, NYC_TEXT)
     assert site.fetch("nyc").checksum == "checksum not known"
     assert site.server.asked == []
+
+
+@pytest.mark.parametrize("method", [GIT_BLOB, "sha256"])
+def test_a_text_that_was_put_there_by_hand_may_be_a_known_copy(site: Site, method: str) -> None:
+    blob = hashlib.sha1(b"blob %d\0" % len(NYC_TEXT) + NYC_TEXT, usedforsecurity=False)
+    digits = {GIT_BLOB: blob.hexdigest(), "sha256": hashlib.sha256(NYC_TEXT).hexdigest()}
+    copies = (("sha256", "0" * 64), (method, digits[method]))
+    site.publish(replace(DATASETS["nyc"], text_checksums=copies))
+    site.put(NYC, NYC_TEXT)
+    assert site.fetch("nyc").checksum == f"{method} of a known copy"
+    assert record_in(site, NYC)["checks"] == [method, "rows"]
+    site.put(NYC, NYC_TEXT + NYC_TEXT[:80])
+    record_of(site.folder / NYC).unlink()
+    assert site.fetch("nyc").checksum == "checksum not known"
 
 
 def test_a_wrong_file_that_was_put_there_by_hand_is_refused_and_kept(site: Site) -> None:

@@ -1,10 +1,13 @@
 """The real check-ins give the counts of the paper and of their own description."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from castpoi.checkins.city import REVISIT_WINDOW, City
+from castpoi.checkins.cleaning import NYC, TKY, Recipe
+from castpoi.checkins.prepare import Preparation, make_city
 from tests.conftest import CommandLine
 
 pytestmark = pytest.mark.realdata
@@ -33,6 +36,31 @@ def test_new_york_by_the_recipe_of_the_paper(
     assert result["revisit_share"] == pytest.approx(672 / 1_044, abs=1e-6)  # 64.4 % of the targets
     assert round(100 * 672 / result["users"], 1) == 64.2  # of the users, as the paper counts
     assert result["rhythm"]["trough_hour"] == 3
+
+
+def test_the_rules_for_the_raw_file_of_new_york_keep_all_its_test_targets(
+    shared_data: Path,
+) -> None:
+    def targets(recipe: Recipe) -> tuple[list[int], set[tuple[str, str, int]]]:
+        city = make_city([source(shared_data, "nyc")], Preparation(recipe=recipe))
+        visits, rows = city.trajectories, city.targets("test")
+        users = city.users["user_id"].gather(visits.user[rows])
+        places = city.places["place_id"].gather(visits.place[rows])
+        at_us = visits.at_us[rows].tolist()
+        counts = [city.checkins.height, city.users.height, city.places.height]
+        return counts, set(zip(users, places, at_us, strict=True))
+
+    published, ours = targets(NYC)
+    by_rules, same = targets(replace(TKY, core=None))  # places below ten are already out
+    assert published == [102_001, 1_047, 4_980]
+    assert by_rules == [101_990, 1_047, 4_979]
+    assert ours == same
+
+
+def test_the_recipe_on_the_tails_of_tokyo(shared_data: Path) -> None:
+    city = make_city([source(shared_data, "tokyo-tails")], Preparation(recipe=TKY))
+    assert [city.checkins.height, city.users.height, city.places.height] == [93_502, 2_042, 1_898]
+    assert city.revisit_share == pytest.approx(0.687, abs=5e-4)
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,8 @@ def _require_published(checkins: pl.DataFrame, recipe: Recipe) -> None:
             raise BadInput(
                 f"the recipe '{recipe.name}' needs the published split and trajectory of every "
                 f"row, but this source has no complete column '{word}'; use the GETNext or STHGCN "
-                "files, or a table with such columns"
+                "files, or a table with such columns; for raw check-ins, --recipe tky has the same "
+                "rules"
             )
 
 

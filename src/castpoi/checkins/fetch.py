@@ -31,6 +31,8 @@ from castpoi.core.provenance import now_utc
 
 _LONGEST_TEXT: Final = 8 << 30  # limit for an unpacked file in bytes; a longer one is a zip bomb
 _CHUNK: Final = 1 << 20
+GIT_BLOB: Final = "git blob id"
+"""Method of a checksum: the id that git gives the content of a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +45,8 @@ class Dataset:
     members: tuple[str, ...] = ()  # for a zip, the possible names of the check-ins in it
     size: int | None = None  # published size of the file in bytes, if known
     checksum: tuple[str, str] | None = None  # published, if known: (method in `hashlib`, digits)
+    text_checksums: tuple[tuple[str, str], ...] = ()  # the same of copies of the unpacked file
+    recipe: str | None = None  # the cleaning recipe of the paper for the raw file
     least_rows: int  # number of check-ins according to the publisher; the file may have more
     page: str  # description by its publisher
     citation: str  # what to cite, and the terms of use
@@ -53,7 +57,9 @@ class Dataset:
         return self.members[0].rpartition("/")[2] if self.members else self.published
 
 
-def _tsmc2014(name: str, member: str, least_rows: int) -> Dataset:
+def _tsmc2014(
+    name: str, member: str, least_rows: int, text_checksums: tuple[tuple[str, str], ...] = ()
+) -> Dataset:
     hosts = ("www-public.imtbs-tsp.eu", "www-public.it-sudparis.eu", "www-public.tem-tsp.eu")
     return Dataset(
         name=name,
@@ -63,6 +69,8 @@ def _tsmc2014(name: str, member: str, least_rows: int) -> Dataset:
         members=(f"dataset_tsmc2014/{member}", member),
         # stated by scikit-mobility, skmob/data/datasets/foursquare_nyc/foursquare_nyc.json
         checksum=("sha256", "cbe3fdab373d24b09b5fc53509c8958c77ff72b6c1a68589ce337d4f9a80235b"),
+        text_checksums=text_checksums,
+        recipe="tky",
         least_rows=least_rows,  # dataset_TSMC2014_readme.txt of the authors
         page="https://sites.google.com/site/yangdingqi/home/foursquare-dataset",
         citation="For research; no licence is stated, the authors ask to be cited: D. Yang, "
@@ -87,7 +95,16 @@ def _snap(name: str, *, least_rows: int) -> Dataset:
 
 DATASETS: Final[dict[str, Dataset]] = {
     "nyc": _tsmc2014("nyc", "dataset_TSMC2014_NYC.txt", 227_428),
-    "tky": _tsmc2014("tky", "dataset_TSMC2014_TKY.txt", 573_703),
+    "tky": _tsmc2014(
+        "tky",
+        "dataset_TSMC2014_TKY.txt",
+        573_703,
+        # of two copies in public repositories, which may be the same bytes
+        text_checksums=(
+            (GIT_BLOB, "25e34d9664e26d410d4ab13a398488b98c4b30b7"),
+            ("sha256", "85542c605ce708d8584637756590383a84e9bbdb71342d0d8e78858ba2a0e5c8"),
+        ),
+    ),
     "gowalla": replace(
         _snap("gowalla", least_rows=6_442_890),
         # size and md5: sisinflab/DataRec, datarec/datasets/gowalla/gowalla_checkins.py
@@ -212,9 +229,11 @@ def _write_record(file: Path, data: Dataset, checked: _Checked, url: str | None)
 
 
 def _checked(path: Path, data: Dataset, *, is_published: bool) -> _Checked:
-    """Check a published zip or gzip by all that is known, an unpacked text by its rows alone."""
+    """Check a published zip or gzip by all that is known, an unpacked text by its rows; its
+    checksum is noted if it is that of a known copy."""
     checks: list[str] = []
     size = path.stat().st_size
+    copies = () if is_published else data.text_checksums
     checksum = data.checksum if is_published else None
     if is_published and data.size is not None:
         if size != data.size:
@@ -230,14 +249,17 @@ def _checked(path: Path, data: Dataset, *, is_published: bool) -> _Checked:
         rows = _count_rows(text, data.least_rows)
     checks += ["integrity", "rows"] if is_published else ["rows"]
     checked = _Checked(bytes=size, sha256=_digest_of(path, "sha256"), rows=rows, checks=checks)
+    if known := [method for method, digits in copies if _digest_of(path, method) == digits]:
+        return replace(checked, checksum=f"{known[0]} of a known copy", checks=[*known, *checks])
     return replace(checked, checksum=f"{checksum[0]} of {data.published}") if checksum else checked
 
 
 def _digest_of(path: Path, method: str) -> str:
+    started = hashlib.new("sha1" if method == GIT_BLOB else method, usedforsecurity=False)
+    if method == GIT_BLOB:
+        started.update(f"blob {path.stat().st_size}\0".encode())
     with path.open("rb") as content:
-        return hashlib.file_digest(
-            content, lambda: hashlib.new(method, usedforsecurity=False)
-        ).hexdigest()
+        return hashlib.file_digest(content, lambda: started).hexdigest()
 
 
 @contextmanager

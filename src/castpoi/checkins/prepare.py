@@ -195,7 +195,8 @@ def _check_zones(zones: pl.Series, raw: RawCheckins) -> None:
         if given.lstrip("+-").replace(".", "").isdecimal():
             raise BadInput(
                 f"{where}: '{given}' is a number, not a zone like America/New_York; if it is local "
-                f"time minus UTC in minutes, use --columns offset={column}"
+                f"time minus UTC in minutes, use --columns offset={column}; --zone NAME names one "
+                "zone for all places"
             )
         check_zone(given, where=where)
 

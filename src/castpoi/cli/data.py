@@ -131,7 +131,9 @@ def fetch(console: Console, dataset: str, folder: Path, mirror: str | None) -> N
         f"{fetched.file}: {done}{resumed} and checked, {fetched.rows:,} rows, "
         f"{fetched.bytes:,} bytes ({fetched.checksum})."
     )
-    console.print(f"Next: castpoi data prepare {shlex.quote(str(fetched.file))} --out {dataset}")
+    recipe = f" --recipe {name}" if (name := DATASETS[dataset].recipe) else ""
+    file = shlex.quote(str(fetched.file))
+    console.print(f"Next: castpoi data prepare {file}{recipe} --out {dataset}")
     console.result(
         {
             **asdict(fetched),

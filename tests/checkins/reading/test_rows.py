@@ -142,7 +142,10 @@ def test_offsets_in_times_are_applied(city_of: CityOf) -> None:
     assert checkins_in(city_of(with_times(times))) == CHECKINS
 
 
-@pytest.mark.parametrize("pattern", ["%Y-%m-%d %H:%M:%S", "%Y/%m/%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["%Y-%m-%d %H:%M:%S", "%Y/%m/%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%d.%m.%Y %H:%M:%S"],
+)
 def test_a_column_named_utc_needs_no_zone(city_of: CityOf, pattern: str) -> None:
     header = ("user", "poi", "lat", "lon", "utc_time")
     city = city_of(with_times([v.at.strftime(pattern) for v in VISITS], header))

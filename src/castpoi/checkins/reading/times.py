@@ -28,6 +28,8 @@ NAIVE_FORMATS: Final = (
     "%Y-%m-%dT%H:%M",
     "%Y/%m/%d %H:%M:%S",
     "%Y/%m/%d %H:%M",
+    "%d.%m.%Y %H:%M:%S",
+    "%d.%m.%Y %H:%M",
 )
 EPOCH: Final = "epoch"
 ALL_FORMATS: Final = (*AWARE_FORMATS, EPOCH, *NAIVE_FORMATS)
