@@ -185,6 +185,14 @@ def _sequence(name: str, label: str, line: str, **more: Any) -> Method:
     )
 
 
+def _learned_counts(name: str, label: str, line: str, ranker: str) -> Method:
+    """A counted method with settings."""
+    return Method(
+        name=name, label=label, line=line, ranker=f"castpoi.baselines.{ranker}",
+        trainer="castpoi.training.counted:train_counted", presets=("tuned",),
+    )  # fmt: skip
+
+
 _TARGET_ATTENTION: Final = {
     "spatial_bias": "false", "temporal_bias": "false", "revisit_gate": "false",
 }  # fmt: skip
@@ -209,6 +217,16 @@ METHODS = Methods(
            ranker="castpoi.baselines.boosted.ranker:BoostedRanker",
            trainer="castpoi.training.boosted:train_boosted", presets=("tuned",),
            package="lightgbm", demo_epochs=30),
+    _learned_counts("ppm", "PPM", "Markov chains of order k, own and everybody's, with back-off",
+                    "ppm:Ppm"),
+    _learned_counts("tifu-knn", "TIFU-KNN", "decayed own visits, and those of similar people",
+                    "tifu_knn:TifuKnn"),
+    _learned_counts("sknn", "Session kNN", "places of the sessions that share the latest places",
+                    "sknn:Sknn"),
+    _learned_counts("itemknn", "ItemKNN", "places that the same people visit",
+                    "item_items:ItemKnn"),
+    _learned_counts("ease", "EASE", "a linear model of places that the same people visit",
+                    "item_items:Ease"),
     _castpoi("target-attention", "Target attention",
              "CaST-POI's reader without distance, age and gate (after DIN)", "fast", "paper",
              settings=_TARGET_ATTENTION, demo_epochs=1 / 3),

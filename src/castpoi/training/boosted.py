@@ -21,7 +21,7 @@ from castpoi.checkins.city import City
 from castpoi.checkins.trajectory import Histories, Trajectories, slices
 from castpoi.core.arrays import Numbers
 from castpoi.core.config import Config, Count, Positive, Share, Size, changed, preset_named
-from castpoi.core.errors import BadInput, TooFewCheckins
+from castpoi.core.errors import TooFewCheckins
 from castpoi.evaluation.metrics import metrics_of
 from castpoi.evaluation.ranking import rank_targets
 from castpoi.model.config import REVISIT_WINDOW
@@ -105,10 +105,7 @@ def configs(
 def train_boosted(city: City, job: TrainingJob) -> BoostedRanker:
     """Train boosted trees and keep the number of trees that is best on validation."""
     check_city(city)
-    if job.options.device != "cpu":
-        raise BadInput(
-            f"{job.method} trains on the CPU, not on {job.options.device}; leave out --device"
-        )
+    job.check_cpu()
     lightgbm()  # refuses now, not after the features
     began = perf_counter()
     config, training = configs(job.method, job.options.preset or "tuned", job.options.settings)

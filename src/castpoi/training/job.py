@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from castpoi.checkins.city import City
+from castpoi.core.errors import BadInput
 from castpoi.core.progress import Progress
 from castpoi.methods.ranker import SavableRanker
 from castpoi.methods.run import RunLog
@@ -55,6 +56,12 @@ class TrainingJob:
     log: RunLog
     progress: Progress
     options: TrainingOptions  # with the preset, and with the settings that define the method
+
+    def check_cpu(self) -> None:
+        """Refuse another device, for a method that cannot use one."""
+        device = self.options.device
+        if device != "cpu":
+            raise BadInput(f"{self.method} trains on the CPU, not on {device}; leave out --device")
 
 
 class Trainer(Protocol):
