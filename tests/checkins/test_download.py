@@ -145,16 +145,6 @@ def test_a_part_that_is_complete_needs_no_server(site: Site) -> None:
     assert site.server.asked == []
 
 
-def test_the_pause_that_a_busy_server_asks_for_is_kept_up_to_a_minute(site: Site) -> None:
-    site.server.answers = [
-        Answer(status=503, headers=(("Retry-After", "7"),)),
-        Answer(status=429, headers=(("Retry-After", "86400"),)),
-    ]
-    site.fetch()
-    assert site.has_gowalla()
-    assert site.pauses == [7, 60]
-
-
 def test_a_refused_connection_is_tried_again(site: Site) -> None:
     with refused(DownloadFailed):
         site.fetch(mirror="http://127.0.0.1:1/x")
@@ -201,7 +191,6 @@ def redirection(target: str) -> Answer:
         pytest.param(Answer(status=204), id="no file"),
         pytest.param(Answer(is_chunked=True, cut_after=HALF), id="always broken off"),
         pytest.param(redirection("file:///etc/passwd"), id="redirected to a file"),
-        pytest.param(redirection("ftp://127.0.0.1/x"), id="redirected to FTP"),
         pytest.param(redirection(f"/{GZ}"), id="redirected in circles"),
     ],
 )

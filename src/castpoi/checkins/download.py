@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.client import HTTPException, HTTPMessage, HTTPResponse, InvalidURL
+from http.client import HTTPException, HTTPResponse, InvalidURL
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import Request, urlopen
 
 from castpoi import __version__
 from castpoi.core.errors import BadInput, DownloadFailed
@@ -24,10 +24,9 @@ from castpoi.core.progress import Progress
 LARGEST: Final = 2 << 30  # limit for a download in bytes; no data set here is near it
 _CHUNK: Final = 1 << 17
 _MEGABYTE: Final = 1e6
-_LONGEST_PAUSE_SECONDS: Final = 60.0
 _MAY_PASS: Final = {408, 416, 425, 429, 500, 502, 503, 504}
 """HTTP errors after which another attempt makes sense."""
-_REDIRECTED: Final = "redirects in circles or to an address that is not http:// or https://"
+_REDIRECTED: Final = "redirects in circles or to an address that cannot be used"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +39,7 @@ class Patience:
 
 
 class _TryAgain(DownloadFailed):
-    """A failure that may pass; the server may ask for a pause."""
-
-    def __init__(self, reason: str, *, pause_seconds: float = 0.0) -> None:
-        super().__init__(reason)
-        self.pause_seconds = pause_seconds
+    """A failure that may pass."""
 
 
 def address(url: str) -> str:
@@ -73,8 +68,7 @@ def download(
         except DownloadFailed as failed:
             raise DownloadFailed(f"{url} {failed}") from failed
         if attempt < patience.attempts:
-            pause = max(2.0 ** (attempt - 1), problem.pause_seconds)
-            patience.sleep(min(pause, _LONGEST_PAUSE_SECONDS))
+            patience.sleep(2.0 ** (attempt - 1))
     raise DownloadFailed(f"{url} {problem} (tried {patience.attempts} times)") from problem
 
 
@@ -139,29 +133,12 @@ def _chunks(response: HTTPResponse, remaining: int | None) -> Iterator[bytes]:
         yield chunk
 
 
-class _HttpOnly(HTTPRedirectHandler):
-    """Follows a few redirections, and only to HTTP or HTTPS; urllib alone also follows to FTP."""
-
-    max_redirections = 5
-
-    def redirect_request(
-        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
-    ) -> Request | None:
-        """The next request."""
-        if urlsplit(newurl).scheme not in ("http", "https"):
-            fp.close()
-            raise DownloadFailed(_REDIRECTED)
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
 def _response(url: str, part: Path, have: int, silence_seconds: float) -> HTTPResponse:
     """Request the file, or the rest of it; errors become sentences."""
     headers = {"User-Agent": f"castpoi/{__version__}", "Accept-Encoding": "identity"}
     headers |= {"Range": f"bytes={have}-"} if have else {}
     try:
-        opened: HTTPResponse = build_opener(_HttpOnly).open(
-            Request(url, headers=headers), timeout=silence_seconds
-        )
+        opened: HTTPResponse = urlopen(Request(url, headers=headers), timeout=silence_seconds)
     except InvalidURL as problem:
         raise DownloadFailed(f"is not an address: {problem}") from problem
     except HTTPError as refusal:
@@ -180,10 +157,7 @@ def _refused(refusal: HTTPError) -> DownloadFailed:
     # the standard phrase, because the server's own words may be anything
     phrase = HTTPStatus(refusal.code).phrase if refusal.code in set(HTTPStatus) else ""
     reason = f"answered {refusal.code} {phrase}".rstrip()
-    if refusal.code not in _MAY_PASS:
-        return DownloadFailed(reason)
-    asked = refusal.headers["Retry-After"] or ""
-    return _TryAgain(reason, pause_seconds=float(asked) if asked.isdecimal() else 0.0)
+    return (_TryAgain if refusal.code in _MAY_PASS else DownloadFailed)(reason)
 
 
 def _not_reached(problem: OSError | HTTPException) -> DownloadFailed:

@@ -25,7 +25,7 @@ Examples:
   castpoi data prepare gowalla-ca.csv.gz --core once --out cities/gowalla-ca
   castpoi data prepare dataset_TSMC2014_TKY.txt --recipe tky --out cities/tky
 
-docs/data.md explains every layout, option and file of a city.
+docs/data.md explains every layout, option and file of a city, docs/tables.md other formats.
 """
 
 
@@ -91,8 +91,8 @@ def prepare(
 ) -> None:
     """Read, clean, localise and split check-ins into a CITY.
 
-    SOURCES are files or folders: a table (csv, tsv, their .gz, parquet) with a user, a place, its
-    coordinates and a time, or one of the published layouts.
+    SOURCES are files or folders: a table (csv, tsv, their .gz, parquet, JSON lines, GeoJSON,
+    RecBole) with a user, a place, its coordinates and a time, or one of the published layouts.
     """
     preparation = replace(preparation, recipe=_recipe(recipe, steps))
     city = prepare_city(

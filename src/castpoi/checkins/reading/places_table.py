@@ -73,7 +73,7 @@ class PlacesTable:
                     if word != "place"
                 )
                 known = rows.select(key, *more).join(ids.lazy(), on=PLACE_KEY, how="semi")
-                tables.append(known.unique().collect())
+                tables.append(known.unique().collect(engine="streaming"))
         places = pl.concat(tables, how="diagonal_relaxed").unique()
         twice = places.filter(pl.col(PLACE_KEY).is_duplicated())[PLACE_KEY].unique().sort()
         if len(twice):
