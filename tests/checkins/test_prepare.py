@@ -189,5 +189,12 @@ def test_one_given_zone_makes_the_zone_column_irrelevant() -> None:
     frame = pl.read_csv(table(ROWS).encode()).with_columns(Zone=pl.lit(-240))
     city = make_city([frame], Preparation(zone="America/New_York"))
     assert set(city.places[record.ZONE]) == {"America/New_York"}
-    offset = make_city([frame], Preparation(columns={"offset": "Zone"}, local_time="offset"))
-    assert set(offset.checkins[record.OFFSET]) == {-240}
+
+
+def test_numbers_in_the_zone_column_are_ignored_and_reported() -> None:
+    frame = pl.read_csv(table(ROWS).encode()).with_columns(Zone=pl.lit(-240))
+    city = make_city([frame], Preparation())
+    assert set(city.places[record.ZONE]) == {"America/New_York"}
+    assert city.manifest["remarks"] == [
+        "numbers in the zone column are no zones: those places have the zone of their coordinates"
+    ]

@@ -82,11 +82,6 @@ BAD_OPTIONS: Final = {
         ("--encoding", "klingon"),
         "--encoding 'klingon' is not an encoding such as utf-8 or latin-1",
     ),
-    "no offsets": (
-        ("--local-time", "offset"),
-        "--local-time offset needs a complete column of offsets in minutes; name it with --columns "
-        "offset=COLUMN, or leave out --local-time",
-    ),
     "a recipe without its published split": (
         ("--recipe", "nyc"),
         "the recipe 'nyc' needs the published split and trajectory of every row, but this source "

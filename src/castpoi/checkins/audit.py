@@ -170,10 +170,7 @@ def _rhythm(city: City) -> tuple[Status, str]:
 
 
 def _local_clock(city: City) -> tuple[Status, str]:
-    """Whether offsets are those of the zones of the places, or the source's own on request."""
-    rule = str(city.manifest.get("zone_rule", ""))
-    if rule.startswith("offset"):
-        return "passed", "local time follows the offset column of the source"
+    """Whether offsets are those of the zones of the places."""
     number, zones = numbered_zones(city.places[record.ZONE])
     expected = offsets_minutes(city.at_us, number[city.checkins[record.PLACE].to_numpy()], zones)
     wrong = expected != city.checkins[record.OFFSET].to_numpy()

@@ -40,6 +40,10 @@ from castpoi.geo.zones import (
 )
 
 _MOST_SHIFT_HOURS: Final = 48
+_NUMBER: Final = r"^[+-]?[\d.]+$"
+_NUMBERS_AS_ZONES: Final = (
+    "numbers in the zone column are no zones: those places have the zone of their coordinates"
+)
 _LEAST_PLACES: Final = 5
 _MANY_CHECKINS: Final = 500
 """A city with this many check-ins at fewer places was made of the wrong column."""
@@ -52,7 +56,7 @@ class Preparation(Config):
     format: str = "auto"
     """Layout of the source; auto recognises all of them."""
     columns: dict[str, str] = field(default_factory=dict)
-    """Columns without a usual name, by word: user, place, lat, lon, time, zone, offset, category,
+    """Columns without a usual name, by word: user, place, lat, lon, time, zone, category,
     name, part, session; without a header by position, from 1."""
     places_columns: dict[str, str] = field(default_factory=dict)
     """The same for the places table: place, lat, lon, zone, category, name."""
@@ -66,8 +70,6 @@ class Preparation(Config):
     """Meaning of times without a zone.  [default: refuse them unless the layout has a rule]"""
     zone: str | None = None
     """One IANA time zone for all places.  [default: by coordinates]"""
-    local_time: Literal["place", "offset"] = "place"
-    """Local time follows the zone of the place, or the offset column of the source."""
     clock_shift_hours: float = 0.0
     """Hours to add to every time of the source, such as +8."""
     accept_rhythm: bool = False
@@ -182,23 +184,15 @@ def _with_places(raw: RawCheckins, preparation: Preparation) -> tuple[RawCheckin
         places = places.join(texts, on=record.PLACE, how="left", maintain_order="left")
     if preparation.zone:
         return raw, places.with_columns(pl.lit(preparation.zone).alias(record.ZONE))
-    _check_zones(places[record.ZONE], raw)
+    given = places[record.ZONE]
+    is_number = given.str.contains(_NUMBER).fill_null(False)
+    if is_number.any():
+        raw = replace(raw, remarks=(*raw.remarks, _NUMBERS_AS_ZONES))
+        given = given.zip_with(~is_number, pl.Series([None], dtype=pl.String))
+    for zone in given.drop_nulls().unique().sort():
+        check_zone(zone, where=f"{raw.sources[0].name}, the zone column")
     found = zones_of(places[record.LAT].to_numpy(), places[record.LON].to_numpy())
-    return raw, places.with_columns(pl.coalesce(record.ZONE, pl.Series(found, dtype=pl.String)))
-
-
-def _check_zones(zones: pl.Series, raw: RawCheckins) -> None:
-    """Raise BadInput for a text of the zone column that is no zone."""
-    for given in zones.drop_nulls().unique().sort():
-        column = next(meaning["zone"] for meaning in raw.meanings if "zone" in meaning)
-        where = f"{raw.sources[0].name}, the zone column"
-        if given.lstrip("+-").replace(".", "").isdecimal():
-            raise BadInput(
-                f"{where}: '{given}' is a number, not a zone like America/New_York; if it is local "
-                f"time minus UTC in minutes, use --columns offset={column}; --zone NAME names one "
-                "zone for all places"
-            )
-        check_zone(given, where=where)
+    return raw, places.with_columns(pl.coalesce(given, pl.Series(found)).alias(record.ZONE))
 
 
 def _cleaned(
@@ -227,14 +221,10 @@ def _in_canonical_order(
     """Good rows with their instant, sorted by user, instant and place."""
     at_us = rows[CLOCK].to_physical().to_numpy()
     if rows[IS_NAIVE].any():
-        if preparation.local_time == "offset":
-            utc_us = at_us - _given_offsets(rows).astype(np.int64) * MINUTE_US
-        else:
-            utc_us = to_utc_us(at_us, *_zone_of_rows(rows, places))
+        utc_us = to_utc_us(at_us, *_zone_of_rows(rows, places))
         at_us = np.where(rows[IS_NAIVE].to_numpy(), utc_us, at_us)
     at_us = at_us + round(preparation.clock_shift_hours * HOUR_US)
     needed = [record.SESSION, record.SOURCE_PART]
-    needed += ["offset"] * (preparation.local_time == "offset")
     return in_canonical_order(
         rows[record.USER].to_numpy(),
         at_us,
@@ -251,24 +241,12 @@ def _zone_of_rows(rows: pl.DataFrame, places: pl.DataFrame) -> tuple[Numbers, li
     return by_place[rows[record.PLACE].to_numpy()], zones
 
 
-def _given_offsets(rows: pl.DataFrame) -> NDArray[np.int16]:
-    if "offset" not in rows.columns or rows["offset"].has_nulls():
-        raise BadInput(
-            "--local-time offset needs a complete column of offsets in minutes; name it with "
-            "--columns offset=COLUMN, or leave out --local-time to use the zone of the place"
-        )
-    return rows["offset"].to_numpy()
-
-
 def _city_of(
     checkins: pl.DataFrame, raw: RawCheckins, places: pl.DataFrame, preparation: Preparation
 ) -> City:
     """The city of cleaned check-ins: localised, renumbered without gaps, and split."""
     at_us = checkins[record.AT_UTC].to_physical().to_numpy()
-    if preparation.local_time == "offset":
-        offsets = _given_offsets(checkins)
-    else:
-        offsets = offsets_minutes(at_us, *_zone_of_rows(checkins, places))
+    offsets = offsets_minutes(at_us, *_zone_of_rows(checkins, places))
     rhythm = _checked_rhythm(at_us + offsets.astype(np.int64) * MINUTE_US, preparation)
     user, user_ranks = _renumbered(checkins[record.USER].to_numpy())
     place, place_ranks = _renumbered(checkins[record.PLACE].to_numpy())
@@ -362,9 +340,7 @@ def _provenance(
     """The part of the manifest about how the city was made."""
     options = asdict(replace(preparation, recipe=_recipe_for(raw, preparation.recipe)))
     zone_rule = "coordinates of the place"
-    if preparation.local_time == "offset":
-        zone_rule = "offset column of the source"
-    elif preparation.zone:
+    if preparation.zone:
         zone_rule = f"one zone for all: {preparation.zone}"
     elif record.ZONE in raw.rows.columns:
         zone_rule = "zone column, else coordinates"

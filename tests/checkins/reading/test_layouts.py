@@ -67,17 +67,10 @@ def test_a_tsmc2014_file_is_read_in_latin_1(city_of: CityOf, town: Town, name: s
     assert set(city.places[record.CATEGORY]) == {place.category for place in town.places}
 
 
-def test_tsmc2014_local_time_follows_the_place_unless_the_offset_is_asked_for(
-    city_of: CityOf,
-) -> None:
+def test_tsmc2014_local_time_follows_the_place_not_the_offset_of_the_file(city_of: CityOf) -> None:
     # the offset column is wrong on purpose: New York had -240 in April 2012
-    content = sources.tsmc2014(WEEK, offset_minutes=60)
-    city = city_of(content, "nyc.txt")
+    city = city_of(sources.tsmc2014(WEEK, offset_minutes=60), "nyc.txt")
     assert set(local_hours_in(city)) == {14}
-    by_offset = city_of(content, "nyc.txt", local_time="offset")
-    assert set(local_hours_in(by_offset)) == {19}
-    assert by_offset.manifest["zone_rule"] == "offset column of the source"
-    assert checkins_in(by_offset) == checkins_in(city)
 
 
 # SNAP Gowalla and Brightkite

@@ -167,14 +167,6 @@ def test_local_times_become_instants_by_the_zone_of_their_place(city_of: CityOf)
     assert {at[11:13] for _, _, at in checkins_in(city)} == {"01"}
 
 
-def test_local_times_can_follow_an_offset_column(city_of: CityOf) -> None:
-    rows = [[*r[:4], r[4][:10] + " 10:00:00", "120"] for r in ROWS]
-    text = table(rows, ("user", "place", "lat", "lon", "local_time", "offset"))
-    city = city_of(text, local_time="offset")
-    assert {at[11:13] for _, _, at in checkins_in(city)} == {"08"}
-    assert set(local_hours_in(city)) == {10}
-
-
 def test_a_zone_column_wins_over_coordinates_and_one_given_zone_over_all(city_of: CityOf) -> None:
     first = CALIFORNIA.places[0].id
     rows = [[*row, "Asia/Tokyo" if row[1] == first else ""] for row in ROWS]

@@ -17,9 +17,7 @@ from castpoi.checkins.record import TEST, TRAIN, VALIDATION
 from castpoi.core.errors import BadInput, UnknownLayout
 
 NaiveTimes = Literal["utc", "local", "refuse"]
-Word = Literal[
-    "user", "place", "lat", "lon", "time", "zone", "offset", "category", "name", "part", "session"
-]
+Word = Literal["user", "place", "lat", "lon", "time", "zone", "category", "name", "part", "session"]
 NEEDED: Final[tuple[Word, ...]] = ("user", "place", "lat", "lon", "time")
 NEEDED_OF_PLACES: Final[tuple[Word, ...]] = ("place", "lat", "lon")
 WORDS_OF_PLACES: Final[tuple[Word, ...]] = (*NEEDED_OF_PLACES, "zone", "category", "name")
@@ -47,10 +45,6 @@ USUAL_NAMES: Final[Mapping[Word, tuple[str, ...]]] = {
         *("checkintime", "checkinat", "createdat", "visitedat", "date", "localtime", "epoch"),
     ),
     "zone": ("zone", "tz", "timezonename", "tzname", "ianazone"),
-    "offset": (
-        *("tzoffsetminutes", "offset", "offsetminutes", "tzoffset", "timezoneoffset"),
-        *("utcoffset", "utcoffsetminutes", "localoffsetminutes"),
-    ),
     "category": (
         *("category", "categoryname", "venuecategory", "venuecategoryname", "poicatname"),
         *("placecategory", "fsqcategorylabels", "categoriesprimary", "basiccategory"),
@@ -144,7 +138,7 @@ TSMC2014: Final = Layout(
     delimiter="\t",
     encoding="latin-1",
     header=("user", "place", "category_id", "category", "lat", "lon", "offset", "time"),
-    columns={**_AS_NAMED, "category": "category", "offset": "offset"},
+    columns={**_AS_NAMED, "category": "category"},
 )
 SNAP: Final = Layout(
     name="snap",
@@ -158,7 +152,7 @@ GETNEXT: Final = Layout(
     is_layout_of=_has_columns("user_id", "POI_id", "UTC_time", "trajectory_id"),
     delimiter=",",
     columns=parse_columns(
-        "user=user_id,place=POI_id,lat=latitude,lon=longitude,time=UTC_time,offset=timezone,"
+        "user=user_id,place=POI_id,lat=latitude,lon=longitude,time=UTC_time,"
         "category=POI_catname,session=trajectory_id"
     ),
     conventions_of=lambda *_: Conventions("utc"),
@@ -187,7 +181,7 @@ MASSIVE_STEPS: Final = Layout(
 LAYOUTS: Final = {
     layout.name: layout for layout in (TABLE, TSMC2014, SNAP, GETNEXT, STHGCN, MASSIVE_STEPS)
 }
-OPTIONAL_COLUMNS: Final = ("timezone", "name")
+OPTIONAL_COLUMNS: Final = ("name",)
 """Columns of published layouts that some of their files lack."""
 
 

@@ -45,7 +45,7 @@ Texts = Mapping[str, pl.Series]
 @dataclass(frozen=True, kw_only=True)
 class RawCheckins:
     """Rows as they were read: columns user, place, lat, lon, clock, is_naive, broken_rule, row,
-    source; and offset, category, name, zone, session, source_part if the source has them."""
+    source; and category, name, zone, session, source_part if the source has them."""
 
     rows: pl.DataFrame
     texts: Texts
@@ -298,9 +298,6 @@ class _Reader:
         words: list[Word] = ["category", "name", "zone"]
         words += ["session"] if self.published else []
         found = {str(word): self._code(word) for word in words if word in self.meaning}
-        if "offset" in self.meaning:
-            number = pl.col(self.meaning["offset"]).cast(pl.Float64, strict=False)
-            found["offset"] = number.round().cast(pl.Int16, strict=False)
         if self.published and "part" in self.meaning:
             part = pl.col(self.meaning["part"]).cast(pl.String).str.strip_chars().str.to_lowercase()
             found[record.SOURCE_PART] = part.replace(PART_NAMES)
