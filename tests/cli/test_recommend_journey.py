@@ -66,8 +66,8 @@ def test_reasons_without_a_reader_show_what_the_score_owes_to_visits(
     assert "of the attention" not in ended.out
     assert re.search(r"\d% of the loss without Park, here, .*; score without it -?\d", ended.out)
     assert ended.out.endswith(
-        "Loss without a visit: how much the score falls, as a share of the falls for the last 50 "
-        "visits.\n"
+        "Loss without a visit: how much the score falls, as a share of the falls for 12 visits: "
+        "the last ones and the latest to these places.\n"
     )
 
 

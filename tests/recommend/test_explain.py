@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 from castpoi.checkins.trajectory import Histories
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.model.terms.base import Encoded
-from castpoi.recommend.explain import Explanation, explain
+from castpoi.recommend.explain import (
+    COUNTERFACTUALS,
+    Explanation,
+    _visits_to_leave_out,
+    explain,
+)
 from castpoi.recommend.recommender import Recommender
 from castpoi.recommend.request import Request, Visit, Visits
 from castpoi.recommend.resolve import history_of
@@ -206,7 +211,19 @@ def test_explanations_of_a_batch_equal_those_of_single_requests(unread: Recommen
             )
 
 
-def test_a_long_history_has_counterfactuals_of_its_last_fifty_visits_in_one_batch(
+def test_counterfactuals_are_the_last_visits_and_the_latest_to_each_candidate_in_turn() -> None:
+    few = np.array([3, 1, 2, 1])
+    assert _visits_to_leave_out(few, np.array([1, 4])).tolist() == [0, 1, 2, 3]
+    visited = np.full(60, 9)
+    visited[5] = visited[20] = visited[30] = 1  # visit 5 is not among the last fifty
+    visited[25] = 2
+    kept = _visits_to_leave_out(visited, np.array([1, 2])).tolist()
+    # the last two, the latest to each candidate, the one before, and the latest others
+    assert kept == [20, 25, 30, *range(51, 60)]
+    assert len(kept) == COUNTERFACTUALS
+
+
+def test_a_long_history_has_counterfactuals_of_recent_visits_in_one_batch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ranker, batches = small_ranker(odd_city(), candidate_conditioning=False), list[int]()
@@ -219,7 +236,7 @@ def test_a_long_history_has_counterfactuals_of_its_last_fifty_visits_in_one_batc
     monkeypatch.setattr(ranker, "encode", counted)
     monkeypatch.setattr("castpoi.recommend.explain.VISITS_SHOWN", 100)
     found = explanations(ranker, MONTHS)
-    assert batches == [1, 50]  # the history itself, and once for all five places
+    assert batches == [1, COUNTERFACTUALS]  # the history itself, and once for all five places
     assert all(visit.visit >= 70 for each in found for visit in each.visits)
 
 

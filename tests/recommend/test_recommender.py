@@ -223,7 +223,9 @@ def test_a_bad_request_does_not_affect_the_others(recommender: Recommender) -> N
 
 def test_an_answer_has_the_fields_of_the_api(recommender: Recommender) -> None:
     answer = json.loads(json.dumps(recommender.recommend(DAY, explain=True).to_dict()))
-    assert answer.keys() == {"recommendations", "model", "seconds", "remarks", "visits_by"}
+    assert list(answer) == [
+        *("recommendations", "model", "seconds", "remarks", "visits_by", "user_known")
+    ]
     first = answer["recommendations"][0]
     assert list(first) == [
         *("place", "name", "category", "lat", "lon", "score", "probability"),

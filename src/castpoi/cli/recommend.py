@@ -219,7 +219,7 @@ def _recommend_many(
 
 def show(console: Console, answer: "Recommendations") -> None:
     """Print recommendations as a table, then the reason for each."""
-    from castpoi.recommend.explain import LAST_VISITS
+    from castpoi.recommend.explain import COUNTERFACTUALS
 
     console.table(
         ["", "place", "category", "km", "%", "score"],
@@ -235,8 +235,8 @@ def show(console: Console, answer: "Recommendations") -> None:
         )
     if not is_read and any(each.visits for each in answer):
         console.print(
-            f"Loss without a visit: how much the score falls, as a share of the falls for the last "
-            f"{LAST_VISITS} visits."
+            "Loss without a visit: how much the score falls, as a share of the falls for "
+            f"{COUNTERFACTUALS} visits: the last ones and the latest to these places."
         )
 
 

@@ -2,9 +2,10 @@
 
 The *counterfactual* of a visit is the score of a place after the same history without the visit,
 encoded and scored again. Without attention, the weight of a visit is its share of what the score
-would lose without each of the last visits. So every method can be explained: a counterfactual
-needs only `encode` and `score`. With attention, the weight of a visit is its share of the
-attention, mean over heads and layers.
+would lose without each of a few visits: the last ones, and the latest to each candidate. On Gowalla
+California 12 of the last 50 visits have 80 % of all losses, and 93 % of the largest ones. So every
+method can be explained: a counterfactual needs only `encode` and `score`. With attention, the
+weight of a visit is its share of the attention, mean over heads and layers.
 
 The counterfactuals of a history are one batch, whose scores differ from those of each history
 alone by float rounding.
@@ -25,8 +26,11 @@ from castpoi.methods.ranker import Explains, Ranker
 VISITS_SHOWN: Final = 5
 """The maximal number of visits that explain one recommendation."""
 LAST_VISITS: Final = 50
-"""Counterfactuals are computed for this many last visits; bounds the cost of a long history."""
+"""Only these last visits have counterfactuals."""
+COUNTERFACTUALS: Final = 12
+"""The most counterfactuals of a history; they bound the cost of an explanation."""
 
+_ALWAYS: Final = 2  # last visits with a counterfactual, whatever their places
 _ROUNDING: Final = 1e-4  # smaller losses may come from the order of float32 sums
 _TINY: Final = np.finfo(np.float32).tiny
 
@@ -75,7 +79,7 @@ def explain(
         count = len(history.place)
         without = partial(_scores_without, ranker, history, places, log_popularity)
         if attention is None:
-            visits = _most_missed(score, count, without)
+            visits = _most_missed(score, _visits_to_leave_out(history.place, places), without)
         else:
             visits = _most_attended(attention[row, : len(places)], count, without)
         terms = _terms(values, row, score)
@@ -123,11 +127,23 @@ def _scores_without(
     return ranker.score(ranker.encode(fewer), places).astype(np.float64)
 
 
+def _visits_to_leave_out(
+    visited: NDArray[np.int64], candidates: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The last visits, then the latest to each candidate in turn, then others. [T], [C] -> [V]"""
+    recent = np.arange(len(visited))[-LAST_VISITS:][::-1]  # the latest first
+    turn = np.full(len(recent), len(visited))  # how many later visits there are to the same place
+    for candidate in candidates.tolist():
+        there = np.flatnonzero(visited[recent] == candidate)
+        turn[there] = np.arange(len(there))
+    turn[:_ALWAYS] = -1
+    return np.sort(recent[np.argsort(turn, kind="stable")[:COUNTERFACTUALS]])
+
+
 def _most_missed(
-    scores: NDArray[np.float32], count: int, scores_without: ScoresWithout
+    scores: NDArray[np.float32], visits: NDArray[np.int64], scores_without: ScoresWithout
 ) -> list[tuple[VisitContribution, ...]]:
     """The visits without which each score falls most; a visit that raises a score is not one."""
-    visits = np.arange(max(0, count - LAST_VISITS), count)
     lower = scores_without(visits)  # [V, C]
     losses = (scores - lower).T  # [C, V]
     losses[losses <= _ROUNDING] = 0.0

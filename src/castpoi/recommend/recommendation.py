@@ -4,7 +4,7 @@ The dataclasses are also the response models of the HTTP API: FastAPI reads thei
 text below each field.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Final, Literal
@@ -12,11 +12,13 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from castpoi.checkins.record import MINUTE_US
+from castpoi.checkins.record import HOUR_US, MINUTE_US
 from castpoi.core.notebook import html_table
 from castpoi.core.quantities import counted
+from castpoi.recommend.explain import VisitContribution
 from castpoi.recommend.geojson import feature_collection
 from castpoi.recommend.places import PlaceBook
+from castpoi.recommend.request import local_datetime
 from castpoi.recommend.resolve import ResolvedRequest
 
 WeighedBy = Literal["attention", "counterfactual"]
@@ -59,7 +61,7 @@ class ContributingVisit(Answer):
     """Hours from the visit to the time of the request."""
     weight: float
     """Share of the attention to all visits or, for methods without attention, share of what the
-    score would lose without each of the last visits. The weights of all visits sum to 1."""
+    score would lose without each of a few visits. The weights of all visits sum to 1."""
     distance_km: float
     """Distance from the visited place to the recommended one."""
     score_without: float
@@ -161,6 +163,32 @@ class Recommendations(Answer):
             "visits_by": self.visits_by,
             "user_known": self.user_known,
         }
+
+
+def contributing_visits(
+    contributions: Sequence[VisitContribution],
+    place: int,
+    request: ResolvedRequest,
+    places: PlaceBook,
+) -> tuple[ContributingVisit, ...]:
+    """The visits that contribute to the score of a place, with their details."""
+    history = request.history
+    visits = np.array([each.visit for each in contributions], dtype=np.int64)
+    visited, at_us = history.place[visits], history.at_us[visits].tolist()
+    km = places.km_from(places.point(place), visited).tolist()
+    return tuple(
+        ContributingVisit(
+            place=places.ids[there],
+            name=places.names[there],
+            category=places.categories[there],
+            at=local_datetime(at_us[row], int(history.offset_minutes[visits[row]])),
+            hours_ago=(request.at_us - at_us[row]) / HOUR_US,
+            weight=contributions[row].weight,
+            distance_km=km[row],
+            score_without=contributions[row].score_without,
+        )
+        for row, there in enumerate(visited.tolist())
+    )
 
 
 def sentence_of(place: int, request: ResolvedRequest, places: PlaceBook) -> str:

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from castpoi.checkins.city import City
 from castpoi.checkins.private import PRIVATE_CATEGORIES
-from castpoi.checkins.record import HOUR_US
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadInput, CastPoiError
 from castpoi.core.notebook import html_table
@@ -38,14 +37,14 @@ from castpoi.methods.run import Run, city_of, load_run
 from castpoi.recommend.batch import MOST_SCORES, recommend_people
 from castpoi.recommend.closed_places import ClosedPlaces, closed_ids
 from castpoi.recommend.cold_places import TableOfPlaces, with_cold_places
-from castpoi.recommend.explain import Explanation, VisitContribution, explain
+from castpoi.recommend.explain import Explanation, explain
 from castpoi.recommend.people import people_of
 from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.recommendation import (
-    ContributingVisit,
     Recommendation,
     Recommendations,
     WeighedBy,
+    contributing_visits,
     sentence_of,
 )
 from castpoi.recommend.request import (
@@ -54,7 +53,6 @@ from castpoi.recommend.request import (
     AnyTime,
     Clock,
     Request,
-    local_datetime,
     machine_clock,
 )
 from castpoi.recommend.resolve import CityUsers, ResolvedRequest, resolve_requests
@@ -377,25 +375,8 @@ class Recommender:
                 visited=bool(visited[rank]),
                 sentence=sentence_of(place, request, places),
                 terms=why and why.terms,
-                visits=why and tuple(self._visit(request, place, each) for each in why.visits),
+                visits=why and contributing_visits(why.visits, place, request, places),
             )
-
-    def _visit(
-        self, request: ResolvedRequest, place: int, contribution: VisitContribution
-    ) -> ContributingVisit:
-        history, visit = request.history, contribution.visit
-        visited, at_us = int(history.place[visit]), int(history.at_us[visit])
-        km = self.places.km_from(self.places.point(place), np.array([visited]))
-        return ContributingVisit(
-            place=self.places.ids[visited],
-            name=self.places.names[visited],
-            category=self.places.categories[visited],
-            at=local_datetime(at_us, int(history.offset_minutes[visit])),
-            hours_ago=(request.at_us - at_us) / HOUR_US,
-            weight=contribution.weight,
-            distance_km=float(km[0]),
-            score_without=contribution.score_without,
-        )
 
 
 def load(
