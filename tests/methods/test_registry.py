@@ -51,6 +51,11 @@ def test_a_method_is_added_by_registering_it_once() -> None:
         methods.register(dice)
 
 
+def test_a_method_whose_package_is_not_installed_is_not_available() -> None:
+    assert METHODS.named("boosted").is_available  # the tests need all extras
+    assert not Method(name="m", line="", ranker="a:B", package="no_such_package").is_available
+
+
 def test_a_counted_method_has_no_trainer() -> None:
     with pytest.raises(TypeError, match="revisit only counts, it is not trained"):
         METHODS.named("revisit").trainer_function()
