@@ -20,9 +20,9 @@ from castpoi.evaluation.significance import PairedTest, Verdict, judge, paired_t
 from castpoi.experiments.suite import read_suite
 from castpoi.methods.outline import ABLATION, Row, TableOutline
 from castpoi.methods.registry import METHODS
-from castpoi.reports.evidence import CityEvidence, Evidence, read_evidence
+from castpoi.reports.evidence import CityEvidence, Evidence, RowResult, read_evidence
 from castpoi.reports.notes import p_value
-from castpoi.reports.outlines import PAPERS_METHOD, PAPERS_VARIANTS, STRONGER
+from castpoi.reports.outlines import PAPERS_METHOD, PAPERS_VARIANTS
 from castpoi.reports.reference import paper_city, paper_value
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -32,6 +32,8 @@ _CALIFORNIA: Final = "gowalla-ca"
 _PAPERS_CALIFORNIA: Final = paper_city("ca", targets=3956)
 _CALIFORNIA_METRICS: Final = ("MRR", "HR@10")
 _SEVEN: Final = ("core", "sasrec", "narm", "bert4rec", "caser", "srgnn", "stamp")
+_STRONGER: Final = ("esasrec", "target-attention")
+"""References beyond the paper."""
 _UNTUNED: Final = "target-attention"  # it has CaST-POI's preset instead of a search
 _METRICS: Final = ("HR@1", "HR@5", "HR@10", "NDCG@10", "MRR")
 _HEADLINE: Final = ("HR@10", "MRR")
@@ -56,7 +58,7 @@ def first_table(evidence: Evidence) -> str:
     lines = [
         [
             row.name.replace("-preset=", ", "),
-            str(len(city.of(row.name))) if row.is_learned else "–",
+            ", ".join(_linked(each) for each in city.of(row.name)),
             *(_cell(_values(city, row.name, each), each in _HEADLINE) for each in _METRICS),
             _cell(_values(city, row.name, "HR@10", of_new=True)),
             *(_of_paper(evidence.tables[0], city, row, each) for each in _HEADLINE),
@@ -64,6 +66,12 @@ def first_table(evidence: Evidence) -> str:
         for row in rows
     ]
     return _piped([heads, ["---"] * len(heads), *lines])
+
+
+def _linked(each: RowResult) -> str:
+    """The seed of a result, as a link to its folder from a page of docs/."""
+    path = each.folder.relative_to(ROOT).as_posix()
+    return f"[{each.seed if each.row.is_learned else '–'}](../{path})"
 
 
 README_ROWS: Final = {
@@ -139,7 +147,7 @@ def tuned_table(evidence: Evidence) -> str:
     city = next(each for each in evidence.cities if each.name == _FIRST)
     heads = ["method", "found", "trials: validation MRR", "seeds", "`tuned`", "`paper`", "gain"]
     lines = []
-    for name in (*_SEVEN, *STRONGER):
+    for name in (*_SEVEN, *_STRONGER):
         tuned = name if name == _UNTUNED else f"{name}-tuned"
         if tuned not in city.contenders:
             continue
@@ -196,7 +204,7 @@ def differences_table(evidence: Evidence) -> str:
         left = [name for name in family.against if name in results]
         verdicts = _verdicts(results, family.row, left)
         for name, (mrr, hits) in zip(left, verdicts, strict=True):
-            low, high = 100 * mrr.test.bootstrap.low, 100 * mrr.test.bootstrap.high
+            low, high = (100 * end for end in mrr.test.users.interval())
             lines.append(
                 [
                     labels[name],
@@ -240,7 +248,7 @@ def settings_table(evidence: Evidence) -> str:
                 _slashed(changed_means),
                 _slashed(plain_means),
                 _signed(gains),
-                f"{p_value(test.wilcoxon.p)}, {p_value(test.bootstrap.p)}",
+                f"{p_value(test.wilcoxon.p)}, {p_value(test.users.p)}",
             ]
         )
     return _piped([heads, ["---"] * len(heads), *lines])
@@ -316,9 +324,9 @@ def _verdicts(
 
 
 def _worth(verdict: Verdict) -> str:
-    """A difference in points, with stars, and a dagger where the two tests disagree."""
+    """A difference in points, with stars."""
     gain = 100 * (verdict.test.mean - verdict.test.against_mean)
-    return f"{gain:+.2f}{verdict.stars}".replace("*", r"\*") + "†" * verdict.tests_disagree
+    return f"{gain:+.2f}{verdict.stars}".replace("*", r"\*")
 
 
 PAGES: Final[dict[str, Mapping[str, Callable[[Evidence], str]]]] = {

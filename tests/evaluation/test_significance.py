@@ -2,6 +2,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,9 +16,9 @@ from castpoi.evaluation.significance import (
     DRAWS,
     Bootstrap,
     PairedTest,
+    Users,
     holm,
     judge,
-    paired_bootstrap,
     paired_test,
     signed_rank,
 )
@@ -103,8 +104,9 @@ def test_the_signed_rank_test_rejects_equal_contenders_one_time_in_twenty() -> N
 
 
 def bootstrap(*differences: float, draws: int = 400, seed: int = 1) -> Bootstrap:
-    rng = np.random.default_rng(seed)
-    return paired_bootstrap(np.array(differences), rng=rng, draws=draws)
+    users = Users.of(np.arange(len(differences)))
+    (samples,) = users.sampled_means(np.array([differences], dtype=float), seed=seed, draws=draws)
+    return Bootstrap.of(float(np.mean(differences)), samples)
 
 
 def test_a_bootstrap_of_two_targets_worked_by_hand() -> None:
@@ -112,13 +114,13 @@ def test_a_bootstrap_of_two_targets_worked_by_hand() -> None:
     # The mean is 1/2; half of the draws lie 1/2 or more from it.
     found = bootstrap(0, 1, draws=DRAWS)
     assert found.mean == 0.5
-    assert (found.low, found.high) == (0, 1)
+    assert found.interval() == (0, 1)
     assert found.p == pytest.approx(0.5, abs=0.02)
 
 
 def test_a_bootstrap_of_zeros_has_p_one() -> None:
     found = bootstrap(0, 0, 0)
-    assert (found.mean, found.low, found.high, found.p) == (0, 0, 0, 1)
+    assert (found.mean, *found.interval(), found.p) == (0, 0, 0, 1)
 
 
 def test_p_is_never_zero_since_the_observation_counts_as_a_draw() -> None:
@@ -131,8 +133,17 @@ def test_the_interval_is_that_of_the_normal_law_where_targets_are_many() -> None
     differences = np.random.default_rng(5).normal(0.1, 1.0, size=2000)
     found = bootstrap(*differences, draws=2000)
     reach = 1.96 * differences.std() / np.sqrt(2000)
-    assert found.low == pytest.approx(found.mean - reach, abs=0.1 * reach)
-    assert found.high == pytest.approx(found.mean + reach, abs=0.1 * reach)
+    low, high = found.interval()
+    assert low == pytest.approx(found.mean - reach, abs=0.1 * reach)
+    assert high == pytest.approx(found.mean + reach, abs=0.1 * reach)
+
+
+def test_the_intervals_of_several_tests_are_wider() -> None:
+    differences = np.random.default_rng(5).normal(0.1, 1.0, size=2000)
+    found = bootstrap(*differences, draws=20_000)
+    deviation = differences.std() / np.sqrt(2000)
+    low, high = found.interval(tests=20)  # 99.75 %, which is 3.02 deviations to each side
+    assert (high - low) / 2 == pytest.approx(3.02 * deviation, rel=0.05)
 
 
 @pytest.mark.parametrize("block", [1, 7 * 40, 1000])
@@ -142,14 +153,16 @@ def test_the_size_of_a_block_of_draws_changes_nothing(
     differences = np.random.default_rng(2).normal(0.2, 1.0, size=40)
     whole = bootstrap(*differences)
     monkeypatch.setattr(significance, "BLOCK", block)
-    assert bootstrap(*differences) == whole
+    monkeypatch.setattr(significance, "MOST_KEPT", 0)
+    assert bootstrap(*differences).samples == pytest.approx(whole.samples)
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(-6, 6).map(lambda level: level / 6), min_size=1, max_size=30))
 def test_the_interval_is_between_the_smallest_and_the_largest(differences: list[float]) -> None:
     found = bootstrap(*differences, draws=50)
-    assert min(differences) - 1e-12 <= found.low <= found.high <= max(differences) + 1e-12
+    low, high = found.interval()
+    assert min(differences) - 1e-12 <= low <= high <= max(differences) + 1e-12
     assert 1 / 51 <= found.p <= 1
 
 
@@ -161,13 +174,6 @@ def test_the_bootstrap_rejects_equal_contenders_one_time_in_twenty() -> None:
         rejected += bootstrap(*differences, draws=199, seed=seed).p < 0.05
     # 30 are due; the deviation of a binomial count is 5.3, and 4 of them are 21.
     assert 9 <= rejected <= 51
-
-
-def test_a_bootstrap_without_targets_or_draws_is_refused() -> None:
-    with refused(BadInput):
-        bootstrap()
-    with refused(BadInput):
-        bootstrap(1, 2, draws=0)
 
 
 FAMILIES = st.lists(st.floats(0, 1), max_size=16)
@@ -223,7 +229,7 @@ def test_a_metric_is_averaged_over_the_seeds_of_each_side_before_it_is_compared(
     assert (found.seeds, found.against_seeds) == ((0, 1), (0, 1))
     assert found.mean == pytest.approx((3 / 4 + 1 / 4 + 1 / 2) / 3)
     assert found.against_mean == pytest.approx(1 / 2)
-    assert found.bootstrap.mean == pytest.approx(found.mean - found.against_mean)
+    assert found.users.mean == pytest.approx(found.mean - found.against_mean)
     assert (found.wilcoxon.wins, found.wilcoxon.ties, found.wilcoxon.losses) == (1, 1, 1)
     assert (found.contender, found.against, found.metric) == ("ours", "theirs", "MRR")
 
@@ -267,23 +273,22 @@ def test_an_unknown_metric_is_refused() -> None:
 @pytest.fixture
 def clear() -> PairedTest:
     """Ahead on all of 300 targets."""
-    ours, theirs = contender("ours", [1] * 300), contender("theirs", [2] * 300)
+    ours, theirs = contender("ours", *[[1] * 300] * 2), contender("theirs", *[[2] * 300] * 2)
     return paired_test(ours, theirs, "MRR", seed=1, draws=999)
 
 
 def with_p(test: PairedTest, wilcoxon: float, bootstrap: float) -> PairedTest:
-    return replace(
-        test,
-        wilcoxon=replace(test.wilcoxon, p=wilcoxon),
-        bootstrap=replace(test.bootstrap, p=bootstrap),
-    )
+    users = replace(test.users, p=bootstrap)
+    wilcoxon_test = replace(test.wilcoxon, p=wilcoxon)
+    return replace(test, wilcoxon=wilcoxon_test, users=users, users_and_seeds=users)
 
 
 def test_a_family_is_corrected_together_and_has_its_size(clear: PairedTest) -> None:
     tests = [with_p(clear, p, p) for p in (0.01, 0.04, 0.03, 0.005)]
     verdicts = judge(tests, family="four made-up tests")
     assert [v.wilcoxon_p for v in verdicts] == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert [v.bootstrap_p for v in verdicts] == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert [v.users_p for v in verdicts] == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert [v.seeds_p for v in verdicts] == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert [v.is_significant for v in verdicts] == [True, False, False, True]
     assert {(v.family, v.family_size) for v in verdicts} == {("four made-up tests", 4)}
     assert [v.test for v in verdicts] == tests
@@ -292,28 +297,91 @@ def test_a_family_is_corrected_together_and_has_its_size(clear: PairedTest) -> N
 @pytest.mark.parametrize(
     ("p", "stars"), [(0.0009, "***"), (0.001, "**"), (0.01, "*"), (0.049, "*"), (0.05, "")]
 )
-def test_stars_follow_the_corrected_wilcoxon_test(clear: PairedTest, p: float, stars: str) -> None:
-    (verdict,) = judge([with_p(clear, p, 0.9)], family="one")
-    assert verdict.stars == stars
+def test_stars_follow_the_largest_of_the_corrected_p_values(
+    clear: PairedTest, p: float, stars: str
+) -> None:
+    for test in (with_p(clear, p, 0.0001), with_p(clear, 0.0001, p)):
+        (verdict,) = judge([test], family="one")
+        assert (verdict.p, verdict.stars) == (p, stars)
 
 
-def test_a_disagreement_of_the_two_tests_is_reported(clear: PairedTest) -> None:
-    def disagree(wilcoxon: float, bootstrap: float) -> bool:
-        (verdict,) = judge([with_p(clear, wilcoxon, bootstrap)], family="one")
-        return verdict.tests_disagree
+def test_one_seed_of_a_learned_method_gives_no_verdict(clear: PairedTest) -> None:
+    ours, alone = contender("ours", [1] * 300, [1] * 300), contender("alone", [9] * 300)
+    tests = [paired_test(ours, alone, "MRR", seed=1, draws=99), clear]
+    verdict, other = judge(tests, family="two")
+    assert verdict.wilcoxon_p < 0.001
+    assert (verdict.p, verdict.stars, verdict.is_significant) == (None, "", False)
+    assert other.stars != ""
+    assert other.family_size == 2
 
-    assert disagree(0.2, 0.01)
-    assert disagree(0.01, 0.2)
-    assert not disagree(0.01, 0.01)
-    assert not disagree(0.2, 0.2)
+
+def test_a_counting_method_has_no_noise_of_seeds() -> None:
+    counted = replace(contender("counted", [2] * 30 + [3] * 30), is_counted=True)
+    other = replace(contender("other", [3] * 30 + [2] * 30), is_counted=True)
+    found = paired_test(counted, other, "MRR", seed=1, draws=99)
+    assert found.users_and_seeds is not None
+    assert np.array_equal(found.users_and_seeds.samples, found.users.samples)
 
 
-def test_a_lower_mean_with_mostly_wins_is_a_disagreement_though_both_reject() -> None:
+def test_a_lower_mean_with_mostly_wins_is_not_significant_though_all_tests_reject() -> None:
     # Often a little better, sometimes much worse: the ranks favour us, the mean does not.
-    ours = contender("ours", [9] * 1500 + [10] * 300)
-    theirs = contender("theirs", [10] * 1500 + [1] * 300)
+    ours = contender("ours", *[[9] * 1500 + [10] * 300] * 2)
+    theirs = contender("theirs", *[[10] * 1500 + [1] * 300] * 2)
     (verdict,) = judge([paired_test(ours, theirs, "MRR", seed=1, draws=999)], family="one")
-    assert verdict.test.bootstrap.mean < 0 < verdict.test.wilcoxon.rank_biserial
-    assert verdict.is_significant
-    assert verdict.bootstrap_p < 0.05
-    assert verdict.tests_disagree
+    assert verdict.test.users.mean < 0 < verdict.test.wilcoxon.rank_biserial
+    assert verdict.p is not None
+    assert verdict.p < 0.05
+    assert not verdict.is_significant
+    assert verdict.stars == ""
+
+
+def test_a_user_with_several_targets_is_drawn_with_all_of_them() -> None:
+    # Two users of two targets each: a sample has one of them twice, or each once.
+    users = Users.of(np.array([7, 7, 9, 9]))
+    (means,) = users.sampled_means(np.array([[0.0, 1.0, 2.0, 3.0]]), seed=1, draws=200)
+    assert set(means.tolist()) == {0.5, 1.5, 2.5}
+    unequal = Users.of(np.array([7, 9, 9, 9]))
+    (means,) = unequal.sampled_means(np.array([[4.0, 0.0, 0.0, 0.0]]), seed=1, draws=200)
+    assert set(means.tolist()) == {0.0, 1.0, 4.0}  # means over targets, not over users
+
+
+def test_targets_of_one_user_do_not_count_as_independent() -> None:
+    # Ten targets a user share one lead, which is noise: only 30 things were measured.
+    rng = np.random.default_rng(5)
+    alone = together = 0
+    for _ in range(100):
+        ranks = np.repeat(np.where(rng.random(30) < 0.5, 1, 2), 10)
+        one = contender("a", ranks.tolist(), ranks.tolist())
+        other = contender("b", (3 - ranks).tolist(), (3 - ranks).tolist())
+        alone += paired_test(one, other, "MRR", seed=1, draws=99).users.p < 0.05
+        shared = _of_users(one, 10), _of_users(other, 10)
+        found = paired_test(shared[0], shared[1], "MRR", seed=1, draws=99)
+        together += found.users.p < 0.05 or found.wilcoxon.p < 0.05
+    assert alone > 40
+    assert together < 15
+
+
+def _of_users(one: Contender, targets: int) -> Contender:
+    """The same results, with so many targets of each user."""
+    user = np.arange(one.results[0].ranks.height) // targets
+    column = pl.Series("user", user, dtype=pl.UInt32)
+    return replace(
+        one, results=tuple(replace(r, ranks=r.ranks.with_columns(column)) for r in one.results)
+    )
+
+
+def test_methods_whose_seeds_differ_are_rarely_called_different() -> None:
+    # Every seed of both methods has the same mean rank but for noise of the training.
+    rng = np.random.default_rng(3)
+    users = careful = 0
+    for _ in range(200):
+        hard = rng.normal(2.0, 1.5, 300)
+        luck = rng.normal(0.0, 0.1, (6, 1)) + rng.normal(0.0, 0.5, (6, 300))
+        ranks = np.ceil(np.exp(hard + luck)).clip(1, 5000).tolist()
+        sides = contender("one", *ranks[:3]), contender("other", *ranks[3:])
+        found = paired_test(*sides, "MRR", seed=1, draws=99)
+        assert found.users_and_seeds is not None
+        users += found.users.p < 0.05
+        careful += found.users_and_seeds.p < 0.05
+    assert users > 60  # of 200, where 10 are allowed
+    assert careful <= 19  # 10 and three deviations of a binomial count

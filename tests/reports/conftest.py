@@ -25,13 +25,13 @@ def evidence(suite: Path) -> Evidence:
 
 @pytest.fixture(scope="session")
 def verdicts(evidence: Evidence) -> Verdicts:
-    return judge_all(evidence, draws=50)
+    return judge_all(evidence, draws=4000)
 
 
 @pytest.fixture(scope="session")
 def report(suite: Path, tmp_path_factory: pytest.TempPathFactory) -> Report:
     out = tmp_path_factory.mktemp("report") / "report"
-    return write_report(suite, out, draws=50, command="castpoi report evidence")
+    return write_report(suite, out, draws=4000, command="castpoi report evidence")
 
 
 @pytest.fixture(scope="session")

@@ -2,10 +2,10 @@
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from castpoi.core.files import write_json
 from castpoi.methods.outline import Row
 from castpoi.reports.evidence import Evidence, read_evidence
 from castpoi.reports.inventory import (
@@ -16,7 +16,6 @@ from castpoi.reports.inventory import (
     source_table,
     what_is_missing,
 )
-from castpoi.reports.metrics import cities_of
 from tests.reports.result_folders import PLACES, result_of, write_suite
 from tests.reports.test_analyses import line
 
@@ -38,7 +37,7 @@ def test_the_paper_s_counts_are_below_a_city_of_the_paper(tmp_path: Path) -> Non
 def test_every_row_has_a_description_and_its_parameters(evidence: Evidence) -> None:
     table = method_table(evidence)
     ours, variant = line(table, "CaST-POI"), line(table, "w/o spatial bias")
-    assert ours["Parameters"].text == "1,234"
+    assert (ours["Parameters"].text, ours["Training"].text) == ("1,234", "2 min")
     assert ours["What it is"].text.endswith("; preset fast")
     assert variant["What it is"].text.endswith("; with spatial_bias=false")
     assert line(table, "Revisit <heuristic> & co_1")["Parameters"].text == "none"
@@ -52,7 +51,13 @@ def test_sources_link_from_the_report_to_every_result(evidence: Evidence) -> Non
     ours = line(table, "oldtown/castpoi/2")
     assert ours["Result"].link == "../oldtown/castpoi/2/manifest.json"
     assert (ours["Training"].text, ours["Ranking"].text) == ("2 min", "2.5 s")
-    assert line(table, "oldtown/revisit/0")["Training"].text == "–"
+    assert ours["Log"].link == "../oldtown/castpoi/2/run/log.jsonl"
+    assert ours["Config"].link == "../oldtown/castpoi/2/run/config.json"
+    anchors = [row[0].anchor for group in table.groups for row in group if row[0].anchor]
+    assert anchors.count("source-oldtown-castpoi") == 1
+    counted = line(table, "oldtown/revisit/0")
+    assert (counted["Training"].text, counted["Log"].text) == ("–", "–")
+    assert counted["Config"].link == "../oldtown/revisit/0/manifest.json"
     assert relative_path(root, root / "report") == ".."
 
 
@@ -82,16 +87,18 @@ def test_rows_with_few_seeds_are_named(tmp_path: Path) -> None:
     assert "oldtown: only 2 seeds of SASRec, where others have 3." in gaps_in(root)
 
 
-def test_tuned_baselines_of_one_city_are_not_missing_on_another(tmp_path: Path) -> None:
-    for city in ("a", "b"):
-        for method in ("castpoi", "sasrec", "esasrec") if city == "a" else ("castpoi", "sasrec"):
-            recipe: dict[str, Any] = {"method": method, "fingerprint": city * 64, "seed": 1}
-            result_of([1.0], **recipe).save(tmp_path / city / method)
-    evidence = read_evidence(tmp_path)
-    main, tuned = evidence.tables
-    assert [city.name for city in cities_of(main, evidence)] == ["a", "b"]
-    assert [city.name for city in cities_of(tuned, evidence)] == ["a"]
-    assert not any("no result of" in gap for gap in gaps_in(tmp_path))
+def test_methods_have_the_trials_of_their_search(tmp_path: Path) -> None:
+    town = tmp_path / "town"
+    for preset in ("paper", "tuned"):
+        result_of([1.0], method="sasrec", seed=1, preset=preset).save(town / preset)
+    trials = [{"state": "done", "seconds": 40.0}] * 3 + [{"state": "waiting", "seconds": None}]
+    tuned = {"kind": "tune", "method": "sasrec", "preset": "tuned", "trials": trials}
+    for name in ("first", "second"):
+        (town / "tune" / name).mkdir(parents=True)
+        write_json(tmp_path / "town" / "tune" / name / "tune.json", tuned)
+    table = method_table(read_evidence(town))
+    assert line(table, "SASRec, preset tuned")["Trials"].text == "6 (4 min)"
+    assert line(table, "SASRec")["Trials"].text == "–"
 
 
 def test_a_row_that_one_city_lacks_is_named(tmp_path: Path) -> None:

@@ -103,19 +103,18 @@ def test_each_of_our_methods_is_tested_and_has_an_ablation_of_its_own() -> None:
             row_of_run("castpoi-next", "next", {"distance_gate": "false"}),
         ]
     )
-    assert [family.row for family in main.families] == ["castpoi-next", "castpoi"]
+    assert [family.row for family in main.families] == ["castpoi-next", "castpoi", "castpoi-next"]
+    assert [family.against for family in main.families[1:]] == [STRONGEST, ("castpoi",)]
     assert (first.title, first.families[0].row) == ("Ablation of CaST-POI", "castpoi")
     assert names(first.rows) == ["castpoi", "no-spatial-bias"]
     assert (second.name, second.families[0].row) == ("ablation-castpoi-next", "castpoi-next")
 
 
-def test_tuned_baselines_and_stronger_references_have_a_table_of_their_own() -> None:
+def test_tuned_baselines_and_stronger_references_are_rivals_in_the_main_table() -> None:
     rows = rows_of("castpoi", "sasrec", "revisit", "esasrec")
-    main, apart = outlines_of([*rows, row_of_run("sasrec", "tuned")])
-    assert names(main.rows) == ["sasrec", "revisit", "castpoi"]
-    assert names(apart.rows) == ["esasrec", "sasrec-preset=tuned", "castpoi"]
-    assert (apart.title, apart.is_ablation) == ("Tuned baselines and stronger references", False)
-    assert [family.against for family in (*main.families, *apart.families)] == [STRONGEST] * 2
+    (main,) = outlines_of([*rows, row_of_run("sasrec", "tuned")])
+    assert names(main.rows) == ["sasrec", "revisit", "esasrec", "sasrec-preset=tuned", "castpoi"]
+    assert [family.against for family in main.families] == [STRONGEST]
 
 
 def test_a_variant_of_a_baseline_is_next_to_it_and_no_baseline() -> None:

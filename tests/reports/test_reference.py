@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from castpoi.reports.evidence import read_evidence
-from castpoi.reports.metrics import metric_table
 from castpoi.reports.reference import reference_table
 from castpoi.reports.significance import judge_all
 from castpoi.reports.table import Group, Table
@@ -44,16 +43,12 @@ def test_tuned_baselines_have_no_values_of_the_paper(tmp_path: Path) -> None:
     table = table_of(tmp_path / "nyc")
     assert table is not None
     assert [group.heading for group in table.groups] == ["Main table, nyc: ours less the paper's"]
-    evidence = read_evidence(tmp_path / "nyc")
-    made = [metric_table(each, evidence, judge_all(evidence, draws=9)) for each in evidence.tables]
-    papers = [
-        [cell.paper for group in each.groups for row in group for cell in row] for each in made
-    ]
-    assert list(map(any, papers)) == [True, False]
+    (group,) = table.groups
+    assert [row[0].text for row in group] == ["CORE", "CaST-POI"]
 
 
 def test_the_effect_of_a_part_is_next_to_its_effect_in_the_paper(tmp_path: Path) -> None:
-    root = write_suite(tmp_path / "s", cities=("nyc",), seeds=(1,), targets=1044)
+    root = write_suite(tmp_path / "s", cities=("nyc",), seeds=(1, 2), targets=1044)
     table = table_of(root)
     assert table is not None
     assert "not trained with the preset paper" in table.text

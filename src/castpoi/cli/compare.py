@@ -15,13 +15,13 @@ from castpoi.core.files import write_text, writing
 from castpoi.evaluation.compare import Comparison
 from castpoi.evaluation.metrics import METRICS, Spread
 from castpoi.experiments.status import SUITE_FILE
-from castpoi.library.compare import TESTED
+from castpoi.library.compare import STARS, TESTED
 from castpoi.library.compare import Comparison as TestedComparison
 from castpoi.library.compare import compare as compare_results
 
 _BEST: Final = "*"
 _ENDINGS: Final = (".md", ".csv", ".tex")
-_PARTS: Final = ("difference", "low", "high", "p", "bootstrap_p")
+_PARTS: Final = ("difference", "low", "high", "p", "wilcoxon_p", "bootstrap_p")
 _NARROW: Final = ("HR@1", "HR@10", "NDCG@10", "MRR")
 """Metrics for a terminal that is too narrow for all."""
 _OF_STRATA: Final[tuple[tuple[str, str | None], ...]] = (("HR@10", "revisit"), ("HR@10", "new"))
@@ -90,14 +90,11 @@ def _check_free(out: Path) -> None:
 def _show_tests(console: Console, found: TestedComparison) -> dict[str, object]:
     """Show the tests against one method; returns them for JSON."""
     rows = [
-        (row.method, *(cell.text + cell.marks for cell in cells[-len(TESTED) :]))
+        (row.method, *(cell.text + cell.stars for cell in cells[-len(TESTED) :]))
         for row, cells in zip(found.rows.rows, found.table.groups[0].rows, strict=True)
     ]
     console.table((f"minus {found.against}", *TESTED), rows)
-    console.print(
-        "Differences with 95 % intervals; stars: p < 0.05, 0.01, 0.001 by the Wilcoxon test, "
-        "corrected by Holm's method; a dagger: the bootstrap disagrees."
-    )
+    console.print(f"Differences with 95 % intervals; {STARS}")
     columns = [f"{metric}_{part}" for metric in TESTED for part in _PARTS]
     return {"against": found.against, "tests": found.frame.select("method", *columns).to_dicts()}
 

@@ -66,7 +66,7 @@ def evaluate(
     for source, target in pairs or [(None, out)]:
         check_vacant(target, kind="result", overwrite=overwrite)
         result = _evaluate(console, source, city, model, lists, target, part)
-        result.save(target, overwrite=overwrite)
+        result.save(target, overwrite=overwrite, run=source)
         _show(console, result)
         console.print(f"{target}: {result.ranks.height:,} ranked targets.")
         about = {name: result.manifest[name] for name in _ABOUT}

@@ -1,23 +1,26 @@
 """Significance: is one contender better than another on the same targets?
 
 The metric of every target is averaged over equally many seeds of each side, and the differences are
-tested twice: by the Wilcoxon signed-rank test (are they symmetric about zero?) and by a paired
-bootstrap (is their mean zero?). The p-values of a family of tests are corrected together. Stars
-follow the Wilcoxon test, as in the paper; the verdict says where the bootstrap disagrees.
+tested three times: by the Wilcoxon signed-rank test (are they symmetric about zero?), by a paired
+bootstrap over users (is their mean zero?), and by a bootstrap over users and seeds (would other
+trainings give the same?). A user with several targets is drawn with all of them. The p-values of a
+family of tests are corrected together, and the verdict follows the most careful test.
 docs/statistics.md states every choice.
 
-Shapes: N targets, B draws held at a time.
+Shapes: N targets, U users, S seeds, B samples.
 """
 
 import math
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castpoi.checkins import record
 from castpoi.core.errors import BadInput
 from castpoi.evaluation.compare import Contender, ranks_side_by_side, with_equal_seeds
 from castpoi.evaluation.metrics import per_target
@@ -26,10 +29,10 @@ ALPHA: Final = 0.05
 _STARS: Final = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 DRAWS: Final = 20_000
 """The paper's number of draws."""
-LEVEL: Final = 0.95
-"""Share of the drawn means between `low` and `high`."""
 BLOCK: Final = 2**19
-"""Targets drawn at a time: a few megabytes."""
+"""Users times samples that are averaged at a time: a few megabytes."""
+MOST_KEPT: Final = 2**28
+"""Users times samples that are kept for the next test, in bytes."""
 
 _ROUNDING: Final = 1e-12  # means that are equal on paper may differ by this much
 MOST_EXACT: Final = 50
@@ -112,48 +115,92 @@ def _normal_p(smaller: float, shared: NDArray[np.int64]) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Bootstrap:
-    """A mean difference with its interval and p, from a paired bootstrap."""
+    """A mean difference, and the means of the samples that were drawn."""
 
     mean: float
-    low: float
-    high: float
     p: float  # two-sided; at least 1 / (draws + 1)
-    draws: int
+    samples: NDArray[np.float64] = field(repr=False, compare=False)  # [B]
+
+    @classmethod
+    def of(cls, mean: float, samples: NDArray[np.float64]) -> Self:
+        """The test of a mean of zero.
+
+        p is the share of samples whose mean is as far from the observed mean as that is from zero.
+        The observation itself counts as a sample, so p is never 0 (Davison & Hinkley 1997, 4.2).
+        """
+        as_far = int((np.abs(samples - mean) >= abs(mean) - _ROUNDING).sum())
+        return cls(mean=mean, p=(1 + as_far) / (len(samples) + 1), samples=samples)
+
+    def interval(self, tests: int = 1) -> tuple[float, float]:
+        """Percentiles of the samples; intervals of so many tests together cover 95 %."""
+        outside = ALPHA / tests / 2
+        low, high = np.quantile(self.samples, [outside, 1 - outside]).tolist()
+        return low, high
 
 
-def paired_bootstrap(
-    differences: NDArray[np.float64], *, rng: np.random.Generator, draws: int = DRAWS
-) -> Bootstrap:
-    """Test paired differences, one a target, for a mean of zero. [N]
+@dataclass(frozen=True, kw_only=True)
+class Users:
+    """The users of targets, who are sampled with all their targets."""
 
-    Targets are drawn with replacement, both sides of a target together. The interval is that of
-    the percentiles of the drawn means. p is two-sided under the null hypothesis that the mean is
-    zero: the share of draws whose mean is as far from the observed mean as that is from zero. The
-    observation itself counts as a draw, so p is never 0 (Davison & Hinkley 1997, section 4.2).
-    """
-    if not len(differences):
-        raise BadInput("there is no target to draw from; a bootstrap needs at least one difference")
-    if draws < 1:
-        raise BadInput(f"{draws} draws are too few; a bootstrap needs at least one")
-    mean = float(differences.mean())
-    means = _drawn_means(differences, rng=rng, draws=draws)
-    as_far = int((np.abs(means - mean) >= abs(mean) - _ROUNDING).sum())
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    p = (1 + as_far) / (draws + 1)
-    return Bootstrap(mean=mean, low=float(low), high=float(high), p=p, draws=draws)
+    number: NDArray[np.int64]  # of the user of each target, 0 to U - 1. [N]
+
+    @classmethod
+    def of(cls, ids: NDArray[Any]) -> Self:
+        """The users with these ids, one for each target. [N]"""
+        return cls(number=np.unique(ids, return_inverse=True)[1])
+
+    @property
+    def targets(self) -> NDArray[np.int64]:
+        """Number of targets of each user. [U]"""
+        return np.bincount(self.number)
+
+    def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum over the targets of each user. [S, N] -> [S, U]"""
+        return np.stack([np.bincount(self.number, weights=own) for own in values])
+
+    def sampled_means(
+        self, values: NDArray[np.float64], *, seed: int, draws: int
+    ) -> NDArray[np.float64]:
+        """Means over the targets of users that are drawn with replacement. [S, N] -> [S, B]"""
+        sums, targets = self.sums(values).T, self.targets  # [U, S], [U]
+        blocks = _kept if draws * len(targets) <= MOST_KEPT else _times_drawn
+        means = [
+            (times @ sums) / (times @ targets)[:, None]  # [b, S]
+            for times in (each.astype(np.float64) for each in blocks(len(targets), seed, draws))
+        ]
+        return np.concatenate(means).T  # [S, B]
 
 
-def _drawn_means(
-    differences: NDArray[np.float64], *, rng: np.random.Generator, draws: int
-) -> NDArray[np.float64]:
-    targets = len(differences)
-    means = np.empty(draws)
-    step = max(1, BLOCK // targets)
+def _times_drawn(users: int, seed: int, draws: int) -> Iterator[NDArray[np.uint8]]:
+    """How often each user is in each sample, block by block. [b, U]"""
+    rng = np.random.default_rng(seed)
+    step = max(1, BLOCK // users)
     for start in range(0, draws, step):
-        size = (min(step, draws - start), targets)
-        drawn = rng.integers(targets, size=size)  # [B, N]
-        means[start : start + step] = differences[drawn].mean(axis=1)  # [B]
-    return means
+        times = np.empty((min(step, draws - start), users), dtype=np.uint8)
+        for sample in times:
+            sample[:] = np.bincount(rng.integers(users, size=users), minlength=users)
+        yield times
+
+
+@lru_cache(maxsize=1)
+def _kept(users: int, seed: int, draws: int) -> tuple[NDArray[np.uint8], ...]:
+    """The same, kept in memory: the tests of a city share it."""
+    return tuple(_times_drawn(users, seed, draws))
+
+
+def _with_other_seeds(
+    sampled: NDArray[np.float64], *, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """The mean over seeds that are drawn with replacement, in every sample. [S, B] -> [B]
+
+    S seeds drawn from S vary too little around their mean, by the factor sqrt((S - 1) / S).
+    """
+    seeds = len(sampled)
+    centre = sampled.mean(axis=0)  # [B]
+    drawn = np.take_along_axis(sampled, rng.integers(seeds, size=sampled.shape), axis=0)  # [S, B]
+    stretch = math.sqrt(seeds / (seeds - 1))
+    varied: NDArray[np.float64] = centre + stretch * (drawn.mean(axis=0) - centre)
+    return varied
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -184,59 +231,86 @@ class PairedTest:
     against_seeds: tuple[int, ...]
     mean: float  # over targets and these seeds
     against_mean: float
-    wilcoxon: SignedRank
-    bootstrap: Bootstrap
+    wilcoxon: SignedRank  # of the users' mean differences
+    users: Bootstrap
+    users_and_seeds: Bootstrap | None  # None if a learned side has one seed
+
+    @property
+    def most_careful(self) -> Bootstrap:
+        """The bootstrap over users and seeds; over users where a side has one seed."""
+        return self.users_and_seeds or self.users
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """A test with the p-values of its family corrected."""
+    """A test with the p-values of its family corrected by Holm's method."""
 
     test: PairedTest
     family: str  # description of what was tested together
     family_size: int
-    wilcoxon_p: float  # corrected by Holm's method
-    bootstrap_p: float  # corrected by Holm's method
+    wilcoxon_p: float
+    users_p: float
+    seeds_p: float | None  # of users and seeds; None if a learned side has one seed
+
+    @property
+    def p(self) -> float | None:
+        """The largest of the three; None if a learned side has one seed."""
+        return None if self.seeds_p is None else max(self.wilcoxon_p, self.users_p, self.seeds_p)
 
     @property
     def is_significant(self) -> bool:
-        """Whether the Wilcoxon test rejects."""
-        return self.wilcoxon_p < ALPHA
-
-    @property
-    def tests_disagree(self) -> bool:
-        """Whether only one of the two tests rejects, or they favour different sides."""
-        bootstrap_rejects = self.bootstrap_p < ALPHA
-        opposed = self.test.bootstrap.mean * self.test.wilcoxon.rank_biserial < 0
-        return self.is_significant != bootstrap_rejects or (self.is_significant and opposed)
+        """Whether all three tests reject, in favour of the same side."""
+        is_opposed = self.test.users.mean * self.test.wilcoxon.rank_biserial < 0
+        return self.p is not None and self.p < ALPHA and not is_opposed
 
     @property
     def stars(self) -> str:
-        """One for p < 0.05, two for p < 0.01, three for p < 0.001 (Wilcoxon, corrected)."""
-        return next((stars for below, stars in _STARS if self.wilcoxon_p < below), "")
+        """One for p < 0.05, two for p < 0.01, three for p < 0.001, if it is significant."""
+        p = 1.0 if self.p is None or not self.is_significant else self.p
+        return next((stars for below, stars in _STARS if p < below), "")
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval of the difference; those of the family together cover 95 %."""
+        return self.test.most_careful.interval(self.family_size)
 
 
 def paired_test(
     contender: Contender, against: Contender, metric: str, *, seed: int, draws: int = DRAWS
 ) -> PairedTest:
-    """Test two contenders on the same targets; `seed` is that of the bootstrap.
+    """Test two contenders on the same targets; `seed` is that of the bootstraps.
 
     Both sides use equally many seeds.
     """
     contender, against = with_equal_seeds(contender, against)
-    sides = ranks_side_by_side([contender, against]).values()  # each [S, N]
-    ours, theirs = (per_target(metric, ranks).mean(axis=0) for ranks in sides)  # each [N]
-    differences = ours - theirs
+    pair = (contender, against)
+    ours, theirs = (per_target(metric, ranks) for ranks in ranks_side_by_side(pair).values())
+    users = Users.of(contender.results[0].by_checkin[record.USER].to_numpy())
+    means = np.stack([ours.mean(axis=0), theirs.mean(axis=0)])  # [2, N]
+    difference = float(means[0].mean() - means[1].mean())
+    by_user, other_by_user = users.sums(means) / users.targets  # [U]
+    sampled = users.sampled_means(np.concatenate([ours, theirs]), seed=seed, draws=draws)
+    sides = np.split(sampled, [len(ours)])  # [S, B] each
+    over_users = sides[0].mean(axis=0) - sides[1].mean(axis=0)  # [B]
+    rng = np.random.default_rng(seed)
+    varied = [
+        side.mean(axis=0) if own.is_counted else _with_other_seeds(side, rng=rng)
+        for own, side in zip(pair, sides, strict=True)
+        if own.is_counted or len(own.seeds) > 1
+    ]
     return PairedTest(
         contender=contender.name,
         against=against.name,
         metric=metric,
         seeds=contender.seeds,
         against_seeds=against.seeds,
-        mean=float(ours.mean()),
-        against_mean=float(theirs.mean()),
-        wilcoxon=signed_rank(differences),
-        bootstrap=paired_bootstrap(differences, rng=np.random.default_rng(seed), draws=draws),
+        mean=float(means[0].mean()),
+        against_mean=float(means[1].mean()),
+        wilcoxon=signed_rank(by_user - other_by_user),
+        users=Bootstrap.of(difference, over_users),
+        users_and_seeds=Bootstrap.of(difference, varied[0] - varied[1])
+        if len(varied) == len(pair)
+        else None,
     )
 
 
@@ -246,15 +320,20 @@ def judge(tests: Sequence[PairedTest], *, family: str) -> list[Verdict]:
     The paper's families: the main table's 15 tests (5 metrics x 3 cities, against the strongest
     baseline of each column), and the ablation's 5 variants within one city and metric.
     """
-    by_wilcoxon = holm([test.wilcoxon.p for test in tests])
-    by_bootstrap = holm([test.bootstrap.p for test in tests])
+    corrected = zip(
+        holm([test.wilcoxon.p for test in tests]),
+        holm([test.users.p for test in tests]),
+        holm([1.0 if not test.users_and_seeds else test.users_and_seeds.p for test in tests]),
+        strict=True,
+    )
     return [
         Verdict(
             test=test,
             family=family,
             family_size=len(tests),
             wilcoxon_p=wilcoxon_p,
-            bootstrap_p=bootstrap_p,
+            users_p=users_p,
+            seeds_p=seeds_p if test.users_and_seeds else None,
         )
-        for test, wilcoxon_p, bootstrap_p in zip(tests, by_wilcoxon, by_bootstrap, strict=True)
+        for test, (wilcoxon_p, users_p, seeds_p) in zip(tests, corrected, strict=True)
     ]

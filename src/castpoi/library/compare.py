@@ -22,6 +22,10 @@ from castpoi.reports.table import NOTHING, Cell, Group, Table, comma_separated, 
 
 TESTED: Final = ("HR@10", "MRR")
 """Metrics that are tested; each test is one of a family of methods times metrics."""
+STARS: Final = (
+    "stars: p < 0.05, 0.01, 0.001 by the most careful of three tests, corrected by Holm's method; "
+    "a trained method with one seed has none."
+)
 _SHOWN: Final = ("HR@1", "HR@10", "NDCG@10", "MRR")
 _BOOTSTRAP_SEED: Final = 42
 
@@ -41,7 +45,8 @@ class Comparison:
         """One row a method: means and deviations of all metrics as fractions, and the tests.
 
         `MRR_difference` is the lead over `against`, between `MRR_low` and `MRR_high` (95 %);
-        `MRR_p` is the corrected p-value of the Wilcoxon test, `MRR_bootstrap_p` of the bootstrap.
+        `MRR_p` is the corrected p-value of the most careful of three tests, None if a trained side
+        has one seed; `MRR_wilcoxon_p` and `MRR_bootstrap_p` need no second seed.
         """
         return pl.DataFrame([self._record(row.method) for row in self.rows.rows])
 
@@ -50,10 +55,7 @@ class Comparison:
         """The table as reports show it, in percent."""
         headers = [f"{metric} − {self.against}" for metric in TESTED if self.against]
         known = " Methods know the time of each target." if self.rows.known_time else ""
-        tested = (
-            f" Differences from {self.against} with 95 % intervals; stars: p < 0.05, 0.01, 0.001 "
-            "by the Wilcoxon test, corrected by Holm's method; a dagger: the bootstrap disagrees."
-        )
+        tested = f" Differences from {self.against} with 95 % intervals; {STARS}"
         return Table(
             name="comparison",
             title="Comparison",
@@ -86,7 +88,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         table = self.table
-        rows = [[" ".join(filter(None, [c.text, c.spread])) + c.marks for c in each]
+        rows = [[" ".join(filter(None, [c.text, c.spread])) + c.stars for c in each]
                 for each in table.groups[0].rows]  # fmt: skip
         return html_table(table.columns, rows, caption=table.caption)
 
@@ -98,13 +100,15 @@ class Comparison:
             record |= {f"{metric}_{each}": row.strata[each][metric].mean for each in STRATA}
         for metric in TESTED if self.against else ():
             verdict = self._verdict(method, metric)
-            drawn = verdict and verdict.test.bootstrap
+            drawn = verdict and verdict.test.most_careful
+            low, high = drawn.interval() if drawn else (None, None)
             record |= {
                 f"{metric}_difference": drawn and drawn.mean,
-                f"{metric}_low": drawn and drawn.low,
-                f"{metric}_high": drawn and drawn.high,
-                f"{metric}_p": verdict and verdict.wilcoxon_p,
-                f"{metric}_bootstrap_p": verdict and verdict.bootstrap_p,
+                f"{metric}_low": low,
+                f"{metric}_high": high,
+                f"{metric}_p": verdict and verdict.p,
+                f"{metric}_wilcoxon_p": verdict and verdict.wilcoxon_p,
+                f"{metric}_bootstrap_p": verdict and verdict.users_p,
             }
         return record
 
@@ -186,15 +190,14 @@ def _percent(spread: Spread, *, is_best: bool) -> Cell:
 def _difference(verdict: Verdict | None) -> Cell:
     if verdict is None:
         return NOTHING
-    mean, low, high = (100 * each for each in (
-        verdict.test.bootstrap.mean, verdict.test.bootstrap.low, verdict.test.bootstrap.high
-    ))  # fmt: skip
+    drawn = verdict.test.most_careful
+    mean, low, high = (100 * each for each in (drawn.mean, *drawn.interval()))
+    p = {} if verdict.p is None else {"p": verdict.p}
     return Cell(
         text=f"{mean:+.2f} ({low:+.2f} to {high:+.2f})",
         value=mean,
-        parts={"low": low, "high": high, "p": verdict.wilcoxon_p},
+        parts={"low": low, "high": high, **p},
         stars=verdict.stars,
-        is_disputed=verdict.tests_disagree,
     )
 
 

@@ -25,7 +25,10 @@ from castpoi.reports.outlines import OUR_METHODS, outlines_in, outlines_of, row_
 
 OUTDATED: Final = "outdated"
 """State of a result whose row was changed in the suite after the result was made."""
+NOTES: Final = "notes.json"
+"""A file next to results: a sentence about each of some rows, which the report shows."""
 _SUITE: Final = "suite.json"
+_TUNE: Final = "tune.json"
 _STARTED: Final = "started_utc"
 _NOT_RESULTS: Final = ("runs", "logs")
 _PLAIN_NAMES: Final = ("results", "res")  # folders that are not named after a city
@@ -52,7 +55,13 @@ class RowResult:
         return self.result.manifest.get("trained") or {}
 
     @property
-    def _log(self) -> Path:
+    def config(self) -> Path:
+        """The settings of its training: the copy of its config, or the manifest."""
+        copied = self.folder / "run" / "config.json"
+        return copied if copied.is_file() else self.folder / "manifest.json"
+
+    @property
+    def log(self) -> Path:
         """The log of its training: the copy in the result, or that of the run."""
         copied = self.folder / "run"
         run = Path(self.result.manifest.get("run", copied))
@@ -65,13 +74,13 @@ class RowResult:
     @cached_property
     def _events(self) -> list[dict[str, Any]]:
         """The events of its training; empty without a log."""
-        if not self._log.is_file():
+        if not self.log.is_file():
             return []
         try:
-            return [json.loads(line) for line in self._log.read_text("utf-8").splitlines()]
+            return [json.loads(line) for line in self.log.read_text("utf-8").splitlines()]
         except ValueError as problem:
             raise BrokenFolder(
-                f"{self._log} is damaged ({problem}); remove it to report without training curves"
+                f"{self.log} is damaged ({problem}); remove it to report without training curves"
             ) from problem
 
     def _logged(self, event: str) -> list[dict[str, Any]]:
@@ -119,7 +128,7 @@ class CityEvidence:
     @property
     def slug(self) -> str:
         """Its name as part of a file name."""
-        return re.sub(r"[^\w.]+", "-", self.name).strip("-")
+        return _slug(self.name)
 
     @cached_property
     def contenders(self) -> dict[str, Contender]:
@@ -170,6 +179,39 @@ class CityEvidence:
         return max(baselines, key=lambda row: self.mean(row.name, metric), default=None)
 
 
+def _slug(name: str) -> str:
+    """A name as part of a file name or an anchor."""
+    return re.sub(r"[^\w.]+", "-", name).strip("-")
+
+
+def source_anchor(city: CityEvidence, row: Row) -> str:
+    """Where a page lists the results of a row."""
+    return f"source-{city.slug}-{_slug(row.name)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """The trials by which the settings of a preset were found."""
+
+    trials: int
+    seconds: float
+
+    @classmethod
+    def all_below(cls, folder: Path) -> "dict[tuple[str, str], Search]":
+        """The trials in all TUNE files below a folder, by method and preset."""
+        found: dict[tuple[str, str], Search] = {}
+        for path in sorted(folder.rglob(_TUNE)):
+            tuned = read_json(path)
+            key = str(tuned["method"]), str(tuned["preset"])
+            done = [each for each in tuned["trials"] if each["state"] == "done"]
+            former = found.get(key, Search(trials=0, seconds=0.0))
+            found[key] = Search(
+                trials=former.trials + len(done),
+                seconds=former.seconds + sum(each["seconds"] or 0.0 for each in done),
+            )
+        return found
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
     """Everything that a report is made from."""
@@ -178,6 +220,8 @@ class Evidence:
     tables: tuple[TableOutline, ...]
     cities: tuple[CityEvidence, ...]
     unfinished: Mapping[str, str]  # experiments of the suite without a result, and their state
+    row_notes: Mapping[str, str]  # a sentence about a row, from NOTES
+    searches: Mapping[tuple[str, str], Search]  # by method and preset
 
     @property
     def results(self) -> list[RowResult]:
@@ -257,6 +301,8 @@ def read_evidence(folder: Path, *, ours: Sequence[str] = ()) -> Evidence:
         ),
         cities=tuple(_cities(current, list(suite.get("cities", {})))),
         unfinished=_unfinished(suite, folder) | dict.fromkeys(sorted(outdated), OUTDATED),
+        row_notes=read_json(folder / NOTES) if (folder / NOTES).is_file() else {},
+        searches=Search.all_below(folder),
     )
 
 

@@ -2,17 +2,24 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
 from castpoi.core.quantities import duration_words
 from castpoi.evaluation.result import IS_REVISIT
-from castpoi.methods.outline import ORACLE, RIVALS, Row
+from castpoi.methods.outline import ABLATION, ORACLE, RIVALS, Row
 from castpoi.methods.registry import METHODS
 from castpoi.reports import notes
 from castpoi.reports.card import card_file
-from castpoi.reports.evidence import OUTDATED, CityEvidence, Evidence, RowResult
+from castpoi.reports.evidence import (
+    OUTDATED,
+    CityEvidence,
+    Evidence,
+    RowResult,
+    source_anchor,
+)
 from castpoi.reports.metrics import cities_of
 from castpoi.reports.outlines import is_of_other_settings
 from castpoi.reports.reference import PaperCity, paper_city
@@ -54,17 +61,28 @@ def _sizes(city: PaperCity, name: str) -> dict[str, Cell]:
 
 
 def method_table(evidence: Evidence) -> Table:
-    """One line for each row: its method, preset, settings and number of parameters."""
+    """One line for each row: its method, preset, settings, size and cost."""
     lines = [
         {
             "Method": Cell(row.label, link=f"cards/{card_file(row)}"),
             "What it is": Cell(description_of(row)),
-            "Parameters": _parameters(evidence, row),
+            "Trials": _trials(evidence, row),
+            **_size_and_cost(evidence, row),
         }
         for row in evidence.rows
     ]
+    notes_of_rows = [
+        f"{row.label}: {evidence.row_notes[row.name]}"
+        for row in evidence.rows
+        if row.name in evidence.row_notes
+    ]
     return Table.of_lines(
-        {"": lines}, name="methods", title="Methods", caption=notes.METHODS, words=2
+        {"": lines},
+        name="methods",
+        title="Methods",
+        caption=notes.METHODS,
+        footnotes=notes_of_rows,
+        words=2,
     )
 
 
@@ -78,25 +96,39 @@ def description_of(row: Row) -> str:
     return f"{text}{preset}{f'; with {changed}' if changed else ''}"
 
 
-def _parameters(evidence: Evidence, row: Row) -> Cell:
-    if not row.is_learned:
-        return Cell("none")
-    found = (each.parameters for city in evidence.cities for each in city.of(row.name))
-    parameters = next((each for each in found if each is not None), None)
-    return Cell("not recorded") if parameters is None else count(parameters)
+def _trials(evidence: Evidence, row: Row) -> Cell:
+    found = evidence.searches.get((row.method, row.preset or ""))
+    if found is None or row.role == ABLATION:
+        return NOTHING
+    return Cell(f"{found.trials} ({duration_words(found.seconds)})", found.trials)
+
+
+def _size_and_cost(evidence: Evidence, row: Row) -> dict[str, Cell]:
+    """Parameters and shortest training on the first city that records them."""
+    results = [each for city in evidence.cities for each in city.of(row.name)]
+    parameters = next((each.parameters for each in results if each.parameters is not None), None)
+    of_city = next((city.of(row.name) for city in evidence.cities if city.has(row)), [])
+    seconds = [each.training_seconds for each in of_city if each.training_seconds is not None]
+    return {
+        "Parameters": count(parameters) if row.is_learned else Cell("none"),
+        "Training": _seconds(min(seconds, default=None)),
+    }
 
 
 def source_table(evidence: Evidence, out: Path) -> Table:
     """One line for each result; links lead there from the report in `out`."""
+    groups: dict[str, list[dict[str, Cell]]] = {}
+    anchors: set[str] = set()
+    results = ((city, each) for city in evidence.cities for each in city.results)
+    for position, (city, each) in enumerate(results, start=1):
+        anchor = source_anchor(city, each.row)
+        line = _source_line(each, evidence.folder, out, position)
+        if anchor not in anchors:  # where the numbers of its row lead to
+            anchors.add(anchor)
+            line["Result"] = replace(line["Result"], anchor=anchor)
+        groups.setdefault(city.name, []).append(line)
     return Table.of_lines(
-        {
-            city.name: [_source_line(each, evidence.folder, out) for each in city.results]
-            for city in evidence.cities
-        },
-        name="sources",
-        title="All results",
-        caption=notes.SOURCES,
-        words=2,
+        groups, name="sources", title="All results", caption=notes.SOURCES, words=2
     )
 
 
@@ -105,19 +137,25 @@ def relative_path(folder: Path, out: Path) -> str:
     return Path(os.path.relpath(folder.resolve(), out.resolve())).as_posix()
 
 
-def _source_line(each: RowResult, root: Path, out: Path) -> dict[str, Cell]:
+def _source_line(each: RowResult, root: Path, out: Path, position: int) -> dict[str, Cell]:
     manifest = each.result.manifest
     commit = str(manifest.get("commit") or "–")
     dirty = "+" if commit.endswith("-dirty") else ""
     name = each.folder.name if each.folder == root else relative_path(each.folder, root)
+
+    def link(text: str, path: Path) -> Cell:
+        return Cell(text, link=quote(relative_path(path, out))) if path.is_file() else NOTHING
+
     return {
-        "Result": Cell(name, link=quote(f"{relative_path(each.folder, out)}/manifest.json")),
+        "Result": link(name, each.folder / "manifest.json"),
         "Row": Cell(each.row.label),
         "Seed": Cell(str(each.seed), each.seed),
         "Training": _seconds(each.training_seconds),
         "Ranking": _seconds(each.result.seconds),
-        "castpoi": Cell(str(manifest.get("versions", {}).get("castpoi", "–"))),
         "Commit": Cell(commit[:8] + dirty, note=commit),
+        "Config": link("config", each.config),
+        "Log": link("log", each.log),
+        "Command": Cell("command", link=f"#command-{position}") if each.commands else NOTHING,
     }
 
 

@@ -1,19 +1,23 @@
 """The main table and the ablations: metrics of every row in percent, with stars and the paper.
 
-Stars are on the improvement over the strongest baseline, and on variants of the full model.
+Stars are on the leads of our methods, and on variants of the full model.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 from castpoi.evaluation.significance import Verdict
-from castpoi.methods.outline import ORACLE, OURS, Row, TableOutline
+from castpoi.methods.outline import ORACLE, OURS, STRONGEST, Row, TableOutline
 from castpoi.reports import notes
-from castpoi.reports.evidence import CityEvidence, Evidence
+from castpoi.reports.evidence import CityEvidence, Evidence, source_anchor
 from castpoi.reports.outlines import HEADLINE, PAPERS_METHOD, is_not_paper_preset
-from castpoi.reports.reference import PaperCity, paper_city, paper_improvement, paper_value
-from castpoi.reports.significance import Verdicts, seeds_of
+from castpoi.reports.reference import PaperCity, paper_city, paper_lead, paper_value
+from castpoi.reports.significance import Verdicts, lead_cell, seeds_of
 from castpoi.reports.table import NOTHING, Cell, Group, Table, count
+
+_OF_STRATA: Final = (("HR@10", "revisit"), ("HR@10", "new"))
+"""Metrics of strata, after those of all targets."""
 
 
 def metric_table(outline: TableOutline, evidence: Evidence, verdicts: Verdicts) -> Table:
@@ -31,13 +35,18 @@ def metric_table(outline: TableOutline, evidence: Evidence, verdicts: Verdicts) 
         notes.NOT_PAPER_PRESET: any(map(is_not_paper_preset, ours)),
         notes.STARS: any(each.table == outline.name for each in verdicts.all),
         notes.PAPER: any(cell.paper for group in groups for row in group for cell in row),
+        **{
+            f"{row.label}: {note}": True
+            for row in outline.rows
+            if (note := evidence.row_notes.get(row.name)) and row.role == OURS
+        },
     }
     return Table(
         name=outline.name,
         title=outline.title,
         caption=notes.METRICS,
         footnotes=[note for note, is_needed in footnotes.items() if is_needed],
-        columns=["Method", "Seeds", *metrics],
+        columns=["Method", "Seeds", *metrics, *(f"{side} {metric}" for metric, side in _OF_STRATA)],
         groups=groups,
         sorted_by=metrics[-1],
     )
@@ -75,7 +84,7 @@ def _has_oracle(outline: TableOutline) -> bool:
 
 @dataclass(frozen=True)
 class _CityGroup:
-    """One city of a metric table."""
+    """One city of a metric table, the best row by the last metric first."""
 
     outline: TableOutline
     city: CityEvidence
@@ -88,58 +97,81 @@ class _CityGroup:
 
     def group(self) -> Group:
         present = [row for row in self.outline.rows if self.city.has(row)]
+        present.sort(key=lambda row: -self.city.mean(row.name, self.metrics[-1]))
+        columns = [*((metric, None) for metric in self.metrics), *_OF_STRATA]
+        highest = [max(self._mean(row, *column) for row in present) for column in columns]
         rows = [
             [
                 Cell(row.label, note=self._folders(row), is_ours=row.role == OURS),
                 count(len(self.city.of(row.name)) if row.is_learned else None),
-                *(self._cell(row, metric, present) for metric in self.metrics),
+                *(
+                    self._cell(row, *column, present, best)
+                    for column, best in zip(columns, highest, strict=True)
+                ),
             ]
             for row in present
         ]
-        ours = [row for row in present if row.role == OURS]
-        lines = {row.label: [self._improvement(row, each) for each in self.metrics] for row in ours}
-        tested = {label: cells for label, cells in lines.items() if cells != [NOTHING] * len(cells)}
-        foot = [
-            [Cell("Improvement" + (f" of {label}" if len(tested) > 1 else "")), Cell(""), *cells]
-            for label, cells in tested.items()
-        ]
-        return Group(heading=self.city.name, rows=rows, foot=foot)
+        return Group(heading=self.city.name, rows=rows, foot=list(self._leads()))
 
-    def _cell(self, row: Row, metric: str, present: Sequence[Row]) -> Cell:
-        mean, std = 100 * self.city.mean(row.name, metric), self.city.spread(row.name, metric).std
-        verdict = self.verdicts.against_row(self.outline.name, self.city.name, row.name, metric)
+    def _mean(self, row: Row, metric: str, stratum: str | None) -> float:
+        return self.city.contenders[row.name].spread(metric, stratum).mean or 0.0
+
+    def _cell(
+        self, row: Row, metric: str, stratum: str | None, present: Sequence[Row], best: float
+    ) -> Cell:
+        spread = self.city.contenders[row.name].spread(metric, stratum)
+        if spread.mean is None:
+            return NOTHING
+        is_headline = stratum is None
+        verdict = self.verdicts.against_row(self.outline, self.city.name, row.name, metric)
         reported = paper_value(self.outline, self.paper, row.name, metric)
-        highest = 100 * max(self.city.mean(each.name, metric) for each in present)
         has_ours = any(each.role == OURS for each in self.outline.rows)
-        return Cell(
-            f"{mean:.2f}",
-            mean,
-            std=None if std is None else 100 * std,
+        is_strongest = has_ours and self.city.strongest_of(present, metric) == row
+        shown = Cell(
+            f"{100 * spread.mean:.2f}",
+            100 * spread.mean,
+            std=None if spread.std is None else 100 * spread.std,
+            is_best=spread.mean == best and len(present) > 1 and not _has_oracle(self.outline),
+            link=f"#{source_anchor(self.city, row)}",
+            note=self._folders(row),
+        )
+        if not is_headline:
+            return replace(shown, std=None)
+        return replace(
+            shown,
             stars="" if verdict is None else verdict.stars,
-            is_disputed=verdict is not None and verdict.tests_disagree,
             paper="" if reported is None else reported.text,
-            is_best=mean == highest and len(present) > 1 and not _has_oracle(self.outline),
-            is_strongest=has_ours and self.city.strongest_of(present, metric) == row,
-            note=self._folders(row) + ("" if verdict is None else f"\n{_in_words(verdict)}"),
+            is_strongest=is_strongest,
+            note=shown.note + ("" if verdict is None else f"\n{_in_words(verdict)}"),
         )
 
-    def _improvement(self, row: Row, metric: str) -> Cell:
-        """Relative improvement over the strongest baseline, over all seeds of both."""
-        city, outline = self.city, self.outline
-        verdict = self.verdicts.against_strongest(outline.name, city.name, row.name, metric)
-        theirs = 0.0 if verdict is None else city.mean(verdict.test.against, metric)
-        if verdict is None or not theirs:
-            return NOTHING
-        improvement = 100 * (city.mean(row.name, metric) / theirs - 1)
-        is_papers = row.method == PAPERS_METHOD
-        reported = paper_improvement(outline, self.paper, metric) if is_papers else None
-        return Cell(
-            f"{improvement:+.2f} %",
-            improvement,
-            stars=verdict.stars,
-            is_disputed=verdict.tests_disagree,
-            paper="" if reported is None else f"{100 * reported:+.2f} %",
-            note=f"against {outline.label(verdict.test.against)}\n{_in_words(verdict)}",
+    def _leads(self) -> Iterator[list[Cell]]:
+        """The leads of our methods, over all seeds of both; an ablation has stars instead."""
+        lines: dict[tuple[str, str], dict[str, Cell]] = {}
+        for judged in () if self.outline.is_ablation else self.verdicts.all:
+            if (judged.table, judged.city) == (self.outline.name, self.city.name):
+                test, is_best = judged.verdict.test, judged.family.against == STRONGEST
+                over = "the best baseline" if is_best else self.outline.label(test.against)
+                line = lines.setdefault((judged.family.row, over), {})
+                line[test.metric] = self._lead(judged.verdict, is_over_best=is_best)
+        for (row, over), cells in lines.items():
+            label = Cell(f"{self.outline.label(row)} over {over}")
+            yield [label, Cell(""), *(cells.get(each, NOTHING) for each in self.metrics)] + [
+                Cell("") for _ in _OF_STRATA
+            ]
+
+    def _lead(self, verdict: Verdict, *, is_over_best: bool) -> Cell:
+        test = verdict.test
+        lead = self.city.mean(test.contender, test.metric) - self.city.mean(
+            test.against, test.metric
+        )
+        is_papers = is_over_best and test.contender == PAPERS_METHOD
+        reported = paper_lead(self.outline, self.paper, test.metric) if is_papers else None
+        return lead_cell(
+            verdict,
+            lead,
+            paper="" if reported is None else f"{reported:+.2f}",
+            note=f"over {self.outline.label(test.against)}\n{_in_words(verdict)}",
         )
 
     def _folders(self, row: Row) -> str:
@@ -149,8 +181,8 @@ class _CityGroup:
 def _in_words(verdict: Verdict) -> str:
     """A test in one line."""
     test, ranked = verdict.test, verdict.test.wilcoxon
-    p = [notes.p_value(each) for each in (verdict.wilcoxon_p, verdict.bootstrap_p)]
+    p = "no verdict" if verdict.p is None else notes.p_equals(verdict.p)
     return (
-        f"p = {p[0]} (Wilcoxon) and {p[1]} (bootstrap), Holm over {verdict.family_size}; "
-        f"{ranked.wins} better, {ranked.ties} equal, {ranked.losses} worse; seeds {seeds_of(test)}"
+        f"{p}, Holm over {verdict.family_size}; {ranked.wins} better, {ranked.ties} equal, "
+        f"{ranked.losses} worse; seeds {seeds_of(test)}"
     )

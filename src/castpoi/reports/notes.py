@@ -4,18 +4,16 @@ from typing import Final
 
 METRICS: Final = (
     "In percent, higher is better; every target is ranked among all places. Mean ± sample standard "
-    "deviation over seeds. Best of a column in bold. Underlined: the strongest baseline of this "
-    "table that has a result on the city; an improvement is relative to it."
+    "deviation over seeds. Best of a column in bold. Underlined: the strongest baseline of a "
+    "column, tuned or not. A number links to its results, with settings, log and command. Revisit: "
+    "targets at one of the user's 512 visits before; new: all others."
 )
 STARS: Final = (
-    "Stars: paired two-sided Wilcoxon test with Holm's correction (* p < 0.05, ** p < 0.01, "
-    "*** p < 0.001), on an improvement against the strongest baseline, on a variant against the "
-    "full model. †: the paired bootstrap disagrees. A test uses as many seeds as both rows have, "
-    "a mean all seeds of its row. The table of tests has all numbers and families."
-)
-FEW_SEEDS: Final = (
-    "Tests are about these trained weights on these targets, not about the variation over seeds: "
-    "a method trained with another seed has other weights."
+    "Leads are in percentage points. Stars (* p < 0.05, ** p < 0.01, *** p < 0.001): the largest "
+    "of three p-values, each with Holm's correction, by the Wilcoxon test, a bootstrap over users, "
+    "and a bootstrap over users and seeds. Faint: a side has one seed, so the noise of seeds is "
+    "not known and there is no verdict. A test uses as many seeds as both rows have, a mean all "
+    "seeds of its row. Stars of an ablation are against the full model."
 )
 PAPER: Final = (
     "Next to a value: the paper's own, a mean of three seeds. The paper corrects 15 tests of its "
@@ -37,16 +35,17 @@ ORACLE: Final = (
 TESTS: Final = (
     "The row of a heading against others. Seeds: how many were used on each side, equally many of "
     "both; a counting method has none. Points: difference of the two means in percentage points. "
-    "Interval: paired bootstrap. Both p-values are two-sided, with Holm's correction over the "
-    "given number of tests. Effect: matched-pairs rank-biserial correlation, -1 to 1. Last: "
-    "targets on which the row is better, equal and worse. The tests disagree (†) where only one "
-    "rejects at 0.05, or they favour different sides: the Wilcoxon test is about the ranks of the "
-    "differences, the bootstrap about their mean."
+    "Interval: of the bootstrap over users and seeds (over users where a side has one seed), so "
+    "wide that all intervals of the family together cover 95 %. All p-values are two-sided, with "
+    "Holm's correction over the given number of tests; stars follow the largest. Effect: "
+    "matched-pairs rank-biserial correlation, -1 to 1. Last: users for whom the row is better, "
+    "equal and worse."
 )
 REFERENCE: Final = (
     "In percentage points. First our mean minus the paper's, in bold where they are more than 1.5 "
     "points apart. Then the change of a variant from the full model over equally many seeds, ours "
-    "and the paper's, each with its stars; in bold where only one of the two is significant."
+    "and the paper's, each with its stars; in bold where only one of the two is significant. The "
+    "paper's stars are those of a Wilcoxon test alone."
 )
 STRATA: Final = (
     "HR@10 in percent, mean over seeds; n is the number of targets; best of a row in bold. Strata "
@@ -68,13 +67,23 @@ CITIES: Final = (
     "Places are all candidates of the city; the paper counts those that occur in its split."
 )
 METHODS: Final = (
-    "Parameters: on the first city whose log records them; most are place vectors, so they grow "
-    "with the city. A variant is trained separately, unless its card says that it has the weights "
-    "of another row."
+    "Trials: of the search that found the preset, with the time of all of them. Parameters and "
+    "training: on the first city that records them. Most parameters are place vectors, so they "
+    "grow with the city. Training is the wall time of the fastest seed; other work ran on the "
+    "machine, so it is an upper bound and no comparison of speed. A variant is trained separately, "
+    "unless its card says that it has the weights of another row."
 )
-SOURCES: Final = "Training and ranking: wall time. A plus after a commit: with uncommitted changes."
+SOURCES: Final = (
+    "Training and ranking: wall time. A plus after a commit: with uncommitted changes. A dash: no "
+    "log was kept."
+)
 
 
 def p_value(p: float) -> str:
     """A p-value as papers write it."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def p_equals(p: float) -> str:
+    """A p-value in a sentence: p < 0.001, p = 0.024."""
+    return f"p {p_value(p)}" if p < 0.001 else f"p = {p_value(p)}"

@@ -7,7 +7,7 @@ methods are baselines, counting methods are heuristics.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args
 
 from castpoi.core.errors import BrokenFolder
 from castpoi.evaluation.metrics import METRICS
@@ -19,7 +19,6 @@ from castpoi.methods.outline import (
     OURS,
     RIVALS,
     STRONGEST,
-    Against,
     Family,
     Role,
     Row,
@@ -39,9 +38,6 @@ PAPERS_VARIANTS: Final = (
 )
 """The variants of the paper's ablation, as the suite `ablation` names them."""
 OUR_METHODS: Final = (PAPERS_METHOD, "castpoi-next")
-STRONGER: Final = ("esasrec", "target-attention")
-"""References beyond the paper; they and tuned baselines are in a table of their own."""
-_TUNED: Final = "tuned"
 _OTHER_SETTINGS: Final = "settings-"
 _RECBOLE: Final = "recbole-"
 
@@ -150,37 +146,33 @@ def _outlines_of_untimed(rows: Sequence[Row]) -> list[TableOutline]:
     ours = [row for row in rows if row.role == OURS]
     baselines = [row for row in rows if row.role in RIVALS]
     variants = [row for row in rows if row.role == ABLATION]
-    stronger = [row for row in baselines if row.preset == _TUNED or row.method in STRONGER]
-    plain = [row for row in baselines if row not in stronger]
     tables = []
-    if plain or not (variants or stronger):
-        tables.append(_outline("main", "Main table", [*plain, *ours], ours))
-    if stronger:
-        title = "Tuned baselines and stronger references"
-        tables.append(_outline(_TUNED, title, [*stronger, *ours], ours))
+    if baselines or not variants:
+        families = [_family("improvement", row, STRONGEST) for row in ours]
+        newest = max(ours, key=_age, default=None)
+        if newest is not None and len(ours) > 1:
+            older = [row for row in ours if row != newest]
+            families.append(_family("difference", newest, older))
+        tables.append(_outline("main", "Main table", [*baselines, *ours], families))
     for method in dict.fromkeys(row.method for row in variants):
         # a baseline with variants is the full model of its table
-        full = [replace(row, role=OURS) for row in [*ours, *plain] if row.name == method]
-        tables += _variant_tables(method, full, [row for row in variants if row.method == method])
+        full = [replace(row, role=OURS) for row in [*ours, *baselines] if row.name == method]
+        own = [row for row in variants if row.method == method]
+        parts = [row for row in own if _is_of_ablation(row)]
+        others = [row for row in own if row not in parts]
+        label = METHODS.label_of(method)
+        for name, title, some in (
+            (f"ablation-{method}", f"Ablation of {label}", parts),
+            (f"{_OTHER_SETTINGS}{method}", f"Other settings of {label}", others),
+        ):
+            families = [_family("drop", row, some) for row in full]
+            tables += [_outline(name, title, [*full, *some], families)] if some else []
     return tables
 
 
-def _variant_tables(
-    method: str, full: Sequence[Row], variants: Sequence[Row]
-) -> list[TableOutline]:
-    """The ablation of a method, and a table of its other settings; each tested by itself."""
-    parts = [row for row in variants if _is_of_ablation(row)]
-    others = [row for row in variants if row not in parts]
-    label = METHODS.label_of(method)
-    planned = {
-        (f"ablation-{method}", f"Ablation of {label}"): parts,
-        (f"{_OTHER_SETTINGS}{method}", f"Other settings of {label}"): others,
-    }
-    return [
-        _outline(name, title, [*full, *own], full, against=tuple(each.name for each in own))
-        for (name, title), own in planned.items()
-        if own
-    ]
+def _age(row: Row) -> int:
+    """Where a method is among ours, the paper's first."""
+    return OUR_METHODS.index(row.method) if row.method in OUR_METHODS else -1
 
 
 def _is_of_ablation(row: Row) -> bool:
@@ -189,24 +181,19 @@ def _is_of_ablation(row: Row) -> bool:
     return row.name in PAPERS_VARIANTS if is_papers else row.method in OUR_METHODS
 
 
-def _outline(
-    name: str,
-    title: str,
-    rows: Sequence[Row],
-    tested: Sequence[Row] = (),
-    *,
-    against: Against = STRONGEST,
-) -> TableOutline:
-    """A table with one family of tests for each tested row."""
-    is_strongest = against == STRONGEST
-    families = tuple(
-        Family(
-            name="improvement" if is_strongest else "drop",
-            row=row.name,
-            against=against,
-            metrics=HEADLINE,
-            together="table" if is_strongest else "cell",
-        )
-        for row in tested
+def _family(name: str, row: Row, against: Sequence[Row] | Literal["strongest baseline"]) -> Family:
+    """The tests of a row; those of an ablation are corrected by city and metric."""
+    named = STRONGEST if isinstance(against, str) else tuple(each.name for each in against)
+    return Family(
+        name=name,
+        row=row.name,
+        against=named,
+        metrics=HEADLINE,
+        together="cell" if name == "drop" else "table",
     )
-    return TableOutline(name=name, title=title, rows=tuple(rows), families=families)
+
+
+def _outline(
+    name: str, title: str, rows: Sequence[Row], families: Sequence[Family] = ()
+) -> TableOutline:
+    return TableOutline(name=name, title=title, rows=tuple(rows), families=tuple(families))

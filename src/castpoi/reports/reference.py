@@ -65,8 +65,8 @@ def paper_value(
     return None if city is None or file is None else _values(file).get((city.name, row, metric))
 
 
-def paper_improvement(table: TableOutline, city: PaperCity | None, metric: str) -> float | None:
-    """Relative improvement of CaST-POI over the best other row of the paper's main table."""
+def paper_lead(table: TableOutline, city: PaperCity | None, metric: str) -> float | None:
+    """Lead of CaST-POI over the best other row of the paper's main table, in points."""
     if city is None or _file(table) != _MAIN:
         return None
     values = {
@@ -75,7 +75,7 @@ def paper_improvement(table: TableOutline, city: PaperCity | None, metric: str) 
         if (name, measured) == (city.name, metric)
     }
     ours = values.pop(PAPERS_METHOD, None)
-    return ours / max(values.values()) - 1 if ours is not None else None
+    return ours - max(values.values()) if ours is not None else None
 
 
 def _file(table: TableOutline) -> str | None:
@@ -162,15 +162,16 @@ def _effects(
         if whole is None or part is None:
             return NOTHING
         ours = 100 * city.change(name, row.name, metric)
-        verdict = verdicts.against_row(table.name, city.name, row.name, metric)
+        verdict = verdicts.against_row(table, city.name, row.name, metric)
         stars = "" if verdict is None else verdict.stars
         return Cell(
             _signed(ours),
             ours,
             stars=stars,
-            is_disputed=verdict is not None and verdict.tests_disagree,
             paper=f"{_signed(part.mean - whole.mean)}{part.stars}",
-            is_best=verdict is not None and bool(stars) != bool(part.stars),
+            is_best=verdict is not None
+            and verdict.p is not None
+            and bool(stars) != bool(part.stars),
         )
 
     return [_line(row, partial(cell, row)) for row in rows if row.name != name]

@@ -260,7 +260,7 @@ def report_page(report: Report, command: str = "") -> str:
         report=report,
         evidence=evidence,
         command=command,
-        commands=[line for each in evidence.results for line in each.commands],
+        bibtex=_bibtex(evidence),
         library_versions=_versions(evidence),
         card_file=card_file,
         notes=notes,
@@ -290,9 +290,8 @@ def _score(report: Report, city: CityEvidence, row: Row, against: Row | None) ->
     for table in report.evidence.tables:
         verdict = report.verdicts.against_strongest(table.name, city.name, row.name, METRIC)
         if verdict and against and verdict.test.against == against.name:
-            p = notes.p_value(verdict.wilcoxon_p)
-            text = f"(p {p})" if p.startswith("<") else f"(p = {p})"
-            return f"{words} {text.replace(' ', NO_BREAK)}"
+            p = "not tested: one seed" if verdict.p is None else notes.p_equals(verdict.p)
+            return f"{words} ({p.replace(' ', NO_BREAK)})"
     return words
 
 
@@ -310,6 +309,21 @@ def _key_figures(report: Report, cities: int) -> dict[str, str]:
         "of training": duration_words(trained) if trained else "–",
         "of ranking": duration_words(sum(each.result.seconds for each in evidence.results)),
     }
+
+
+def _bibtex(evidence: Evidence) -> str:
+    """How to cite castpoi, with the commit of the newest result."""
+    newest = max(evidence.results, key=lambda each: str(each.result.manifest.get("ended_utc")))
+    commit = str(newest.result.manifest.get("commit") or "unknown")[:12]
+    year = str(newest.result.manifest.get("ended_utc") or "")[:4]
+    lines = {
+        "title": "castpoi: next-place recommendation in Python",
+        "version": __version__,
+        "year": year,
+        "note": f"commit {commit}",
+    }
+    fields = "".join(f"  {name} = {{{text}}},\n" for name, text in lines.items() if text)
+    return f"@software{{castpoi,\n{fields}}}"
 
 
 def _versions(evidence: Evidence) -> str:

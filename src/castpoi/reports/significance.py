@@ -19,7 +19,7 @@ from castpoi.evaluation.significance import (
 from castpoi.methods.outline import STRONGEST, Family, TableOutline
 from castpoi.reports import notes
 from castpoi.reports.evidence import CityEvidence, Evidence
-from castpoi.reports.table import Cell, Table, count, number
+from castpoi.reports.table import NOTHING, Cell, Table, count, number
 
 BOOTSTRAP_SEED: Final = 42
 _NOISE_METRIC: Final = "MRR"
@@ -41,11 +41,11 @@ class Verdicts:
 
     all: list[Judged]
 
-    def against_row(self, table: str, city: str, row: str, metric: str) -> Verdict | None:
-        """The test of the full model against a row; of several the least certain."""
-        found = self._of(table, city, metric, is_strongest=False)
+    def against_row(self, table: TableOutline, city: str, row: str, metric: str) -> Verdict | None:
+        """The test of the full model against a variant; of several the least certain."""
+        found = self._of(table.name, city, metric, is_strongest=False) if table.is_ablation else []
         verdicts = (each.verdict for each in found if each.verdict.test.against == row)
-        return max(verdicts, key=lambda verdict: verdict.wilcoxon_p, default=None)
+        return max(verdicts, key=lambda verdict: verdict.p or 1.0, default=None)
 
     def against_strongest(self, table: str, city: str, row: str, metric: str) -> Verdict | None:
         """The test of a row of ours against the strongest baseline of a column."""
@@ -65,9 +65,9 @@ def judge_all(evidence: Evidence, *, draws: int = DRAWS, progress: Progress = SI
     """Make every test that the results allow, and correct each family."""
     planned = [
         (table, family, city, metric, against)
+        for city in evidence.cities  # first, since the tests of a city share their samples
         for table in evidence.tables
         for family in table.families
-        for city in evidence.cities
         if family.row in city.contenders
         for metric in family.metrics
         for against in _opponents(table, family, city, metric)
@@ -83,8 +83,8 @@ def judge_all(evidence: Evidence, *, draws: int = DRAWS, progress: Progress = SI
             task.advance()
     return Verdicts(
         all=[
-            Judged(table=table_name, city=city.name, family=family, verdict=verdict)
-            for (table_name, family, name), tests in families.items()
+            Judged(table=table, city=city.name, family=family, verdict=verdict)
+            for (table, family, name), tests in families.items()
             for (city, _), verdict in zip(
                 tests, judge([test for _, test in tests], family=name), strict=True
             )
@@ -100,7 +100,7 @@ def _opponents(table: TableOutline, family: Family, city: CityEvidence, metric: 
 
 
 def significance_table(evidence: Evidence, verdicts: Verdicts) -> Table | None:
-    """Every test with both p-values, interval and effect; None without tests."""
+    """Every test with its p-values, interval and effect; None without tests."""
     if not verdicts.all:
         return None
     outlines = {table.name: table for table in evidence.tables}
@@ -115,17 +115,17 @@ def significance_table(evidence: Evidence, verdicts: Verdicts) -> Table | None:
         name="significance",
         title="Tests",
         caption=notes.TESTS,
-        footnotes=[_summary(verdicts), notes.FEW_SEEDS, *_noise_words(evidence)],
+        footnotes=[_summary(verdicts), *_noise_words(evidence)],
         words=2,
     )
 
 
 def _summary(verdicts: Verdicts) -> str:
-    draws = verdicts.all[0].verdict.test.bootstrap.draws
-    disputed = sum(each.verdict.tests_disagree for each in verdicts.all)
+    draws = len(verdicts.all[0].verdict.test.users.samples)
+    alone = sum(each.verdict.p is None for each in verdicts.all)
     return (
-        f"The bootstrap has {draws:,} draws and seed {BOOTSTRAP_SEED}. The two tests disagree in "
-        f"{disputed} of {len(verdicts.all)} cases."
+        f"The bootstraps have {draws:,} samples and seed {BOOTSTRAP_SEED}. {alone} of "
+        f"{len(verdicts.all)} tests have no verdict, because a side has one seed."
     )
 
 
@@ -154,34 +154,51 @@ def p_of_pairs(contender: Contender) -> list[float]:
 
 
 def _line(outline: TableOutline, verdict: Verdict) -> dict[str, Cell]:
-    test, drawn, ranked = verdict.test, verdict.test.bootstrap, verdict.test.wilcoxon
+    test, ranked = verdict.test, verdict.test.wilcoxon
     against = outline.label(test.against)
     if outline.is_ablation:
         against = without_name(against, outline.label(test.contender))
-    low, high, balance = 100 * drawn.low, 100 * drawn.high, ranked.wins - ranked.losses
+    low, high = (100 * end for end in verdict.interval)
+    alone = [100 * end for end in test.most_careful.interval()]
     outcomes = {"better": ranked.wins, "equal": ranked.ties, "worse": ranked.losses}
+    seeds = test.users_and_seeds
     return {
         "Metric": Cell(test.metric),
         "Against": Cell(against),
         "Seeds": Cell(seeds_of(test), order=max(len(test.seeds), len(test.against_seeds))),
-        "Points": Cell(
-            f"{100 * drawn.mean:+.2f}",
-            100 * drawn.mean,
-            stars=verdict.stars,
-            is_disputed=verdict.tests_disagree,
-        ),
-        "95 % interval": Cell(
-            f"{low:+.2f} to {high:+.2f}", order=drawn.low, parts={"low": low, "high": high}
+        "Points": lead_cell(verdict, test.users.mean),
+        "Interval": Cell(
+            f"{low:+.2f} to {high:+.2f}",
+            order=low,
+            parts={"low": low, "high": high, "low alone": alone[0], "high alone": alone[1]},
+            note=f"of this test alone {alone[0]:+.2f} to {alone[1]:+.2f}",
         ),
         "p Wilcoxon": _p(verdict.wilcoxon_p, ranked.p, verdict),
-        "p bootstrap": _p(verdict.bootstrap_p, drawn.p, verdict),
+        "p users": _p(verdict.users_p, test.users.p, verdict),
+        "p users, seeds": NOTHING
+        if verdict.seeds_p is None or seeds is None
+        else _p(verdict.seeds_p, seeds.p, verdict),
         "Holm over": count(verdict.family_size),
         "Effect": number(ranked.rank_biserial),
         "Better / equal / worse": Cell(
-            " / ".join(map(str, outcomes.values())), order=balance, parts=outcomes
+            " / ".join(map(str, outcomes.values())),
+            order=ranked.wins - ranked.losses,
+            parts=outcomes,
         ),
-        "Tests": Cell("disagree" if verdict.tests_disagree else "agree"),
     }
+
+
+def lead_cell(verdict: Verdict, lead: float, *, paper: str = "", note: str = "") -> Cell:
+    """A lead in points; with stars if it is significant, faint if a side has one seed."""
+    points = 100 * lead
+    return Cell(
+        f"{points:+.2f}",
+        points,
+        stars=verdict.stars,
+        is_faint=verdict.p is None,
+        paper=paper,
+        note=note,
+    )
 
 
 def _p(corrected: float, p: float, verdict: Verdict) -> Cell:

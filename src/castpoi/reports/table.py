@@ -9,14 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-DAGGER: Final = "†"
-_LATEX_DAGGER: Final = r"\dagger"
 _LATEX: Final = str.maketrans(
     {
         **{letter: rf"\{letter}" for letter in "&%$#_{}"},
         **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
         **{"|": r"\textbar{}", "<": r"$<$", ">": r"$>$", "±": r"$\pm$", "≥": r"$\geq$"},
-        **{"–": "--", "−": "$-$", "·": r"$\cdot$", "×": r"$\times$", DAGGER: r"$\dagger$"},
+        **{"–": "--", "−": "$-$", "·": r"$\cdot$", "×": r"$\times$"},
     }
 )
 _MARKDOWN: Final = str.maketrans(
@@ -34,19 +32,14 @@ class Cell:
     parts: Mapping[str, float] = field(default_factory=dict)  # the numbers behind the text by name
     std: float | None = None  # sample standard deviation over seeds, in the unit of the text
     stars: str = ""
-    is_disputed: bool = False  # the two tests disagree
     paper: str = ""  # the value of the paper
     is_best: bool = False
     is_strongest: bool = False  # the strongest baseline of its column
     is_ours: bool = False  # the label of a row of our methods
-    is_faint: bool = False  # computed from too few targets
+    is_faint: bool = False  # from too few targets or seeds
     note: str = ""  # its sources, or what it was tested against
     link: str = ""
-
-    @property
-    def marks(self) -> str:
-        """Stars, and a dagger where the tests disagree."""
-        return self.stars + (DAGGER if self.is_disputed else "")
+    anchor: str = ""  # of its row on a page
 
     @property
     def spread(self) -> str:
@@ -86,7 +79,7 @@ class Table:
     groups: Sequence[Group]
     footnotes: Sequence[str] = ()
     words: int = 1  # number of columns, from the left, that hold text
-    sorted_by: str = ""  # the column by which a page sorts the rows, the highest first
+    sorted_by: str = ""  # the column whose highest value is first
 
     @classmethod
     def of_lines(cls, groups: Mapping[str, Sequence[Mapping[str, Cell]]], **texts: Any) -> Self:
@@ -108,13 +101,6 @@ class Table:
     def text(self) -> str:
         """Its caption and footnotes."""
         return " ".join([self.caption, *self.footnotes])
-
-    def on_page(self, group: Group) -> Sequence[Sequence[Cell]]:
-        """The rows of a group as a page shows them."""
-        if not self.sorted_by:
-            return group.rows
-        at = self.columns.index(self.sorted_by)
-        return sorted(group.rows, key=lambda row: -(row[at].value or 0.0))
 
 
 def count(number: int | None) -> Cell:
@@ -205,7 +191,7 @@ def _latex_cell(cell: Cell) -> str:
     text = rf"\textbf{{{text}}}" if cell.is_best else text
     text = rf"\textit{{{text}}}" if cell.is_faint else text
     text = rf"\underline{{{text}}}" if cell.is_strongest else text
-    text += f"$^{{{cell.marks.replace(DAGGER, _LATEX_DAGGER)}}}$" if cell.marks else ""
+    text += f"$^{{{cell.stars}}}$" if cell.stars else ""
     return text + (rf" {{\tiny({escape_latex(cell.paper)})}}" if cell.paper else "")
 
 
@@ -214,7 +200,7 @@ def _markdown_cell(cell: Cell) -> str:
     text = f"**{text}**" if cell.is_best else text
     text = f"*{text}*" if cell.is_faint else text
     text = f"<ins>{text}</ins>" if cell.is_strongest else text  # GitHub does not render <u>
-    text += escape_markdown(cell.marks)
+    text += escape_markdown(cell.stars)
     return text + (f" ({escape_markdown(cell.paper)})" if cell.paper else "")
 
 
@@ -229,7 +215,7 @@ def _extra(cell: Cell, name: str) -> str:
     if name in cell.parts:
         return f"{cell.parts[name]:.10g}"
     std = "" if cell.std is None else f"{cell.std:.6g}"
-    return {"std": std, "stars": cell.marks, "paper": cell.paper}.get(name, "")
+    return {"std": std, "stars": cell.stars, "paper": cell.paper}.get(name, "")
 
 
 def _plain(cell: Cell) -> str:
