@@ -362,7 +362,7 @@ def test_targets_of_one_user_do_not_count_as_independent() -> None:
 
 
 def _of_users(one: Contender, targets: int) -> Contender:
-    """The same results, with so many targets of each user."""
+    """The same results, with this number of targets for each user."""
     user = np.arange(one.results[0].ranks.height) // targets
     column = pl.Series("user", user, dtype=pl.UInt32)
     return replace(

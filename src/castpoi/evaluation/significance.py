@@ -132,7 +132,7 @@ class Bootstrap:
         return cls(mean=mean, p=(1 + as_far) / (len(samples) + 1), samples=samples)
 
     def interval(self, tests: int = 1) -> tuple[float, float]:
-        """Percentiles of the samples; intervals of so many tests together cover 95 %."""
+        """Percentiles of the samples; those of `tests` tests together cover 95 %."""
         outside = ALPHA / tests / 2
         low, high = np.quantile(self.samples, [outside, 1 - outside]).tolist()
         return low, high
