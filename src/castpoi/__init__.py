@@ -20,6 +20,7 @@ _HOMES: Final = {
     "compare": "library.compare",
     "load": "recommend.recommender",
     "City": "checkins.city",
+    "Client": "library.client",
     "Recommender": "recommend.recommender",
     "Recommendations": "recommend.recommendation",
     "Result": "evaluation.result",
@@ -31,6 +32,7 @@ _HOMES: Final = {
 __all__ = [
     "CastPoiError",
     "City",
+    "Client",
     "Comparison",
     "History",
     "Recommendations",
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from castpoi.checkins.city import City
     from castpoi.core.errors import CastPoiError
     from castpoi.evaluation.result import Result
+    from castpoi.library.client import Client
     from castpoi.library.compare import Comparison, compare
     from castpoi.library.evaluate import evaluate, evaluate_lists
     from castpoi.library.own import History

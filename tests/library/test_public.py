@@ -17,7 +17,15 @@ TINY = {"epochs": 1, "width": 8, "threads": 1}
 
 def test_the_exported_names_are_these() -> None:
     assert castpoi.__all__ == [
-        *("CastPoiError", "City", "Comparison", "History", "Recommendations", "Recommender"),
+        *(
+            "CastPoiError",
+            "City",
+            "Client",
+            "Comparison",
+            "History",
+            "Recommendations",
+            "Recommender",
+        ),
         *("Result", "__version__", "compare", "evaluate", "evaluate_lists", "load", "prepare"),
         *("synthesize", "train"),
     ]

@@ -86,6 +86,10 @@ class Overloaded(CastPoiError):
     """Too many requests are waiting."""
 
 
+class ServiceFailed(CastPoiError):
+    """A service refused a request of `castpoi.Client`, or did not answer."""
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`did you mean 'train'? ` for a misspelt word; empty if no known word is close."""
     close = difflib.get_close_matches(word.lower(), known, n=1)

@@ -4,7 +4,7 @@ The dataclasses are also the response models of the HTTP API: FastAPI reads thei
 text below each field.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Final, Literal
@@ -119,6 +119,15 @@ class Recommendations(Answer):
     user_known: bool | None = None
     """Whether a service has visits of the user; null without a user."""
 
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> "Recommendations":
+        """An answer from JSON of the API."""
+        rows = tuple(
+            Recommendation(**{**row, "visits": _visits_of(row["visits"])})
+            for row in answer["recommendations"]
+        )
+        return cls(**{**answer, "recommendations": rows, "remarks": tuple(answer["remarks"])})
+
     def __iter__(self) -> Iterator[Recommendation]:
         return iter(self.recommendations)
 
@@ -163,6 +172,14 @@ class Recommendations(Answer):
             "visits_by": self.visits_by,
             "user_known": self.user_known,
         }
+
+
+def _visits_of(rows: Sequence[Mapping[str, Any]] | None) -> tuple[ContributingVisit, ...] | None:
+    if rows is None:
+        return None
+    return tuple(
+        ContributingVisit(**{**row, "at": datetime.fromisoformat(row["at"])}) for row in rows
+    )
 
 
 def contributing_visits(
