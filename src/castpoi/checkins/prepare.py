@@ -20,7 +20,7 @@ from castpoi.checkins.reading.layouts import TABLE, NaiveTimes, unused_columns
 from castpoi.checkins.reading.opening import items_of, open_sources
 from castpoi.checkins.reading.places_table import PlacesTable
 from castpoi.checkins.reading.rows import CLOCK, IS_NAIVE, RawCheckins, good_rows, read_checkins
-from castpoi.checkins.reading.rules import bad_rows_of, check_rows, count_by_rule
+from castpoi.checkins.reading.rules import bad_rows, bad_rows_of, check_rows, count_by_rule
 from castpoi.checkins.reading.source import Source
 from castpoi.checkins.record import HOUR_US, MINUTE_US
 from castpoi.checkins.rhythm import Rhythm, rhythm_of
@@ -139,7 +139,7 @@ def make_city(
         with progress.task("preparing", total=3) as task:
             raw, places = _with_places(raw, preparation)
             task.advance()
-            checkins, steps = _cleaned(raw, places, preparation)
+            checkins, steps, raw = _cleaned(raw, places, preparation)
             task.advance()
             city = _city_of(checkins, raw, places, preparation)
             task.advance()
@@ -197,15 +197,16 @@ def _with_places(raw: RawCheckins, preparation: Preparation) -> tuple[RawCheckin
 
 def _cleaned(
     raw: RawCheckins, places: pl.DataFrame, preparation: Preparation
-) -> tuple[pl.DataFrame, list[StepCount]]:
-    """The good rows in canonical order, cleaned; and the counts of every step."""
+) -> tuple[pl.DataFrame, list[StepCount], RawCheckins]:
+    """The good rows in canonical order, cleaned; the counts of every step; and the bad rows alone,
+    so that the others need no memory any more."""
     checkins = _in_canonical_order(good_rows(raw), places, preparation)
     counts = []
     if raw.padding_rows:
         counts.append(count_step("padding rows", raw.rows.height + raw.padding_rows, raw.rows))
     counts.append(count_step("rows that are no check-ins", raw.rows.height, checkins))
     checkins, more = clean(checkins, _recipe_for(raw, preparation.recipe))
-    return checkins, [*counts, *more]
+    return checkins, [*counts, *more], replace(raw, rows=bad_rows(raw))
 
 
 def _recipe_for(raw: RawCheckins, recipe: Recipe) -> Recipe:

@@ -107,9 +107,14 @@ def broken_rule(*, naive_is_refused: bool) -> pl.Expr:
     return code
 
 
+def bad_rows(raw: "RawCheckins") -> pl.DataFrame:
+    """The rows that break a rule."""
+    return raw.rows.filter(pl.col(BROKEN) != OK)
+
+
 def check_rows(raw: "RawCheckins", *, drop: bool, limit_km: float) -> None:
     """Raise BadRows at the first row that breaks a rule; with `drop`, only if all rows do."""
-    bad = raw.rows.filter(pl.col(BROKEN) != OK)
+    bad = bad_rows(raw)
     if bad.is_empty() or (drop and bad.height < raw.rows.height):
         return
     counts = ", ".join(f"{count:,} {key}" for key, count in count_by_rule(raw).items())
@@ -134,13 +139,13 @@ def check_rows(raw: "RawCheckins", *, drop: bool, limit_km: float) -> None:
 
 def count_by_rule(raw: "RawCheckins") -> dict[str, int]:
     """Rule -> number of rows that break it, in the order of the rules."""
-    counts = raw.rows.filter(pl.col(BROKEN) != OK)[BROKEN].value_counts().sort(BROKEN)
+    counts = bad_rows(raw)[BROKEN].value_counts().sort(BROKEN)
     return {RULES[code - 1].key: count for code, count in counts.iter_rows()}
 
 
 def bad_rows_of(raw: "RawCheckins") -> pl.DataFrame | None:
     """The rows that break a rule, as they are in their files, with file, row and rule."""
-    bad = raw.rows.filter(pl.col(BROKEN) != OK).select(record.SOURCE, record.ROW, BROKEN)
+    bad = bad_rows(raw).select(record.SOURCE, record.ROW, BROKEN)
     tables = [
         _with_cells(raw.sources[int(str(number))], rows)
         for (number,), rows in bad.sort(record.SOURCE, record.ROW).group_by(
