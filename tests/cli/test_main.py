@@ -67,8 +67,11 @@ def test_the_help_of_a_verb_explains_each_option(
     [
         ((), ""),
         (("data",), ""),
-        (("trian",), "There is no verb 'trian'; did you mean 'train'? the verbs are data, train"),
-        (("data", "fly"), "There is no verb 'fly'; the verbs are prepare, describe"),
+        (
+            ("trian",),
+            "There is no command 'trian'; did you mean 'train'? the commands are data, train",
+        ),
+        (("data", "fly"), "There is no command 'fly'; the commands are prepare, describe"),
         (("train", "c", "--sed", "1"), "No such option '--sed'. (Did you mean one of"),
         (("data", "prepare"), "Missing argument 'SOURCES...'"),
         (("data", "prepare", "x.csv"), "Missing option '--out'"),

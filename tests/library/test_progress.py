@@ -6,7 +6,8 @@ from rich.progress import TimeRemainingColumn
 
 from castpoi.cli.console import Console
 from castpoi.core.progress import SILENCE
-from castpoi.library.progress import Bars
+from castpoi.library import progress
+from castpoi.library.progress import Bars, NotebookLines
 
 
 def terminal() -> RichConsole:
@@ -34,3 +35,29 @@ def test_a_bar_shows_the_remaining_time_unless_its_text_does(shows: bool) -> Non
 def test_quiet_commands_and_files_have_no_bars() -> None:
     assert Console(as_json=False, quiet=True, err=terminal()).progress() is SILENCE
     assert Console(as_json=False, err=RichConsole(file=StringIO())).progress() is SILENCE
+
+
+def test_a_notebook_shows_the_work_under_way_and_how_long_it_took(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(progress, "_EVERY_SECONDS", 0.0)
+    shown: list[str] = []
+    lines = NotebookLines(shown.append)
+    with lines.task("training", total=4) as task:
+        task.describe("epoch 1 · loss 2.345")
+        with lines.task("validation") as inner:
+            inner.advance()
+        task.advance()
+    assert shown == [
+        "training · 0% · epoch 1 · loss 2.345 · 0 s",
+        "training · 0% · epoch 1 · loss 2.345 · 0 s\nvalidation · 0 s",
+        "training · 25% · epoch 1 · loss 2.345 · 0 s",
+        "training: 0 s",
+    ]
+
+
+def test_short_work_is_not_shown_in_a_notebook() -> None:
+    shown: list[str] = []
+    with NotebookLines(shown.append).task("reading") as task:
+        task.advance()
+    assert shown == []

@@ -37,7 +37,7 @@ class Recipe(Config):
     repeat_minutes: Positive | None = None
     """Drop a check-in that repeats the user's last one at the place within this time."""
     core: CoreRounds | None = None
-    """Keep places, then users, with enough check-ins; this many rounds."""
+    """Keep only places, then users, with enough check-ins: one round, two, or until stable."""
     min_place_checkins: Count = 10
     """With core: fewest check-ins of a place."""
     min_user_checkins: Count = 10

@@ -61,7 +61,7 @@ def export(console: Console, city: Path, *, out: Path, overwrite: bool) -> None:
 
 @click.command()
 @options_of(SynthesisConfig, "config", only=("users", "places", "days", "checkins_per_day"))
-@seed_option("One seed gives one table.")
+@seed_option("Seed of the random numbers; the same seed gives the same table.")
 @out_option(
     "A table (.parquet, .csv, .csv.gz, .tsv, .tsv.gz); a name without an ending is a folder.",
     replaces="a previous synthetic city",

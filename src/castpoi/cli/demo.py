@@ -45,7 +45,7 @@ _CHECKINS: Final = "checkins.csv.gz"
     default=Path("castpoi-demo"),
     show_default=True,
 )
-@seed_option("Of the city and the models.")
+@seed_option("Seed of the city and of the models.")
 @click.option("--users", type=int, help="People of the city.  [default: 200; 30 with --quick]")
 @click.option(
     "--epochs",
@@ -70,7 +70,7 @@ def demo(
     serves: bool,
     port: int,
 ) -> None:
-    """Run every step on a synthetic city, in a minute, without network and files.
+    """Run every step on a synthetic city, in a minute; it needs no network and no files of yours.
 
     Makes check-ins by published laws of human mobility, prepares a city, trains castpoi-next and
     CORE briefly, evaluates them and the counting baselines under one protocol and prints one table.

@@ -1,4 +1,4 @@
-"""The `castpoi` command: its verbs and its exit codes.
+"""The `castpoi` command: its commands and its exit codes.
 
 Exit codes: 0 done, 1 an error in the input or the run (one sentence), 2 wrong usage, 130
 interrupted.
@@ -41,37 +41,46 @@ VERBS = {
         "Prepare, describe, audit, export, synthesize or fetch check-ins.",
     ),
     "train": ("castpoi.cli.train:train", "Train a method on a city and write a run."),
-    "evaluate": ("castpoi.cli.evaluate:evaluate", "Rank every test target and write a result."),
+    "evaluate": (
+        "castpoi.cli.evaluate:evaluate",
+        "Evaluate a run or a baseline on the test split; write a result.",
+    ),
     "compare": ("castpoi.cli.compare:compare", "Print results side by side."),
     "reproduce": ("castpoi.cli.reproduce:reproduce", "Run the missing experiments of a suite."),
-    "tune": ("castpoi.cli.tune:tune", "Try settings of a method, ranked by validation alone."),
-    "report": ("castpoi.cli.report:report", "One page, tables and figures about many results."),
-    "recommend": ("castpoi.cli.recommend:recommend", "Next places for a user or a history."),
-    "similar": ("castpoi.cli.similar:similar", "The places most similar to a place."),
+    "tune": ("castpoi.cli.tune:tune", "Search the settings of a method on the validation split."),
+    "report": ("castpoi.cli.report:report", "Write a page, tables and figures about many results."),
+    "recommend": (
+        "castpoi.cli.recommend:recommend",
+        "Recommend next places for a user or a history.",
+    ),
+    "similar": ("castpoi.cli.similar:similar", "Show the places most similar to a place."),
     "serve": ("castpoi.cli.serve:serve", "Serve a run's recommendations over HTTP."),
     "visits": ("castpoi.cli.main:visits", "Export the visits that were posted to a service."),
     "methods": ("castpoi.cli.show:methods", "List the methods, or the settings of one."),
-    "show": ("castpoi.cli.show:show", "What a folder of castpoi contains, and what to do next."),
-    "demo": ("castpoi.cli.demo:demo", "Every step on a synthetic city, in a minute."),
+    "show": (
+        "castpoi.cli.show:show",
+        "Show what a folder of castpoi contains, and what to do next.",
+    ),
+    "demo": ("castpoi.cli.demo:demo", "Run every step on a synthetic city, in a minute."),
 }
 
 
 class LazyGroup(click.Group):
-    """A group that imports a verb only when it is called, so that `--help` is fast."""
+    """A group that imports a command only when it is called, so that `--help` is fast."""
 
     def __init__(
         self, *arguments: Any, verbs: Mapping[str, tuple[str, str]] | None = None, **settings: Any
     ) -> None:
         super().__init__(*arguments, **settings)
         self.verbs = verbs or {}
-        """Verb -> (`module:name` of its command, one line of help)."""
+        """Name -> (`module:name` of its command, one line of help)."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The verbs, in the order of use."""
+        """The commands, in the order of use."""
         return list(self.verbs)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return one verb."""
+        """Import and return one command."""
         if cmd_name not in self.verbs:
             return None
         module, _, name = self.verbs[cmd_name][0].partition(":")
@@ -81,10 +90,12 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb; refuse an unknown one with a guess, and an option that is given twice."""
+        """Find the command; refuse unknown ones, with a guess, and options that are given twice."""
         if args[0] not in self.verbs and not args[0].startswith("-"):
             guess = did_you_mean(args[0], self.verbs)
-            ctx.fail(f"There is no verb '{args[0]}'; {guess}the verbs are {', '.join(self.verbs)}.")
+            ctx.fail(
+                f"There is no command '{args[0]}'; {guess}the commands are {', '.join(self.verbs)}."
+            )
         name, command, words = super().resolve_command(ctx, args)
         if command is not None:
             own = click.Context(command, ctx, name, resilient_parsing=True)
@@ -95,8 +106,8 @@ class LazyGroup(click.Group):
         return name, command, words
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the verbs with one line each, without importing any of them."""
-        with formatter.section("Verbs"):
+        """List the commands with one line each, without importing any of them."""
+        with formatter.section("Commands"):
             formatter.write_dl([(verb, line) for verb, (_, line) in self.verbs.items()])
 
 
@@ -104,7 +115,7 @@ class LazyGroup(click.Group):
     cls=LazyGroup,
     verbs=VERBS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Start with 'castpoi demo'. Every verb takes --help, --json, --quiet and --debug.",
+    epilog="Start with 'castpoi demo'. Every command takes --help, --json, --quiet and --debug.",
 )
 @click.version_option(__version__, prog_name="castpoi")
 def castpoi() -> None:

@@ -1,4 +1,4 @@
-"""Options that verbs share, and options built from the fields of a dataclass."""
+"""Options that commands share, and options built from the fields of a dataclass."""
 
 import ast
 import inspect
@@ -36,7 +36,7 @@ def parsed(metavar: str, parse: Callable[[str], object]) -> click.ParamType[Any]
 
 
 def seed_option(help_text: str) -> Decorator:
-    """`--seed`, with the same default for every verb."""
+    """`--seed`, with the same default for every command."""
     return click.option(
         "--seed", type=SEED, metavar="N", default=DEFAULT_SEED, show_default=True, help=help_text
     )

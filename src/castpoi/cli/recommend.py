@@ -18,7 +18,7 @@ from castpoi.cli.options import (
     private_places_options,
 )
 
-if TYPE_CHECKING:  # imported when the verb runs, so that --help is fast
+if TYPE_CHECKING:  # imported when the command runs, so that --help is fast
     import polars as pl
 
     from castpoi.recommend.recommendation import ContributingVisit, Recommendation, Recommendations

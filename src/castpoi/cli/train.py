@@ -39,7 +39,7 @@ from castpoi.training.train import train as train_run
     metavar="NAME",
     help="Name of the method, see below.",
 )
-@seed_option("Of all random numbers; the same seed gives the same run.")
+@seed_option("Seed of the random numbers; the same seed gives the same run.")
 @seeds_option(
     "Train one run for each of several seeds, as in '--seeds 42 43 44': OUT/42 and so on."
 )
@@ -49,7 +49,7 @@ from castpoi.training.train import train as train_run
     type=click.Choice(["test", "validation", "none"]),
     default="test",
     show_default=True,
-    help="Split to predict later, of which the method sees nothing; none: it learns from all "
+    help="Split that the method does not see, to evaluate it on; none: it learns from all "
     "check-ins, for production, and cannot be evaluated.",
 )
 @options_of(
@@ -67,15 +67,15 @@ from castpoi.training.train import train as train_run
 @click.option(
     "--known-time",
     is_flag=True,
-    help="CaST-POI gets the time of the next visit, as in 'where to go now'; its results are "
-    "compared with no others.",
+    help="CaST-POI also receives the time of the next visit, as in 'where to go now'; such results "
+    "cannot be compared with others.",
 )
-@click.option("--epochs", metavar="N", help="Most passes over the train split.")
+@click.option("--epochs", metavar="N", help="Maximum number of passes over the train split.")
 @click.option(
     "--epochs-from",
     type=FOLDER,
     metavar="RUN",
-    help="As many epochs as the best one of a former RUN of the method.",
+    help="Train for the number of epochs that was best in a former RUN of the method.",
 )
 @click.option("--threads", metavar="N", help="CPU cores to use.  [default: all]")
 @click.option(

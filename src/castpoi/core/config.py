@@ -218,8 +218,8 @@ def changed(
     for name in settings:
         if name not in known:
             raise BadInput(
-                f"there is no setting '{name}'; {did_you_mean(name, known)}settings of the model "
-                f"are {', '.join(of_model)}; settings of the training are {', '.join(of_training)}"
+                f"there is no setting '{name}'; {did_you_mean(name, known)}'castpoi methods NAME' "
+                "lists the settings of a method"
             )
     values = {name: read_value(value, known[name], name) for name, value in settings.items()}
     return (

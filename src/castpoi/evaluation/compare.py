@@ -82,13 +82,13 @@ class Comparison:
     rows: list[ComparedMethod]
 
     def best(self, metric: str, stratum: str | None = None) -> list[str]:
-        """The methods with the highest mean of a metric; several where they are equal."""
+        """The methods with the highest mean of a metric: several where equal, none where all 0."""
         means = {
             row.method: (row.strata[stratum] if stratum else row.metrics)[metric].mean
             for row in self.rows
         }
         highest = max((mean for mean in means.values() if mean is not None), default=None)
-        return [name for name, mean in means.items() if mean is not None and mean == highest]
+        return [name for name, mean in means.items() if mean and mean == highest]
 
 
 def compare(results: Sequence[Result], *, sort_by: str = "MRR") -> Comparison:

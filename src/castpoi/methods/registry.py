@@ -200,9 +200,9 @@ _TARGET_ATTENTION: Final = {
 # fmt: off
 METHODS = Methods(
     _castpoi("castpoi-next", "CaST-POI next",
-             "ours: CaST-POI with visit-pattern features and distances instead of the reader",
+             "our model: visit patterns and distances instead of CaST-POI's attention",
              "next"),
-    _castpoi("castpoi", "CaST-POI", "the paper's: every candidate reads the history by itself",
+    _castpoi("castpoi", "CaST-POI", "the paper's CaST-POI: every candidate attends to the history",
              "fast", "paper"),
     _counting("revisit", "Revisit heuristic",
               "own visits to the place times its popularity (the paper's heuristic)",
@@ -228,7 +228,7 @@ METHODS = Methods(
     _learned_counts("ease", "EASE", "a linear model of places that the same people visit",
                     "item_items:Ease"),
     _castpoi("target-attention", "Target attention",
-             "CaST-POI's reader without distance, age and gate (after DIN)", "fast", "paper",
+             "CaST-POI's attention without distance, age and gate (after DIN)", "fast", "paper",
              settings=_TARGET_ATTENTION, demo_epochs=1 / 3),
     _sequence("esasrec", "eSASRec", "SASRec as in recent replications: gates, pre-norm"),
     _sequence("sasrec", "SASRec", "self-attention over the last visits"),

@@ -73,13 +73,13 @@ class SynthesisConfig:
     """Size of a synthetic city and the laws of its people."""
 
     users: int = 500
-    """People; each of them has at least three check-ins."""
+    """Number of people; each has at least three check-ins."""
     places: int = 2_000
-    """Places of the plan, homes and workplaces included; some may have no visit."""
+    """Number of places, including homes and workplaces; some may have no visit."""
     days: int = 120
     """Number of local days."""
     checkins_per_day: float = 0.8
-    """Mean over people, who differ by a log-normal factor."""
+    """Mean check-ins per person and day; people differ by a log-normal factor."""
     first_day: date = date(2024, 1, 8)
     """The first local day; the default is a Monday nine weeks before the clocks change."""
 
