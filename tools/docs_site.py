@@ -1,6 +1,7 @@
 """Pages of the docs site that are made from code: a hook of mkdocs (`make docs`).
 
     index.md              README.md, with its links
+    examples/*.md         the notebooks of examples/, with their outputs
     decisions/README.md   the titles of all decisions
     reference/python.md   `castpoi.__all__`, by mkdocstrings
     reference/cli.md      `--help` of every verb, from click
@@ -10,6 +11,7 @@
 Links to files outside docs/ become their names, since the site does not contain them.
 """
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
@@ -73,6 +75,8 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     def rewritten(link: re.Match[str]) -> str:
         text, target, anchor = link.group(1), link.group(2), link.group(3) or ""
         path = (ROOT / "docs" / here / target).resolve()
+        if path.suffix == ".ipynb":
+            return f"[{text}]({'' if str(here) == 'examples' else 'examples/'}{path.stem}.md)"
         if not path.is_relative_to(ROOT / "docs"):
             return text if text.strip("`") == target else f"{text} (`{_inside(path)}`)"
         if path.is_dir():
@@ -92,14 +96,35 @@ on_post_template = on_post_page  # the page of an unknown address is a template
 
 def pages() -> dict[str, str]:
     """The generated pages by name."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").replace("](docs/", "](")
+    notebooks = sorted((ROOT / "examples").glob("*.ipynb"))
     return {
-        "index.md": (ROOT / "README.md").read_text(encoding="utf-8").replace("](docs/", "]("),
+        "index.md": readme,
+        **{f"examples/{each.stem}.md": _notebook(each) for each in notebooks},
         "decisions/README.md": _decisions(),
         "reference/python.md": _python(),
         "reference/cli.md": _commands(),
         "reference/http.md": _routes(),
         "reference/settings.md": _settings(),
     }
+
+
+def _notebook(path: Path) -> str:
+    """A notebook as a page: its texts, its code and what the code showed."""
+    lines: list[str] = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            lines += [source, ""]
+            continue
+        lines += ["```python", source, "```", ""]
+        for output in cell["outputs"]:
+            data = output.get("data", {"text/plain": output.get("text", "")})
+            if "text/html" in data:
+                lines += [f"<div>{''.join(data['text/html'])}</div>", ""]
+            elif text := "".join(data["text/plain"]).strip():
+                lines += ["```text", text, "```", ""]
+    return "\n".join(lines)
 
 
 def _inside(path: Path) -> str:
