@@ -22,9 +22,12 @@ def cells(notebook: Path) -> list[dict[str, Any]]:
 def shown(code: str, names: dict[str, Any]) -> object:
     """Run a cell; returns the value of its last expression, which a notebook shows."""
     tree = ast.parse(code)
-    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, "cell", "exec"), names)  # our own notebook
-    return eval(compile(ast.Expression(last.value), "cell", "eval"), names) if last else None
+    last = tree.body[-1]
+    if not isinstance(last, ast.Expr):
+        exec(compile(tree, "cell", "exec"), names)  # our own notebook
+        return None
+    exec(compile(ast.Module(tree.body[:-1], []), "cell", "exec"), names)
+    return eval(compile(ast.Expression(last.value), "cell", "eval"), names)
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda each: each.stem)
