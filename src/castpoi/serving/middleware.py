@@ -249,7 +249,8 @@ def _page_headers(tiles: str | None) -> dict[str, str]:
     return {
         "X-Content-Type-Options": "nosniff",
         "X-Frame-Options": "DENY",
-        "Referrer-Policy": "no-referrer",
+        # a tile server may refuse a page without an origin, as that of OpenStreetMap does
+        "Referrer-Policy": "strict-origin" if tiles else "no-referrer",
         "Content-Security-Policy": (
             f"default-src 'self'; img-src 'self' data: blob:{tile_host}; "
             f"connect-src 'self'{tile_host}; worker-src 'self' blob:; "

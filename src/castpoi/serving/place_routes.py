@@ -1,13 +1,14 @@
 """The routes about places: lists, one place, similar ones, categories, the most popular."""
 
 from collections import Counter
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 from fastapi import Path, Query
 from fastapi.responses import JSONResponse
 
 from castpoi.core.errors import UnknownPlace
+from castpoi.geo.land import land_in, window_around
 from castpoi.recommend.area import parse_box
 from castpoi.recommend.recommendation import Recommendations
 from castpoi.recommend.recommender import Recommender
@@ -122,3 +123,28 @@ def _number_of(place: str, recommender: Recommender) -> int:
     if recommender.is_private[number]:
         raise UnknownPlace("the place is private; it is shown only to people who have been there")
     return number
+
+
+@router.get("/land")
+def land(service: Served) -> dict[str, Any]:
+    """The coarse outline of land and sea around the places, as GeoJSON polygons.
+
+    Each has the property `kind`: `sea` for the box of the outline, then `land` above it.
+    """
+    places = service.recommender.places
+    window = window_around(places.lat, places.lon)
+    south, west, north, east = window
+    sea = [(west, south), (east, south), (east, north), (west, north)]
+    rings = [("sea", np.array(sea)), *(("land", ring) for ring in land_in(window))]
+    shapes = [
+        {
+            "type": "Feature",
+            "properties": {"kind": kind},
+            "geometry": {
+                "type": "Polygon",
+                "coordinates": [np.round([*ring, ring[0]], 4).tolist()],
+            },
+        }
+        for kind, ring in rings
+    ]
+    return {"type": "FeatureCollection", "features": shapes}

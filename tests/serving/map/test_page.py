@@ -122,6 +122,8 @@ def test_the_page_draws_every_place_and_contacts_only_its_service(
     assert drawn(page, "places") == 5
     names = {url.rpartition("/")[2].partition("?")[0] for url in log.requests}
     assert names >= {"maplibre-gl.mjs", "maplibre-gl-worker.mjs", "map.css", "model", "places"}
+    assert drawn(page, "sea") > 0
+    assert drawn(page, "land") > 0
     assert [url for url in log.requests if not url.startswith(live.address)] == []
     assert log.errors == []
 
@@ -371,3 +373,62 @@ def test_distances_probabilities_and_times_in_words(page: Page) -> None:
         *("a moment ago", "30 minutes ago", "1 hour ago", "2 days ago", "2 months ago"),
         *("1 visit", "Tue, 3 Apr 2012, 18:00", "2013-01-01T00:30"),
     ]
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_best_places_are_beside_the_panel_and_the_controls(page: Page, size: ViewportSize) -> None:
+    page.set_viewport_size(size)
+    page.check("input[value=history]")  # leaving it chooses the person again: the map is fitted
+    page.check("input[value=user]")
+    choose(page, "ann")
+    until_drawn(page)
+    covered = page.evaluate(
+        """() => {
+            const box = (each) => each.getBoundingClientRect();
+            const controls = [...document.querySelectorAll(".maplibregl-ctrl-group, #panel")];
+            const pins = [...document.querySelectorAll(".pin")].slice(0, 5);
+            return pins.flatMap((pin) => controls.filter((control) =>
+                box(pin).left < box(control).right && box(control).left < box(pin).right
+                && box(pin).top < box(control).bottom && box(control).top < box(pin).bottom
+            ).map((control) => [pin.textContent, control.className]));
+        }"""
+    )
+    assert page.locator(".pin").count() == 5
+    assert covered == []
+
+
+def test_an_explanation_zooms_to_the_places_it_names(page: Page) -> None:
+    choose(page, "ann")
+    page.click("#ranking > [data-place=office] .row-button")
+    expect(page.locator(".explanation")).to_be_visible()
+    until_drawn(page)
+    seen = page.evaluate(
+        """() => {
+            const { map } = castpoi.atlas;
+            const shown = map.querySourceFeatures("contributions");
+            const inView = ({ geometry }) => map.getBounds().contains(geometry.coordinates);
+            return [shown.length > 0, shown.every(inView), map.getZoom()];
+        }"""
+    )
+    assert seen[:2] == [True, True]
+    assert seen[2] > 10
+
+
+def test_a_hidden_kind_of_places_is_not_drawn(page: Page) -> None:
+    before = drawn(page, "places")
+    entry = page.locator("#legend button").first
+    entry.click()
+    expect(entry).to_have_attribute("aria-pressed", "false")
+    assert drawn(page, "places") < before
+    entry.click()
+    assert drawn(page, "places") == before
+
+
+def test_the_map_is_saved_as_a_picture_with_its_pins(page: Page) -> None:
+    choose(page, "ann")
+    page.click("#share summary")
+    with page.expect_download() as saved:
+        page.click("#save-png")
+    picture = Path(saved.value.path()).read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) > 5_000  # a blank picture of this size has fewer bytes

@@ -77,9 +77,11 @@ def test_tiles_come_from_the_configured_host_only(
 ) -> None:
     settings = ServiceSettings(port=0, tiles="https://tiles.example.org/{z}/{x}/{y}.png")
     requested: list[str] = []
+    referers: set[str | None] = set()
 
     def refuse(route: Route) -> None:
         requested.append(route.request.url)
+        referers.add(route.request.headers.get("referer"))
         route.fulfill(status=404)
 
     with living(service_of(recommender, tmp_path, settings)) as tiled:
@@ -90,6 +92,7 @@ def test_tiles_come_from_the_configured_host_only(
             if requested:
                 break
             page.wait_for_timeout(50)
+        assert referers == {f"{tiled.address}/"}  # OpenStreetMap refuses requests without
         page.context.close()  # before its service, which waits for open connections
     assert requested
     assert all(url.startswith("https://tiles.example.org/") for url in requested)

@@ -7,6 +7,7 @@ import { styleOf } from "./map_style.js";
 import { clock, counted, detailOf, percent, titleOf } from "./words.js";
 import { element } from "./dom.js";
 
+const MOST_WARM = 4000; // places of the density: more cost much and look the same
 const NEAR_ENOUGH_PX = 12;
 const MOST_TIMES = 4;
 const FADING = [
@@ -59,8 +60,10 @@ class Atlas {
 
   /** Draws the places of the city. */
   showPlaces(places) {
-    const features = places.map((place) =>
+    const step = Math.ceil(places.length / MOST_WARM);
+    const features = places.map((place, index) =>
       point(place, {
+        heat: index % step ? 0 : step,
         place: place.place,
         family: familyOf(place.category),
         title: titleOf(place),
@@ -84,6 +87,11 @@ class Atlas {
         point(visit, { recency: recency(index), title: titleOf(visit), at: visit.at }),
       ),
     );
+  }
+
+  /** Draws the outline of land and sea, GeoJSON of the service. */
+  showGround(shapes) {
+    this.map.getSource("ground").setData(shapes);
   }
 
   /** Hides the places of some families of categories. */
@@ -290,6 +298,7 @@ function copyOf(canvas) {
 /** Replaces the map in browsers that cannot draw it. */
 export class NoAtlas {
   showPlaces() {}
+  showGround() {}
   showTrajectory() {}
   showPins() {}
   showExplanation() {}

@@ -6,9 +6,7 @@ import { byId, calmly } from "./dom.js";
 import { byPlace, explanationOf, shareWords } from "./explanation.js";
 import {
   chosenFilters,
-  clearFilters,
   howMany,
-  isFiltered,
   offerCategories,
   openFilters,
   setNear,
@@ -17,16 +15,17 @@ import {
 import { hiddenFamilies, showLegend } from "./legend.js";
 import { cityName, showModel, zoneName } from "./model_dialog.js";
 import { chosenMoment, momentInLink, momentWords, offerMoments, openMoment, startMoment } from "./moment.js";
-import { hint, invite, showProblem, showRemarks, toast } from "./notice.js";
+import { hint, invite, showRemarks, toast } from "./notice.js";
 import { Past } from "./past.js";
 import { closePlace, openPlace, openPlaceId, refreshPlace, startPlaceCard } from "./place_card.js";
 import { openRow, showRanking, showWaiting } from "./ranking.js";
-import { explain, findPlaces, modelCard, openCityPage, recommend, useKey } from "./service.js";
+import { explain, findPlaces, landAround, modelCard, openCityPage, recommend } from "./service.js";
 import { visibleBox } from "./shapes.js";
 import { startShare } from "./share_menu.js";
 import { viewOfAddress } from "./share.js";
 import { setSheet, startSheet } from "./sheet.js";
 import { followTheme, isDark } from "./theme.js";
+import { reportProblem, startTrouble } from "./trouble.js";
 import { counted } from "./words.js";
 import { whyHere } from "./why_here.js";
 
@@ -38,6 +37,7 @@ const BEST_IN_VIEW = 6; // the others may be far away
 
 const places = new Map(); // by id: all places listed so far
 let atlas = new NoAtlas();
+let isOpened = false; // whether the map is ready, or known to be missing
 let past = null;
 let card = null; // the model card
 let answer = null; // the latest answer of the service
@@ -62,6 +62,7 @@ async function start() {
   });
   startShare({ view: currentView, list: () => answer?.recommendations ?? [], picture: () => atlas.picture() });
   startSheet();
+  startTrouble({ readCity, begin });
   startButtons();
   begin();
   const reading = readCity();
@@ -76,6 +77,7 @@ async function start() {
     atlas.paint(isDark());
     paintLegend();
   });
+  isOpened = true;
   drawCity();
   await reading;
   await openView(viewOfAddress());
@@ -102,11 +104,12 @@ async function readCity() {
 
 // The map and the city are read at the same time: whichever is later draws the places.
 function drawCity() {
-  if (!places.size || !card) return;
+  if (!places.size || !card || !isOpened) return;
   atlas.showPlaces([...places.values()]);
   atlas.fit([...places.values()], { leftOut: 0.02, calmly: false });
   if (card.places - card.private_places > MOST_PLACES) atlas.onRest(calmly(readBox, SETTLE_MS));
   paintLegend();
+  if (!tilesUrl()) landAround().then((shapes) => atlas.showGround(shapes), () => {}); // an extra
 }
 
 /** Reads the places of the visible area, in a city too large to list at once. */
@@ -181,7 +184,7 @@ function show(before, why) {
   byId("footnote").textContent = `${footnote()} ${answer.model}.`;
   const visits = located(past.all.slice(-VISITS_IN_VIEW));
   if (why === "chosen" || (why === "visit" && !visits.slice(-1).every((last) => atlas.sees(last)))) {
-    atlas.fit([...found.slice(0, BEST_IN_VIEW), ...visits]);
+    atlas.fit([...found.slice(0, BEST_IN_VIEW), ...keptPlaces().slice(0, BEST_IN_VIEW), ...visits]);
   }
   if (why === "chosen" && PHONE.matches) byId("answers").scrollIntoView({ behavior: "smooth" });
   if (before) toast(changeSince(before));
@@ -273,7 +276,6 @@ function startButtons() {
     if (isPointing) point(false);
     else if (!closePlace() && chosen !== null) choose(null);
   });
-  byId("key-button").addEventListener("click", () => requestKey(readCity));
   byId("city-link").addEventListener("click", () => openCityPage().catch(({ message }) => toast(message)));
   byId("model-link").addEventListener("click", () => card && showModel(card));
   byId("compare").addEventListener("click", () => {
@@ -308,38 +310,6 @@ async function openView(view) {
   } else if (view.user) await past.choose(view.user);
   if (places.has(view.place)) openPlace(places.get(view.place));
   if (view.centre) atlas.goTo(view.centre);
-}
-
-/** Shows a problem in the panel and how to fix it; opens the dialog for a missing key. */
-function reportProblem(problem, retry) {
-  showProblem(problem.message, fixFor(problem, retry));
-  if (problem.wantsKey) requestKey(retry);
-}
-
-function fixFor({ status }, retry) {
-  if (status === 422 && isFiltered()) return { text: "Clear the filters", act: clearFilters };
-  const isFinal = status === undefined || status === 422; // another request gives the same answer
-  return isFinal || !retry ? null : { text: "Try again", act: retry };
-}
-
-function requestKey(retry) {
-  const dialog = byId("key-dialog");
-  byId("key-button").hidden = false;
-  if (dialog.open) return;
-  byId("key").value = "";
-  dialog.returnValue = "";
-  dialog.showModal();
-  dialog.addEventListener(
-    "close",
-    () => {
-      if (dialog.returnValue !== "open") return;
-      useKey(byId("key").value);
-      byId("key").value = "";
-      begin();
-      retry();
-    },
-    { once: true },
-  );
 }
 
 function continueWithoutMap(problem) {

@@ -4,6 +4,7 @@ import { FAMILIES } from "./palette.js";
 
 const NOTHING = { type: "FeatureCollection", features: [] };
 const DRAWN = [
+  "ground",
   "places", "reach", "trajectory", "visits", "explanation", "contributions", "marked", "kept",
 ];
 
@@ -21,7 +22,7 @@ export function styleOf(palette, tiles) {
 function layersOf(palette, tiles) {
   return [
     { id: "paper", type: "background", paint: { "background-color": palette.paper } },
-    ...(tiles ? [tileLayer(palette)] : [densityLayer(palette)]),
+    ...(tiles ? [tileLayer(palette)] : [...groundLayers(palette), densityLayer(palette)]),
     ...placeLayers(palette),
     ...reachLayers(palette),
     ...trajectoryLayers(palette),
@@ -43,12 +44,29 @@ function tileLayer({ tiles }) {
   };
 }
 
+// The coarse outline: a box of sea with land above it.
+function groundLayers({ paper, sea, coast }) {
+  const isLand = ["==", ["get", "kind"], "land"];
+  return [
+    { id: "sea", type: "fill", source: "ground", filter: ["!", isLand], paint: { "fill-color": sea } },
+    {
+      id: "land",
+      type: "fill",
+      source: "ground",
+      filter: isLand,
+      paint: { "fill-color": paper, "fill-outline-color": coast },
+    },
+  ];
+}
+
 function densityLayer({ glow }) {
   return {
     id: "density",
     type: "heatmap",
     source: "places",
+    filter: [">", ["get", "heat"], 0],
     paint: {
+      "heatmap-weight": ["get", "heat"],
       "heatmap-radius": byZoom([8, 14], [11, 26], [14, 54], [17, 120]),
       "heatmap-intensity": byZoom([8, 0.12], [11, 0.2], [14, 0.45], [17, 0.8]),
       "heatmap-color": [

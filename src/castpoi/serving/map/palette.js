@@ -15,6 +15,8 @@ const OTHER = FAMILIES.length;
 
 const DAY = {
   paper: "#f3f1ec",
+  sea: "#dfe7ea",
+  coast: "#c3d0d6",
   ink: "#1d2731",
   accent: "#c8431b",
   halo: "#f3f1ec",
@@ -25,7 +27,9 @@ const DAY = {
 };
 
 const NIGHT = {
-  paper: "#0e1318",
+  paper: "#12181e",
+  sea: "#0a1018",
+  coast: "#263544",
   ink: "#e9edf0",
   accent: "#ff8257",
   halo: "#0e1318",

@@ -22,6 +22,7 @@ export function useKey(text) {
 export const recommend = (request, signal) => call("recommend", { body: request, signal });
 export const explain = (request, signal) => call("explain", { body: request, signal });
 export const addVisit = (visit) => call("visits", { body: visit });
+export const landAround = () => call("land");
 export const modelCard = () => call("model");
 
 /** Visits of a user, oldest first. */
