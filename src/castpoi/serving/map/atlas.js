@@ -56,6 +56,7 @@ class Atlas {
     });
     map.on("mousemove", (event) => this.#hover(event));
     map.on("mouseout", () => this.popup.remove());
+    if (!tiles) map.once("idle", () => map.setLayoutProperty("density", "visibility", "visible"));
   }
 
   /** Draws the places of the city. */

@@ -65,6 +65,7 @@ function densityLayer({ glow }) {
     type: "heatmap",
     source: "places",
     filter: [">", ["get", "heat"], 0],
+    layout: { visibility: "none" }, // until the first picture is drawn
     paint: {
       "heatmap-weight": ["get", "heat"],
       "heatmap-radius": byZoom([8, 14], [11, 26], [14, 54], [17, 120]),

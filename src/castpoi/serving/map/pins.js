@@ -95,10 +95,10 @@ function pinFor(recommendation, rank, onChoose) {
       type: "button",
       className: "pin",
       tabIndex: -1, // by keyboard, the list has the same places
-      "aria-label": `${rank}: ${titleOf(recommendation)}, ${probability}`,
+      "aria-label": `${rank} ${probability}, ${titleOf(recommendation)}`, // begins with what is seen
     },
     element("b", { textContent: rank }),
-    probability,
+    ` ${probability}`,
   );
   pin.style.zIndex = 200 - rank;
   pin.addEventListener("click", (event) => {
