@@ -66,13 +66,13 @@ _SOURCES: Final = frozenset({"body", "query", "path", ONE, MANY})
 _pages = APIRouter()
 
 
-@_pages.get("/healthz")
+@_pages.get("/healthz", tags=["health"])
 async def alive() -> Health:
     """Whether the service is alive."""
     return Health(status="alive")
 
 
-@_pages.get("/readyz", responses=errors(503))
+@_pages.get("/readyz", tags=["health"], responses=errors(503))
 async def ready(service: Served) -> Health:
     """Whether the service can answer: its run is loaded and its store works."""
     _ = service.recommender

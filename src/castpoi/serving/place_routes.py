@@ -33,7 +33,7 @@ Within = Annotated[float | None, Query(gt=0, description="Only places within thi
 _NOBODY: Final = Visits.at_moments([], [])
 
 
-@router.get("/places", response_model=schema.Places, responses=GEOJSON)
+@router.get("/places", tags=["places"], response_model=schema.Places, responses=GEOJSON)
 def find_places(
     service: Served,
     respond: Respond,
@@ -62,6 +62,7 @@ def find_places(
 
 @router.get(
     "/places/{place:path}/similar",
+    tags=["places"],
     response_model=SimilarPlaces,
     responses=errors(404) | GEOJSON,
 )
@@ -80,14 +81,14 @@ def similar_places(
     return respond(answer.to_dict(), "places")
 
 
-@router.get("/places/{place:path}", responses=errors(404))
+@router.get("/places/{place:path}", tags=["places"], responses=errors(404))
 def get_place(place: PlaceId, service: Served) -> schema.Place:
     """One place; a private place is not found."""
     recommender = service.recommender
     return schema.Place(**recommender.places.details(_number_of(place, recommender)))
 
 
-@router.get("/categories")
+@router.get("/categories", tags=["places"])
 def list_categories(service: Served) -> schema.Categories:
     """Categories and their number of places, the largest first; without private ones."""
     recommender = service.recommender
@@ -98,7 +99,7 @@ def list_categories(service: Served) -> schema.Categories:
     )
 
 
-@router.get("/popular", response_model=Recommendations, responses=GEOJSON)
+@router.get("/popular", tags=["places"], response_model=Recommendations, responses=GEOJSON)
 async def popular_places(
     service: Served,
     respond: Respond,

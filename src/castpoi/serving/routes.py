@@ -53,14 +53,18 @@ router = api_router()
 User = Annotated[Id, Path(description="Id of the user.")]
 
 
-@router.post("/recommend", response_model=Recommendations, responses=_BODY | GEOJSON)
+@router.post(
+    "/recommend", tags=["recommend"], response_model=Recommendations, responses=_BODY | GEOJSON
+)
 async def recommend(body: RecommendBody, service: Served, respond: Respond) -> JSONResponse:
     """The most probable next places of a user or after a history, with `explain` also why."""
     answer = await service.recommend(body.request(explain=body.explain))
     return respond(answer.to_dict(), "recommendations")
 
 
-@router.post("/explain", response_model=Recommendations, responses=_BODY | GEOJSON)
+@router.post(
+    "/explain", tags=["recommend"], response_model=Recommendations, responses=_BODY | GEOJSON
+)
 async def explain(body: RecommendBody, service: Served, respond: Respond) -> JSONResponse:
     """The same with explanations: terms, contributing visits, counterfactuals.
 
@@ -70,7 +74,12 @@ async def explain(body: RecommendBody, service: Served, respond: Respond) -> JSO
     return respond(answer.to_dict(), "recommendations")
 
 
-@router.post("/recommend/batch", response_class=StreamingResponse, responses=_BODY | _LINES)
+@router.post(
+    "/recommend/batch",
+    tags=["recommend"],
+    response_class=StreamingResponse,
+    responses=_BODY | _LINES,
+)
 async def recommend_batch(body: BatchBody, service: Served) -> StreamingResponse:
     """The answers to many requests, one a line, in their order (NDJSON).
 
@@ -97,7 +106,7 @@ async def _lines(service: Service, requests: Sequence[RecommendRequest]) -> Asyn
             yield json.dumps(line, ensure_ascii=False).encode() + b"\n"
 
 
-@router.post("/visits", responses=errors(400, 409, 413))
+@router.post("/visits", tags=["visits"], responses=errors(400, 409, 413))
 async def post_visits(
     body: Annotated[schema.VisitsBody, Body(description="One visit, or many under `visits`.")],
     service: Served,
@@ -149,7 +158,7 @@ def _instant_us(place: str, at: Moment, places: PlaceBook, *, what: str) -> int:
     return int(visit.at_us[0])
 
 
-@router.delete("/visits")
+@router.delete("/visits", tags=["visits"])
 async def delete_visit(
     user: Annotated[Id, Query(description="Id of the user.")],
     place: Annotated[Id, Query(description="Id of the place.")],
@@ -162,7 +171,7 @@ async def delete_visit(
     return schema.Deleted(deleted=await service.write_store(work))
 
 
-@router.get("/users")
+@router.get("/users", tags=["visits"])
 async def list_users(
     service: Served,
     q: Annotated[Text, Query(description="First characters of the id.")] = "",
@@ -180,7 +189,7 @@ async def list_users(
 
 
 # An id may contain a slash: `:path` makes every posted user readable and erasable.
-@router.get("/users/{user:path}/visits")
+@router.get("/users/{user:path}/visits", tags=["visits"])
 async def user_visits(
     user: User,
     service: Served,
@@ -201,7 +210,7 @@ async def user_visits(
     return await service.read_store(visits)
 
 
-@router.delete("/users/{user:path}")
+@router.delete("/users/{user:path}", tags=["visits"])
 async def erase_user(user: User, service: Served) -> schema.Erased:
     """Erase a user and all their visits permanently."""
     _ = service.recommender  # an erasure before the import of the city would prevent it
@@ -209,19 +218,19 @@ async def erase_user(user: User, service: Served) -> schema.Erased:
     return schema.Erased(erased=await service.write_store(work))
 
 
-@router.get("/model")
+@router.get("/model", tags=["model"])
 def model_card(service: Served) -> schema.ModelCard:
     """The model, where it comes from, and its metrics."""
     return service.card
 
 
-@router.get("/city", response_class=HTMLResponse, responses=errors(409))
+@router.get("/city", tags=["model"], response_class=HTMLResponse, responses=errors(409))
 def city_page(service: Served) -> HTMLResponse:
     """The city in numbers, charts and a map, without users, as a page."""
     return HTMLResponse(service.city_page())
 
 
-@router.post("/model/reload", responses=errors(409))
+@router.post("/model/reload", tags=["model"], responses=errors(409))
 async def reload_model(service: Served) -> schema.ModelCard:
     """Read the run folder again while requests continue; if that fails, nothing changes."""
     await service.reload()

@@ -223,6 +223,8 @@ class RecommendBody(_Strict):
 class BatchBody(_Strict):
     """Requests that are answered one a line."""
 
+    model_config = _with_examples({"requests": [{"user": "470", "k": 3}, {"history": [], "k": 3}]})
+
     requests: list[RecommendBody] = Field(min_length=1, max_length=MOST_REQUESTS)
 
 

@@ -1,5 +1,16 @@
 // Shows /openapi.json as a page on which every route can be tried; nothing is loaded from elsewhere.
-"use strict";
+
+const PYTHON = {
+  recommend: 'client.recommend("470", k=5, near=(40.73, -73.99), within_km=2)',
+  explain: 'client.recommend("470", k=5, explain=True)',
+  recommend_batch: 'client.recommend_batch(["470", "471"], k=20)',
+  post_visits: 'client.add_visit("470", "cafe", "2012-04-03T18:00:09-04:00")',
+  user_visits: 'client.visits("470")',
+  erase_user: 'client.erase("470")',
+  find_places: 'list(client.places(q="coffee"))',
+  model_card: "client.model()",
+};
+const TYPES = { "date-time": "time" };
 
 const make = (tag, content = {}, ...children) => {
   const element = Object.assign(document.createElement(tag), content);
@@ -7,51 +18,100 @@ const make = (tag, content = {}, ...children) => {
   return element;
 };
 
-const resolve = (api, schema) =>
-  schema?.$ref ? schema.$ref.split("/").slice(1).reduce((at, word) => at[word], api) : schema;
+// A text in which `words` between backticks are code.
+const prose = (text) =>
+  (text ?? "").split("`").map((part, at) => (at % 2 ? make("code", { textContent: part }) : part));
 
-// "integer, 1 to 100", as words for a schema
-function words(api, given) {
-  const schema = resolve(api, given) ?? {};
-  const several = schema.anyOf ?? schema.oneOf;
-  if (several) return several.map((one) => words(api, one)).join(" or ");
-  if (schema.type === "array") return `list of ${words(api, schema.items)}`;
-  const range = [schema.minimum, schema.maximum].some((edge) => edge !== undefined)
-    ? `, ${schema.minimum ?? "…"} to ${schema.maximum ?? "…"}` : "";
-  return (schema.title && schema.properties ? schema.title : schema.format ?? schema.type ?? "any") + range;
+const title = (text, ...children) => make("h4", { textContent: text }, ...children);
+
+function reader(api) {
+  const resolve = (schema) =>
+    schema?.$ref
+      ? schema.$ref.split("/").slice(1).reduce((at, word) => at[word], api)
+      : (schema ?? {});
+
+  function choices(schema) {
+    const found = resolve(schema);
+    const several = found.anyOf ?? found.oneOf;
+    return several ? several.flatMap(choices) : [found];
+  }
+
+  // "integer, 1 to 100", as words for a schema
+  const words = (given) =>
+    choices(given)
+      .map((schema) => {
+        if (schema.type === "array") return `list of ${words(schema.items)}`;
+        if (schema.enum) return schema.enum.join(" or ");
+        const low = schema.minimum ?? schema.exclusiveMinimum;
+        const high = schema.maximum;
+        let range = "";
+        if (low !== undefined) range = high === undefined ? `, from ${low}` : `, ${low} to ${high}`;
+        const type = schema.properties ? "object" : (schema.format ?? schema.type ?? "any");
+        return (TYPES[type] ?? type) + range;
+      })
+      .filter((word, at, all) => word !== "null" && all.indexOf(word) === at)
+      .join(" or ") + (choices(given).some((each) => each.type === "null") ? ", or null" : "");
+
+  // Rows of all fields of a schema, each with its depth; the fields of an object follow it.
+  function rows(given, depth = 0, shown = new Set()) {
+    const found = [];
+    for (const each of choices(given)) {
+      if (each.type === "array") found.push(...rows(each.items, depth));
+      for (const [name, field] of Object.entries(each.properties ?? {})) {
+        if (shown.has(name)) continue;
+        shown.add(name);
+        const needed = (each.required ?? []).includes(name) ? ", required" : "";
+        found.push([name, words(field) + needed, field.description ?? "", depth]);
+        found.push(...rows(field, depth + 1));
+      }
+    }
+    return found;
+  }
+
+  return { choices, words, rows };
 }
 
-function table(api, rows) {
-  const body = rows.map(([name, schema, required, about]) => make("tr", {},
-    make("td", {}, make("code", { textContent: name })),
-    make("td", { textContent: words(api, schema) + (required ? ", required" : "") }),
-    make("td", { textContent: about ?? "" })));
-  return make("table", {}, ...body);
+function table(rows) {
+  const lines = rows.map(([name, type, about, depth]) => {
+    const cell = make("td", {}, make("code", { textContent: name }));
+    if (depth) cell.style.paddingLeft = `${depth * 1.2}rem`;
+    return make(
+      "tr",
+      {},
+      cell,
+      make("td", { textContent: type }),
+      make("td", {}, ...prose(about)),
+    );
+  });
+  return make("table", {}, make("tbody", {}, ...lines));
 }
 
-function fields(api, given) {
-  const schema = resolve(api, given) ?? {};
-  const several = schema.anyOf ?? schema.oneOf;
-  if (several) return several.map((one) => fields(api, one)).flat();
-  const rows = Object.entries(schema.properties ?? {}).map(([name, field]) =>
-    [name, field, (schema.required ?? []).includes(name), field.description]);
-  return [make("h4", { textContent: schema.title ?? "" }), table(api, rows)];
+function exampleOf(read, schema) {
+  const found = read.choices(schema).flatMap((each) => each.examples ?? []);
+  return found[0] ?? {};
 }
 
-const EXAMPLES = {
-  "/v1/recommend": { history: [], k: 5, explain: false },
-  "/v1/explain": { history: [], k: 3 },
-  "/v1/visits": { user: "somebody", place: "PLACE", at: "2012-04-03T18:00:09-04:00" },
-};
+function curl(path, method, body) {
+  const words = [`curl ${location.origin}${path}`];
+  if (method !== "get" && method !== "post") words.push(`-X ${method.toUpperCase()}`);
+  words.push("-H 'Authorization: Bearer KEY'");
+  if (body) words.push("-H 'Content-Type: application/json'", `-d '${JSON.stringify(body)}'`);
+  return words.join(" \\\n  ");
+}
 
-function trial(path, method, operation) {
-  const inputs = (operation.parameters ?? []).map((parameter) => ({
-    ...parameter, input: make("input", { placeholder: parameter.name }),
+function trial(path, method, parameters, body) {
+  const inputs = parameters.map((parameter) => ({
+    ...parameter,
+    input: make("input", { placeholder: parameter.name, ariaLabel: parameter.name }),
   }));
-  const body = operation.requestBody
-    ? make("textarea", { value: JSON.stringify(EXAMPLES[path] ?? {}, null, 2), spellcheck: false }) : null;
-  const answer = make("pre", { hidden: true });
-  const button = make("button", { textContent: "Try it" });
+  const text = body && make("textarea", {
+    value: JSON.stringify(body, null, 2),
+    rows: Math.min(12, JSON.stringify(body, null, 2).split("\n").length),
+    spellcheck: false,
+    ariaLabel: "Body",
+  });
+  const answer = make("pre", { hidden: true, tabIndex: 0, ariaLive: "polite" });
+  const button = make("button", { type: "button", className: "main", textContent: "Send" });
   button.onclick = async () => {
     let address = path;
     const query = new URLSearchParams();
@@ -60,44 +120,110 @@ function trial(path, method, operation) {
       else if (input.value) query.set(name, input.value);
     }
     const key = document.getElementById("key").value;
-    const headers = { ...(body && { "Content-Type": "application/json" }), ...(key && { Authorization: `Bearer ${key}` }) };
-    const asked = query.size ? `..${address}?${query}` : `..${address}`;
+    const headers = {
+      ...(text && { "Content-Type": "application/json" }),
+      ...(key && { Authorization: `Bearer ${key}` }),
+    };
     answer.hidden = false;
     try {
-      const response = await fetch(asked, { method: method.toUpperCase(), headers, body: body?.value });
-      const text = await response.text();
-      let shown = text;
-      try { shown = JSON.stringify(JSON.parse(text), null, 2); } catch { /* not JSON: as it is */ }
+      const response = await fetch(`..${address}${query.size ? `?${query}` : ""}`, {
+        method: method.toUpperCase(),
+        headers,
+        body: text?.value,
+      });
+      const received = await response.text();
+      let shown = received;
+      try {
+        shown = JSON.stringify(JSON.parse(received), null, 2);
+      } catch {
+        /* not one JSON value: as it is */
+      }
       answer.textContent = `${response.status}\n${shown}`;
     } catch (problem) {
       answer.textContent = String(problem);
     }
   };
-  return [...inputs.map(({ input }) => input), ...(body ? [body] : []), make("div", {}, button), answer];
+  const parts = inputs.map(({ input }) => input);
+  if (text) parts.push(text);
+  return make("div", { className: "trial" }, title("Try it"), ...parts, button, answer);
 }
 
-function route(api, path, method, operation) {
-  const inside = make("div", { className: "inside" },
-    make("p", { textContent: operation.description ?? "" }));
-  if (operation.parameters?.length) {
-    inside.append(make("h4", { textContent: "Parameters" }), table(api, operation.parameters.map((one) =>
-      [one.name, one.schema, one.required, one.description])));
+function errorRows(responses) {
+  return Object.entries(responses)
+    .filter(([status]) => status >= 400)
+    .map(([status, { description }]) => [status, "", description]);
+}
+
+function route(read, path, method, operation) {
+  const [first, ...others] = (operation.description ?? "").split("\n\n");
+  const inside = make("div", { className: "inside" });
+  for (const text of others) inside.append(make("p", {}, ...prose(text)));
+  const parameters = operation.parameters ?? [];
+  if (parameters.length) {
+    const rows = parameters.map(({ name, schema, required, description }) => [
+      name,
+      read.words(schema) + (required ? ", required" : ""),
+      description,
+    ]);
+    inside.append(title("Parameters"), table(rows));
   }
-  const body = operation.requestBody?.content?.["application/json"]?.schema;
-  if (body) inside.append(...fields(api, body));
-  const answer = operation.responses?.["200"]?.content?.["application/json"]?.schema;
-  if (answer) inside.append(make("h4", { textContent: "Answer" }), ...fields(api, answer));
-  inside.append(...trial(path, method, operation));
-  return make("details", {},
-    make("summary", {}, make("b", { textContent: method.toUpperCase() }), make("code", { textContent: path }),
-      make("span", { textContent: (operation.description ?? "").split("\n")[0] })), inside);
+  const schema = operation.requestBody?.content?.["application/json"]?.schema;
+  const body = schema ? exampleOf(read, schema) : null;
+  if (schema) inside.append(title("Body"), table(read.rows(schema)));
+  const content = operation.responses?.["200"]?.content ?? {};
+  const answer = read
+    .rows(content["application/json"]?.schema)
+    .map(([name, type, ...others]) => [name, type.replace(", required", ""), ...others]);
+  const types = Object.keys(content).filter((type) => type !== "application/json");
+  if (answer.length) inside.append(title("Answer"), table(answer));
+  if (types.length) inside.append(make("p", { textContent: `Also: ${types.join(", ")}` }));
+  inside.append(
+    title("Errors"),
+    table(errorRows(operation.responses)),
+    make("pre", { textContent: '{"error": "k: Input should be less than or equal to 100",\n "fields": [{"field": "k", "problem": "Input should be less than or equal to 100"}]}' }),
+    title("With curl"),
+    make("pre", { textContent: curl(path, method, body) }),
+  );
+  const call = PYTHON[operation.operationId];
+  if (call) {
+    const client = `client = castpoi.Client("${location.origin}", "KEY")\n${call}`;
+    inside.append(title("With Python"), make("pre", { textContent: `import castpoi\n\n${client}` }));
+  }
+  inside.append(trial(path, method, parameters, body));
+  const name = make("code", { textContent: path });
+  const about = make("span", {}, ...prose(first));
+  const line = make("summary", {}, make("b", { textContent: method.toUpperCase() }), name, about);
+  return make("details", { id: operation.operationId }, line, inside);
 }
 
-fetch("../openapi.json").then((response) => response.json()).then((api) => {
-  document.getElementById("about").textContent = api.info.description;
-  for (const [path, methods] of Object.entries(api.paths)) {
-    for (const [method, operation] of Object.entries(methods)) {
-      document.getElementById("routes").append(route(api, path, method, operation));
+function openTarget() {
+  const found = document.getElementById(location.hash.slice(1));
+  if (found instanceof HTMLDetailsElement) {
+    found.open = true;
+    found.scrollIntoView();
+  }
+}
+
+const api = await (await fetch("../openapi.json")).json();
+const read = reader(api);
+document.getElementById("about").append(...prose(api.info.description));
+const sections = new Map();
+for (const [path, methods] of Object.entries(api.paths)) {
+  for (const [method, operation] of Object.entries(methods)) {
+    const tag = operation.tags?.[0] ?? "other";
+    if (!sections.has(tag)) {
+      const heading = tag.charAt(0).toUpperCase() + tag.slice(1);
+      const section = make("section", {}, make("h2", { textContent: heading }));
+      const list = make("div", {}, make("h2", { textContent: heading }));
+      document.getElementById("routes").append(section);
+      document.getElementById("contents").append(list);
+      sections.set(tag, [section, list]);
     }
+    const [section, list] = sections.get(tag);
+    section.append(route(read, path, method, operation));
+    const target = `#${operation.operationId}`;
+    list.append(make("a", { href: target, textContent: `${method.toUpperCase()} ${path.replace("/v1", "")}` }));
   }
-});
+}
+addEventListener("hashchange", openTarget);
+openTarget();
