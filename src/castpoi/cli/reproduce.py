@@ -11,7 +11,7 @@ import click
 from castpoi.cli.compare import as_json, show_comparison
 from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import FOLDER, SeveralValues, is_numbers, options_of, seeds_option
-from castpoi.cli.plans import PACE_TYPES, entry_of, finish, run_shown
+from castpoi.cli.plans import PACE_TYPES, Job, entry_of
 from castpoi.evaluation.compare import compare
 from castpoi.evaluation.result import Result
 from castpoi.experiments.estimate import PastRun
@@ -67,13 +67,14 @@ def reproduce(
     folder = SuiteFolder(out)
     check_rows(folder, suite)
     plan = folder.plan(experiments, any_code=pace.any_code)
-    failures = run_shown(
-        console, plan, folder, pace, status=partial(SuiteStatus, folder, suite, plan),
+    job = Job(
+        console=console, plan=plan, folder=folder, pace=pace, noun="experiments",
         past_runs=[PastRun.of(record) for record in folder.records()],
-        about={"suite": suite.name}, noun="experiments", dry_run=dry_run,
     )  # fmt: skip
-    if failures is None:
+    if dry_run:
+        job.show({"suite": suite.name})
         return
+    failures = job.run(partial(SuiteStatus, folder, suite, plan))
     failed = {failure.experiment.name for failure in failures}
     done = [each.experiment for each in plan if each.experiment.name not in failed]
     page = shlex.join(["castpoi", "report", str(out)])
@@ -84,9 +85,7 @@ def reproduce(
         "report": page,
     }
     last = f"Tables, figures and tests on one page: {page}" if done else ""
-    finish(
-        console, content, plan, failures, folder, title=suite.name, noun="experiments", last=last
-    )
+    job.finish(content, failures, title=suite.name, last=last)
 
 
 def _show_results(

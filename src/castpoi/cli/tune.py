@@ -10,7 +10,7 @@ import click
 
 from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import FOLDER, SEED, method_list, options_of
-from castpoi.cli.plans import PACE_TYPES, finish, run_shown
+from castpoi.cli.plans import PACE_TYPES, Job
 from castpoi.core.config import pairs_of
 from castpoi.core.quantities import duration_words
 from castpoi.experiments.experiment import CityFolder
@@ -96,17 +96,18 @@ def tune(
     folder = SuiteFolder(out)
     read = partial(TuneStatus, folder, tuning, any_code=pace.any_code)
     before = read()
-    failures = run_shown(
-        console, before.plan, folder, pace, status=lambda: read().save(), about=tuning.setup,
-        past_runs=before.past_runs(), noun="trials", dry_run=dry_run,
+    job = Job(
+        console=console, plan=before.plan, folder=folder, pace=pace, noun="trials",
+        past_runs=before.past_runs(),
     )  # fmt: skip
-    if failures is None:
+    if dry_run:
+        job.show(tuning.setup)
         return
+    failures = job.run(lambda: read().save())
     content = read().content
     content["command"] = command = _show_trials(console, tuning, content["trials"])
     last = "" if command is None else f"Best: {command}"
-    names = {"title": "Trials", "noun": "trials"}
-    finish(console, content, before.plan, failures, folder, **names, last=last)
+    job.finish(content, failures, title="Trials", last=last)
 
 
 def _show_trials(
