@@ -1,6 +1,5 @@
-"""PPM, TIFU-KNN, session kNN, ItemKNN and EASE against slow references, written by the formulas."""
+"""PPM, TIFU-KNN and EASE against slow references, written by the formulas."""
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,12 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from castpoi.baselines.item_items import Ease, EaseConfig, ItemKnn, ItemKnnConfig
+from castpoi.baselines.ease import Ease, EaseConfig
 from castpoi.baselines.ppm import Ppm, PpmConfig
-from castpoi.baselines.sknn import SessionKnnConfig, Sknn
 from castpoi.baselines.tifu_knn import TifuKnn, TifuKnnConfig
-from castpoi.checkins.record import HOUR_US
-from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadInput
 from tests.cities import histories_of
 from tests.messages import refused
@@ -91,94 +87,24 @@ def test_tifu_knn_mixes_the_user_with_the_nearest_users(
     np.testing.assert_allclose(one(visits, model), expected, atol=1e-6)
 
 
-def test_sessions_begin_with_a_user_and_after_a_gap() -> None:
-    hours = [0, 1, 30, 31, 31.5]
-    visits = Histories(
-        place=np.array([0, 1, 2, 0, 3]),
-        at_us=(np.array(hours) * HOUR_US).astype(np.int64),
-        offset_minutes=np.zeros(5, dtype=np.int64),
-        bounds=np.array([0, 4, 5]),
-    )
-    model = Sknn.learn(visits, places=PLACES, config=SessionKnnConfig(gap_hours=24))
-    assert [model.place[begin:end].tolist() for begin, end in pairwise(model.bounds)] == [
-        *([0, 1], [0, 2], [3])
-    ]
-
-
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(some_visits, st.integers(1, 5), st.integers(1, 6))
-def test_session_knn_adds_the_similarity_of_sessions_to_their_places(
-    visits: list[int], window: int, neighbours: int
-) -> None:
-    config = SessionKnnConfig(window=window, neighbours=neighbours, decay=0.7)
-    model = Sknn.learn(histories_of(*TRAIN), places=PLACES, config=config)
-    sessions = [set(each) for each in TRAIN]
-    similar = [
-        sum(0.7**later for later, place in enumerate(visits[::-1][:window]) if place in session)
-        / np.sqrt(len(session))
-        for session in sessions
-    ]
-    order = sorted(range(len(sessions)), key=lambda row: (-round(similar[row], 12), row))
-    expected = [
-        sum(similar[row] for row in order[:neighbours] if place in sessions[row])
-        for place in range(PLACES)
-    ]
-    np.testing.assert_allclose(one(visits, model), expected, atol=1e-6)
-
-
 def visited() -> NDArray[Any]:
     """Which user has visited which place."""
     return np.array([[float(place in each) for place in range(PLACES)] for each in TRAIN])
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
-@given(some_visits)
-def test_itemknn_adds_cosines_and_own_visits(visits: list[int]) -> None:
-    config = ItemKnnConfig(neighbours=PLACES, shrink=2.0, own=0.5)
-    model = ItemKnn.learn(histories_of(*TRAIN), places=PLACES, config=config)
-    users, counts = visited(), np.log1p([visits.count(place) for place in range(PLACES)])
-    expected = [
-        0.5 * counts[there]
-        + sum(
-            counts[here]
-            * (users[:, here] @ users[:, there])
-            / (np.sqrt(users[:, here].sum() * users[:, there].sum()) + 2.0)
-            for here in range(PLACES)
-            if here != there
-        )
-        for there in range(PLACES)
-    ]
-    np.testing.assert_allclose(one(visits, model), expected, atol=1e-5)
-
-
 def test_ease_is_the_ridge_regression_of_each_place_on_all_others() -> None:
-    config = EaseConfig(neighbours=PLACES, ridge=3.0, own=0.0)
+    config = EaseConfig(ridge=3.0, own=0.5)
     model = Ease.learn(histories_of(*TRAIN), places=PLACES, config=config)
     users = visited()
     for there in range(PLACES):
         others = [here for here in range(PLACES) if here != there]
         read = users[:, others]
         weights = np.linalg.solve(read.T @ read + 3.0 * np.eye(5), read.T @ users[:, there])
+        assert one([there], model)[there] == pytest.approx(0.5 * np.log(2), abs=1e-6)
         for here, weight in zip(others, weights, strict=True):
             assert one([here], model)[there] == pytest.approx(np.log(2) * weight, abs=1e-6)
-
-
-def test_only_the_largest_weights_of_a_place_are_kept() -> None:
-    every = ItemKnn.learn(histories_of(*TRAIN), places=PLACES, config=ItemKnnConfig(own=0.0))
-    config = ItemKnnConfig(own=0.0, neighbours=2)
-    few = ItemKnn.learn(histories_of(*TRAIN), places=PLACES, config=config)
-    for place in range(4):
-        largest = np.argsort(-one([place], every), kind="stable")[:2]
-        kept = np.flatnonzero(one([place], few))
-        assert set(kept) <= set(largest.tolist())
-        np.testing.assert_allclose(one([place], few)[kept], one([place], every)[kept])
 
 
 def test_weights_between_too_many_places_are_refused() -> None:
     with refused(BadInput):
         Ease.learn(histories_of([0, 1]), places=20_001, config=EaseConfig())
-
-
-def test_a_history_that_no_session_shares_has_equal_scores() -> None:
-    model = Sknn.learn(histories_of(*TRAIN), places=PLACES, config=SessionKnnConfig())
-    assert np.ptp(one([5], model)) == 0

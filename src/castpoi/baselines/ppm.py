@@ -34,11 +34,11 @@ class PpmConfig(Config):
 
     order: Count = 2
     """Longest context of all users."""
-    own_order: Count = 2
+    own_order: Count = 1
     """Longest context of the history itself."""
-    escape: Positive = 1.0
+    escape: Positive = 3.0
     """Weight of shorter contexts of all users."""
-    own_escape: NotNegative = 1.0
+    own_escape: NotNegative = 0.3
     """Weight of shorter contexts of the history, and of all users."""
 
 

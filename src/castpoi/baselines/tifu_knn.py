@@ -26,11 +26,11 @@ from castpoi.core.config import Config, Count, NotNegative
 class TifuKnnConfig(Config):
     """The settings of TIFU-KNN."""
 
-    group: Count = 7
+    group: Count = 15
     """Visits of a group."""
-    visit_decay: NotNegative = 0.9
+    visit_decay: NotNegative = 0.97
     """Factor of a visit's weight for each later visit of its group."""
-    group_decay: NotNegative = 0.7
+    group_decay: NotNegative = 0.8
     """Factor of a group's weight for each later group."""
     neighbours: Count = 300
     """Users whose mean is added."""
