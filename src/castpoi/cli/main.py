@@ -61,6 +61,7 @@ VERBS = {
         "castpoi.cli.show:show",
         "Show what a folder of castpoi contains, and what to do next.",
     ),
+    "doctor": ("castpoi.cli.doctor:doctor", "Show versions and libraries for a bug report."),
     "demo": ("castpoi.cli.demo:demo", "Run every step on a synthetic city, in a minute."),
 }
 
