@@ -56,7 +56,7 @@ def test_the_demo_writes_a_city_a_run_and_results_and_serves_a_map(
         assert f"{100 * row['metrics']['MRR']['mean']:.2f}" in ended.out
     for step in ("preparing a synthetic city of 30 people", "core, method 2 of 3"):
         assert step in ended.err
-    assert "Left out, because their training takes longer: sasrec;" in ended.out
+    assert "'castpoi demo --all' also has, in several minutes: sasrec." in ended.out
     assert "for the map of the city" in ended.out
     assert "is served at http://127.0.0.1:" in ended.out
     ((users, visits),) = served

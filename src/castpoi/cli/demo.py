@@ -193,12 +193,9 @@ def _show(
     )
     show_comparison(console, comparison)
     shown = {row.method for row in comparison.rows}
-    left_out = [name for name in METHODS.names if name not in shown]
+    left_out = [each.name for each in METHODS if each.is_available and each.name not in shown]
     if left_out:
-        console.print(
-            f"Left out, because their training takes longer: {', '.join(left_out)};\n"
-            "'castpoi demo --all' has them, in several minutes."
-        )
+        console.print(f"'castpoi demo --all' also has, in several minutes: {', '.join(left_out)}.")
     names = ("run", "city", "city.html", "results")
     folder, town, page, results = (shlex.quote(str(out / name)) for name in names)
     console.print(
