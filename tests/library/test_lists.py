@@ -1,5 +1,6 @@
 """Lists made elsewhere, evaluated under the same protocol."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -76,3 +77,16 @@ def test_a_user_without_a_list_is_an_error(city: City) -> None:
 def test_lists_without_ranks_are_refused(city: City) -> None:
     with pytest.raises(BadInput, match="they need user, place, and rank or score"):
         evaluate_lists(pl.DataFrame(LISTS).drop("rank"), city)
+
+
+def test_ids_of_a_file_are_text_and_columns_have_usual_names(city: City, tmp_path: Path) -> None:
+    city = replace(city, users=city.users.with_columns(user_id=pl.Series(["001", "002"])))
+    (tmp_path / "lists.csv").write_text("user_id;item_id;score\n001;theatre;2\n002;cafe;1\n")
+    assert evaluate_lists(tmp_path / "lists.csv", city).ranks["rank"].to_list() == [1.0, 3.5]
+
+
+def test_a_file_of_lists_that_cannot_be_read_is_named(city: City, tmp_path: Path) -> None:
+    (tmp_path / "lists.parquet").write_text("no parquet")
+    for name in ("lists.parquet", "absent.csv"):
+        with pytest.raises(BadInput, match=rf"{name} cannot be read"):
+            evaluate_lists(tmp_path / name, city)

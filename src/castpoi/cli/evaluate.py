@@ -34,8 +34,8 @@ _ABOUT: Final = ("method", "seed", "fingerprint", "part", "known_time")
     "--lists",
     type=FOLDER,
     metavar="FILE",
-    help="Lists made elsewhere, instead of a run: a csv or parquet file with user, place, and rank "
-    "or score.",
+    help="Lists made elsewhere, instead of a run: a csv, jsonl or parquet file with user, place, "
+    "and rank or score.",
 )
 @out_option(
     "The result to write; of several runs, the folder for them.", replaces="a previous result"

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
+from castpoi.checkins.reading.layouts import column_of
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadInput, did_you_mean
 from castpoi.core.frames import as_frame, is_frame, texts
@@ -20,6 +21,7 @@ from castpoi.experiments.evaluate import evaluate_counted, evaluate_run
 from castpoi.library.own import OwnRanker, own_ranker
 from castpoi.library.progress import shown
 from castpoi.methods.registry import METHODS
+from castpoi.recommend.input_files import read_frame
 from castpoi.recommend.recommender import Recommender, load
 
 _RANK: Final = "rank"
@@ -72,10 +74,10 @@ def evaluate_lists(
 ) -> Result:
     """Evaluate lists of places that were made elsewhere, under the same protocol.
 
-    `lists` is a frame, or a csv or parquet file, with the columns user, place, and either rank
-    (1 is best) or score (higher is better); ids are those of the city. A list need not name all
-    places: the others are tied below it. A user without a list is an error. The list of a user
-    counts for all of the user's targets.
+    `lists` is a frame, or a csv, jsonl or parquet file, with the columns user and place (or other
+    usual names), and either rank (1 is best) or score (higher is better). Ids are those of the
+    city. A list need not name all places: the others are tied below it. A user without a list is an
+    error. The list of a user counts for all of the user's targets.
     """
     table = _lists_of(lists, city)
     users = np.unique(table[record.USER].to_numpy())
@@ -106,17 +108,17 @@ def evaluate_lists(
 
 def _lists_of(lists: Any, city: City) -> pl.DataFrame:
     """Numbers of user and place, with rank or score, sorted by user."""
-    frame = as_frame(lists, what="lists") if is_frame(lists) else _read(Path(lists))
-    lacking = {record.USER, record.PLACE} - set(frame.columns)
+    frame = as_frame(lists, what="lists") if is_frame(lists) else read_frame(Path(lists))
     ordered_by = next((name for name in (_RANK, _SCORE) if name in frame.columns), None)
-    if lacking or ordered_by is None:
+    user, place = (column_of(frame.columns, word) for word in ("user", "place"))
+    if user is None or place is None or ordered_by is None:
         raise BadInput(
             f"the lists have the columns {', '.join(frame.columns)}; they need user, place, and "
             "rank or score"
         )
     numbers = {
-        record.USER: _numbers(frame[record.USER], city.users[record.USER_ID], record.USER),
-        record.PLACE: _numbers(frame[record.PLACE], city.places[record.PLACE_ID], record.PLACE),
+        record.USER: _numbers(frame[user], city.users[record.USER_ID], record.USER),
+        record.PLACE: _numbers(frame[place], city.places[record.PLACE_ID], record.PLACE),
     }
     order = frame[ordered_by].cast(pl.Float64, strict=False)
     if order.is_null().any() or not order.is_finite().all():
@@ -125,12 +127,6 @@ def _lists_of(lists: Any, city: City) -> pl.DataFrame:
     if table.select(record.USER, record.PLACE).is_duplicated().any():
         raise BadInput("the lists name a place twice for one user; leave one out")
     return table.sort(record.USER)
-
-
-def _read(path: Path) -> pl.DataFrame:
-    if not path.is_file():
-        raise BadInput(f"{path} is not a file; give a csv or parquet file, or a frame")
-    return pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
 
 
 def _numbers(ids: pl.Series, known: pl.Series, what: str) -> pl.Series:
@@ -142,7 +138,7 @@ def _numbers(ids: pl.Series, known: pl.Series, what: str) -> pl.Series:
     if unknown:
         raise BadInput(
             f"{unknown:,} rows of the lists have a {what} that is not in the city; use the ids of "
-            f"the table that the city was prepared from, such as {known[0]}"
+            "the table that the city was prepared from"
         )
     return number
 
