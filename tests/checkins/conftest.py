@@ -1,6 +1,7 @@
 """A local server with small data sets in place of the public ones, which fails on request."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,9 @@ class Site:
         patience = Patience(
             attempts=attempts, silence_seconds=silence_seconds, sleep=self.pauses.append
         )
-        return fetch(dataset, self.folder, mirror=mirror, progress=progress, patience=patience)
+        if mirror is not None:
+            self.publish(replace(DATASETS[dataset], urls=(mirror,)))
+        return fetch(dataset, self.folder, progress=progress, patience=patience)
 
     def put(self, name: str, content: bytes) -> Path:
         """A file that somebody put into the folder."""

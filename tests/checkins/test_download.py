@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from castpoi.checkins.download import Patience, download
-from castpoi.core.errors import BadInput, DownloadFailed
+from castpoi.core.errors import DownloadFailed
 from castpoi.core.progress import SILENCE, Task
 from tests.checkins.conftest import GZ, HALF, Site
 from tests.checkins.file_server import Answer, serving
@@ -208,27 +208,3 @@ def test_a_redirection_is_followed_over_http_and_keeps_the_range(site: Site) -> 
     site.fetch()
     assert site.has_gowalla()
     assert site.server.ranges[-1] == f"bytes={HALF}-"
-
-
-@pytest.mark.parametrize(
-    "mirror",
-    [
-        "file:///etc/passwd",
-        "ftp://example.org/x.gz",
-        "loc-gowalla.gz",
-        "http:///x.gz",
-        "http://example.org:port/x",
-        "http://me:secret@example.org/x",
-    ],
-)
-def test_an_address_that_is_not_plain_http_is_refused(mirror: str, site: Site) -> None:
-    with refused(BadInput) as caught:
-        site.fetch(mirror=mirror)
-    assert "secret" not in str(caught.value)
-    assert not site.folder.exists()
-
-
-def test_an_address_with_a_space_is_refused_at_once(site: Site) -> None:
-    with refused(DownloadFailed):
-        site.fetch(mirror="http://127.0.0.1/a b")
-    assert site.pauses == []

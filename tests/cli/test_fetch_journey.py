@@ -62,25 +62,16 @@ def test_fetch_as_json_is_one_object(
     assert castpoi("data", "fetch", "tky", "--out", tmp_path, "--json").json["downloaded"] is False
 
 
-def test_fetch_from_a_mirror_that_lacks_the_file_ends_with_one_and_the_way_by_hand(
+def test_fetch_from_a_server_that_lacks_the_file_ends_with_one_and_the_way_by_hand(
     castpoi: CommandLine, server: FileServer, tmp_path: Path
 ) -> None:
-    gone = server.url("gone.gz")
-    ended = castpoi("data", "fetch", "brightkite", "--out", tmp_path, "--from", gone, "--json")
+    server.files.clear()
+    ended = castpoi("data", "fetch", "brightkite", "--out", tmp_path, "--json")
     assert ended.code == 1
-    assert f"{gone} answered 404 Not Found" in ended.json["error"]
+    assert f"{server.url(GZ)} answered 404 Not Found" in ended.json["error"]
     assert f"Download {GZ} by hand from {server.url(GZ)}" in ended.err
     assert f"put it at {tmp_path / GZ}" in ended.err
     assert len(ended.err.splitlines()) == 1
-
-
-@pytest.mark.parametrize("mirror", ["file:///etc/passwd", "ftp://example.org/x.gz"])
-def test_fetch_refuses_a_mirror_that_is_not_http(
-    mirror: str, castpoi: CommandLine, server: FileServer, tmp_path: Path
-) -> None:
-    ended = castpoi("data", "fetch", "brightkite", "--out", tmp_path, "--from", mirror)
-    assert ended.code == 1
-    assert "an address begins with http:// or https://" in ended.err
 
 
 def test_fetch_of_an_unknown_data_set_is_wrong_usage(castpoi: CommandLine) -> None:

@@ -10,15 +10,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.client import HTTPException, HTTPResponse, InvalidURL
+from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Final
 from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from castpoi import __version__
-from castpoi.core.errors import BadInput, DownloadFailed
+from castpoi.core.errors import DownloadFailed
 from castpoi.core.progress import Progress
 
 LARGEST: Final = 2 << 30  # limit for a download in bytes; no data set here is near it
@@ -40,20 +39,6 @@ class Patience:
 
 class _TryAgain(DownloadFailed):
     """A failure that may pass."""
-
-
-def address(url: str) -> str:
-    """An address, if it is plain HTTP or HTTPS."""
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError as problem:
-        raise BadInput(f"{url!r} is not an address: {problem}") from problem
-    if parts.scheme not in ("http", "https") or not host:
-        raise BadInput(f"{url!r} cannot be used; an address begins with http:// or https://")
-    if parts.username is not None:  # it would be written to the record
-        raise BadInput("an address must not have a user name; download the file by hand")
-    return url
 
 
 def download(
@@ -139,8 +124,6 @@ def _response(url: str, part: Path, have: int, silence_seconds: float) -> HTTPRe
     headers |= {"Range": f"bytes={have}-"} if have else {}
     try:
         opened: HTTPResponse = urlopen(Request(url, headers=headers), timeout=silence_seconds)
-    except InvalidURL as problem:
-        raise DownloadFailed(f"is not an address: {problem}") from problem
     except HTTPError as refusal:
         with refusal:
             if refusal.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:

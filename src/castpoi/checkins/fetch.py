@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import IO, Final
 
-from castpoi.checkins.download import Patience, address, download
+from castpoi.checkins.download import Patience, download
 from castpoi.core.errors import BadInput, DownloadFailed
 from castpoi.core.files import read_or_nothing, write_json, writing
 from castpoi.core.progress import SILENCE, Progress
@@ -146,21 +146,19 @@ def fetch(
     dataset: str,
     folder: Path,
     *,
-    mirror: str | None = None,
     progress: Progress = SILENCE,
     patience: Patience | None = None,
 ) -> Fetched:
-    """Download a public data set to a folder, from its publisher or from a mirror.
+    """Download a public data set to a folder, from its publisher.
 
     Raises:
         DownloadFailed: no address has the published file; the sentence explains the way by hand.
-        BadInput: the data set is unknown, the mirror is no address, the folder not writable.
+        BadInput: the data set is unknown, or the folder not writable.
     """
     if dataset not in DATASETS:
         known = ", ".join(DATASETS)
         raise BadInput(f"no public data set is called {dataset!r}; castpoi can fetch {known}")
     data, started = DATASETS[dataset], time.perf_counter()
-    urls = data.urls if mirror is None else (address(mirror),)
     file, published = folder / data.file, folder / data.published
     resumed = False
     with writing(folder):
@@ -168,7 +166,7 @@ def fetch(
     with writing(file):
         is_new = not file.exists() and not published.exists()
         if is_new:
-            checked, resumed = _download(data, published, urls, patience or Patience(), progress)
+            checked, resumed = _download(data, published, patience or Patience(), progress)
         else:
             checked = _check_present(file if file.exists() else published, data, progress)
         if not file.exists():
@@ -319,12 +317,12 @@ def _unpack(
 
 
 def _download(
-    data: Dataset, target: Path, urls: tuple[str, ...], patience: Patience, progress: Progress
+    data: Dataset, target: Path, patience: Patience, progress: Progress
 ) -> tuple[_Checked, bool]:
     """Download and check a file from the first address that has it; and whether it was resumed."""
     part = target.with_name(target.name + ".part")
     reasons = []
-    for url in urls:
+    for url in data.urls:
         try:
             checked, resumed = _download_checked(data, url, part, patience, progress)
         except DownloadFailed as problem:

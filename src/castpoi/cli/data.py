@@ -110,21 +110,15 @@ def synthesize(
     metavar="FOLDER",
     help="Folder for the file.",
 )
-@click.option(
-    "--from",
-    "mirror",
-    metavar="URL",
-    help="Another address of the same published file (http or https).",
-)
 @output_options
-def fetch(console: Console, dataset: str, folder: Path, mirror: str | None) -> None:
+def fetch(console: Console, dataset: str, folder: Path) -> None:
     """Download a public data set, resuming a partial download, and check it.
 
     nyc and tky are the Foursquare check-ins of Yang et al. (2015), gowalla and brightkite those
     of Cho et al. (2011). FILE.source.json next to the file has its address, its SHA-256 and the
     citation. A file that exists already is checked and kept.
     """
-    fetched = fetch_dataset(dataset, folder, mirror=mirror, progress=console.progress())
+    fetched = fetch_dataset(dataset, folder, progress=console.progress())
     done = "downloaded" if fetched.downloaded else "already there"
     resumed = " (resumed)" if fetched.resumed else ""
     console.print(
