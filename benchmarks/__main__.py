@@ -18,6 +18,7 @@ from benchmarks.baselines import baselines_against_oracle
 from benchmarks.batch import everybody_at_once
 from benchmarks.learning import exact_scoring, fast_against_full
 from benchmarks.measure import best_of, measured, synthetic_source
+from benchmarks.scale import requests_in_a_large_region, training_in_a_large_region
 from benchmarks.serving import service_for_long, service_under_load
 from castpoi.baselines.simple import Revisit
 from castpoi.checkins.city import City, fingerprint_of
@@ -124,6 +125,8 @@ BENCHMARKS: dict[str, Callable[[Path, int], dict[str, Any]]] = {
 ON_REQUEST: dict[str, Callable[[Path, int], dict[str, Any]]] = {
     "prepare-large": prepare_large,
     "serve-long": service_for_long,
+    "requests-at-scale": requests_in_a_large_region,
+    "training-at-scale": training_in_a_large_region,
 }
 """Too slow for every `make bench`: they run only with --only."""
 

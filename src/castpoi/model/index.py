@@ -97,7 +97,7 @@ class PlaceIndex:
         self.edges = squared_chords(DISTANCE_GATE_EDGES_KM)  # [K - 1]
         length = vectors.shape[1] ** 0.5  # of a query, as layer normalisation leaves it
         beta = popularity.numpy()
-        place = np.concatenate(_neighbours(points, np.arange(len(points)), _STRETCH))
+        place = np.concatenate(neighbours(points, np.arange(len(points)), _STRETCH))
         _, far = _means(vectors, _filled(place, _STRETCH), _STRETCH)
         height = beta[place] + length * far[: len(place)]
         place = place[np.lexsort((height, np.arange(len(place)) // _STRETCH))]
@@ -152,7 +152,7 @@ class _Search:
         self.is_scored = np.zeros(len(index.points), dtype=np.bool_)  # [P]
         self.is_scored[query.known] = True
         highest, typical = self._nearness()
-        dots = index.means @ query.vector  # [N]
+        dots = torch.mv(index.means, torch.from_numpy(query.vector)).numpy()  # [N]
         self.level = dots + highest + _SCORE_SLACK  # without a place's own vector and popularity
         self.bound = self.level + self.length * index.longest + index.highest  # [N]
         self.log_mass = dots + typical + index.log_mass + index.variance * (self.length**2 / 2)
@@ -246,14 +246,14 @@ def _highest_of_ranges(weights: Values) -> Values:
     return np.maximum.accumulate(from_first, axis=1)
 
 
-def _neighbours(points: Floats, place: Numbers, size: int) -> list[Numbers]:
+def neighbours(points: Floats, place: Numbers, size: int) -> list[Numbers]:
     """Places in groups of `size` near one another; only the last group may be smaller."""
     if len(place) <= size:
         return [place]
     axis = np.ptp(points[place], axis=0).argmax()
     half = -(-len(place) // (2 * size)) * size  # a whole number of groups
     place = place[np.argpartition(points[place, axis], half)]
-    return _neighbours(points, place[:half], size) + _neighbours(points, place[half:], size)
+    return neighbours(points, place[:half], size) + neighbours(points, place[half:], size)
 
 
 def _filled(place: Numbers, size: int) -> Numbers:
@@ -261,7 +261,7 @@ def _filled(place: Numbers, size: int) -> Numbers:
     return np.append(place, np.repeat(place[-1:], -len(place) % size))
 
 
-def _means(vectors: Tensor, place: Numbers, size: int) -> tuple[Values, Values]:
+def _means(vectors: Tensor, place: Numbers, size: int) -> tuple[Tensor, Values]:
     """The mean vector of each `size` places in turn, and each place's distance from it."""
     means, far = [], []
     for some in torch.from_numpy(place).view(-1, size).split(_AT_ONCE // size + 1):
@@ -269,4 +269,4 @@ def _means(vectors: Tensor, place: Numbers, size: int) -> tuple[Values, Values]:
         mean = own.mean(dim=1, keepdim=True)
         means.append(mean.squeeze(1))
         far.append((own - mean).norm(dim=2).flatten())
-    return torch.cat(means).numpy(), torch.cat(far).numpy()  # [N, D], [N S]
+    return torch.cat(means), torch.cat(far).numpy()  # [N, D], [N S]

@@ -121,11 +121,12 @@ class CastPoiRanker:
     @torch.inference_mode()
     def best(self, encoded: Encoded, is_allowed: NDArray[np.bool_], k: int) -> list[Found]:
         """The k best allowed places of each history, without a reader. [B, P]"""
-        queries = queries_of(self.model, encoded)
-        return [
-            self.index.best(query, k, allowed)
-            for query, allowed in zip(queries, is_allowed, strict=True)
-        ]
+        with cores_for(1):
+            queries = queries_of(self.model, encoded)
+            return [
+                self.index.best(query, k, allowed)
+                for query, allowed in zip(queries, is_allowed, strict=True)
+            ]
 
     def build_index(self) -> None:
         """Build the index for `best`."""

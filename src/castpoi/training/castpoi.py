@@ -1,6 +1,7 @@
 """Training of CaST-POI: its configs, plan, objective and need of memory."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from castpoi.checkins import record
@@ -14,12 +15,15 @@ from castpoi.model.ranker import CastPoiRanker
 from castpoi.model.windows import BatchBuilder
 from castpoi.training.config import CastPoiTraining
 from castpoi.training.device import device_named, free_bytes
-from castpoi.training.job import TrainingJob
+from castpoi.training.job import TrainingJob, TrainingOptions, World
 from castpoi.training.objectives import Objective
 from castpoi.training.objectives.fast import FastObjective
 from castpoi.training.objectives.full import CANDIDATES_AT_ONCE, FullObjective
+from castpoi.training.objectives.sampled import DRAWS, SampledObjective
 from castpoi.training.trainer import TrainingPlan, run_plan
 
+SAMPLED_FROM: Final = 50_000
+"""With more places, a model without a reader is trained with the sampled objective."""
 SHORTLIST: Final = 256
 """Places whose reader score is computed to select an epoch."""
 
@@ -36,6 +40,11 @@ def train_castpoi(city: City, job: TrainingJob) -> CastPoiRanker:
     options = job.options
     model, training = configs(job.method, options.preset or "fast", options.settings)
     places, visits = city.places.height, len(city.trajectories)
+    may_sample = _why_not_sampled(model, options) is None
+    if places > SAMPLED_FROM and "objective" not in options.settings and may_sample:
+        training = replace(training, objective="sampled")
+    elif training.objective == "sampled" and (problem := _why_not_sampled(model, options)):
+        raise BadInput(f"objective=sampled cannot train {problem}; choose objective=fast")
     needed = bytes_of_training(model, training, places=places, visits=visits)
     check_memory(needed, free_bytes(device_named(options.device)))
     trained, summary = run_plan(plan_of(city, model, training, seed=job.seed), city, job)
@@ -51,12 +60,23 @@ def configs(
         BadInput: a setting is unknown, cannot be read, or contradicts another.
     """
     model, training = changed(ModelConfig.preset(preset), CastPoiTraining.preset(preset), settings)
-    if training.objective == "fast" and model.positions != "relative" and model.backbone:
+    if training.objective != "full" and model.positions != "relative" and model.backbone:
         raise BadInput(
-            f"objective=fast cannot train positions={model.positions}, with which every prefix "
-            "has other states; choose positions=relative or objective=full"
+            f"objective={training.objective} cannot train positions={model.positions}, with which "
+            "every prefix has other states; choose positions=relative or objective=full"
         )
     return model, training
+
+
+def _why_not_sampled(model: ModelConfig, options: TrainingOptions) -> str | None:
+    """What the sampled objective cannot train; None: it can train this model."""
+    if model.candidate_conditioning:
+        return "a model with a reader (candidate_conditioning=true)"
+    if model.shared_vectors:
+        return "shared_vectors=true"
+    if options.device != "cpu" or World.from_environment().ranks > 1:
+        return "on other devices than one CPU, or in several processes"
+    return None
 
 
 def plan_of(
@@ -92,9 +112,12 @@ def objective_of(
     city: City, model: ModelConfig, training: CastPoiTraining, *, seed: int
 ) -> Objective[Any]:
     """The objective of a training."""
-    if training.objective == "full":
-        return FullObjective(city, model=model, config=training, seed=seed)
-    return FastObjective(city, model=model, config=training, seed=seed)
+    kinds: dict[str, Callable[..., Objective[Any]]] = {
+        "full": FullObjective,
+        "fast": FastObjective,
+        "sampled": SampledObjective,
+    }
+    return kinds[training.objective](city, model=model, config=training, seed=seed)
 
 
 def bytes_of_training(
@@ -103,7 +126,8 @@ def bytes_of_training(
     """Estimate of the memory that a training holds."""
     is_full = training.objective == "full"
     targets = training.batch if is_full else training.windows_per_step * model.window
-    per_target = _MATRICES * places
+    # a draw copies a vector
+    per_target = 4 * DRAWS * model.width if training.objective == "sampled" else _MATRICES * places
     if model.candidate_conditioning:
         candidates = 1 + training.hard_candidates + training.drawn_candidates
         keys_and_values = 4 * model.window * model.width  # as gathered, and with their age added

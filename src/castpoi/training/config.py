@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from castpoi.core.config import Config, Count, NotNegative, Positive, Range, Share, preset_named
 
-ObjectiveName = Literal["fast", "full"]
+ObjectiveName = Literal["fast", "full", "sampled"]
 Fraction = Annotated[float, Range(0.0, 1.0, "a number from 0 to 1")]
 
 TUNED: Final = "tuned"
@@ -59,7 +59,8 @@ class CastPoiTraining(TrainingConfig):
     """The settings of a training of CaST-POI."""
 
     objective: ObjectiveName = "fast"
-    """`full`: the paper's, every prefix against every place; `fast`: the same loss, cheaper."""
+    """`full`: the paper's, every prefix against every place; `fast`: the same loss, cheaper;
+    `sampled`: an estimate of it, for very many places, without a reader."""
     windows_per_step: Count = 2
     """Windows per step of the fast objective; each has up to `window` targets."""
     hard_candidates: Count = 16

@@ -24,7 +24,7 @@ from castpoi.training.checkpoint import Checkpoint, Checkpoints, EpochRecord
 from castpoi.training.config import TrainingConfig
 from castpoi.training.device import mixed_precision, release_memory, seed_epoch
 from castpoi.training.distributed import ProcessGroup
-from castpoi.training.objectives import Objective
+from castpoi.training.objectives import HasRows, Objective
 
 Validate = Callable[[Any], Metrics]
 """Metrics of a model on the validation split; empty if there is none."""
@@ -63,6 +63,9 @@ class TrainingLoop:
         self.config = config
         self.seed = seed
         self.context = context
+        self.rows = objective.rows if isinstance(objective, HasRows) else None
+        for name, weight in model.named_parameters():
+            weight.requires_grad_(self.rows is None or name not in self.rows.decays)
         self.optimizer = _optimizer(model, config)
         decay = config.weight_averaging
         self.average = WeightAverage(model, decay=decay) if decay else None
@@ -70,6 +73,7 @@ class TrainingLoop:
         self.selection = Selection(config)
         self.best: dict[str, Tensor] = {}
         self.steps_done = 0
+        self._bind_rows()
 
     def run(self, checkpoint: Checkpoint | None = None) -> EpochRecord:
         """Train to the end, leave the best weights in the model and return their epoch."""
@@ -89,6 +93,8 @@ class TrainingLoop:
         began = perf_counter()
         seed_epoch(self.seed, epoch, self.context.group.world.rank)
         loss, targets, rate = self._train_epoch(epoch, task)
+        if self.rows is not None:
+            self.rows.catch_up()
         train_seconds = perf_counter() - began
         self.model.eval()
         averaged = nullcontext() if self.average is None else self.average.applied(self.model)
@@ -139,7 +145,8 @@ class TrainingLoop:
             value = float(loss.detach())
         value, targets = group.average_gradients(self.model, value, targets)
         clip = math.inf if self.config.clip is None else self.config.clip
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), clip)
+        rows = [] if self.rows is None else self.rows.leaves.values()
+        norm = nn.utils.clip_grad_norm_([*self.model.parameters(), *rows], clip)
         if not math.isfinite(value) or not math.isfinite(float(norm)):
             raise TrainingDiverged(self._diverged(epoch, value))
         for parameters in self.optimizer.param_groups:
@@ -148,6 +155,10 @@ class TrainingLoop:
         self.steps_done += 1
         if self.average is not None:
             self.average.add(self.model, self.steps_done)
+        if self.rows is not None:
+            self.rows.step(
+                rate, 1.0 if self.average is None else self.average.kept(self.steps_done)
+            )
         return value, targets
 
     def _diverged(self, epoch: int, loss: float) -> str:
@@ -203,15 +214,32 @@ class TrainingLoop:
             if name in groups["step"]:
                 self.optimizer.state[weight] = {each: groups[each][name] for each in _MOMENTS}
         self.steps_done = max((int(each) for each in groups["step"].values()), default=0)
+        self._bind_rows()
         self.records = list(checkpoint.records)
         for record in self.records:
             self.selection.add(record)
 
+    def _bind_rows(self) -> None:
+        """Let `rows` work on the weights, moments and means of this loop."""
+        if self.rows is None:
+            return
+        weights = {
+            name: each for name, each in self.model.named_parameters() if name in self.rows.decays
+        }
+        for weight in weights.values():
+            if weight not in self.optimizer.state:
+                zeros = {name: torch.zeros_like(weight) for name in _MOMENTS[1:]}
+                self.optimizer.state[weight] = {_MOMENTS[0]: torch.zeros(()), **zeros}
+        states = {name: self.optimizer.state[weight] for name, weight in weights.items()}
+        means = {} if self.average is None else self.average.mean
+        self.rows.bind(weights, states, means, self.steps_done)
+
 
 def _optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
     """AdamW, with a separate decay for place vectors."""
-    places = [weight for name, weight in model.named_parameters() if name in _PLACE_VECTORS]
-    others = [weight for name, weight in model.named_parameters() if name not in _PLACE_VECTORS]
+    weights = [(name, each) for name, each in model.named_parameters() if each.requires_grad]
+    places = [weight for name, weight in weights if name in _PLACE_VECTORS]
+    others = [weight for name, weight in weights if name not in _PLACE_VECTORS]
     return torch.optim.AdamW(
         [
             {"params": places, "weight_decay": config.place_weight_decay},
@@ -261,10 +289,14 @@ class WeightAverage:
 
     @torch.no_grad()
     def add(self, model: nn.Module, step: int) -> None:
-        """Add the weights after a step; the first is 1."""
-        kept = min(self.decay, (step + 1) / (step + 10))
+        """Add the weights after a step, those aside that are averaged row by row."""
         for name, weight in model.named_parameters():
-            self.mean[name].lerp_(weight, 1 - kept)
+            if weight.requires_grad:
+                self.mean[name].lerp_(weight, 1 - self.kept(step))
+
+    def kept(self, step: int) -> float:
+        """Share of the mean that is kept in a step; the first is 1."""
+        return min(self.decay, (step + 1) / (step + 10))
 
     @contextmanager
     def applied(self, model: nn.Module) -> Iterator[None]:

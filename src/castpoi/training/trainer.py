@@ -5,7 +5,7 @@ A method adds only a `TrainingPlan`.
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import torch
 from torch import nn
@@ -26,6 +26,9 @@ from castpoi.training.loop import TrainingContext, TrainingLoop, Validate
 from castpoi.training.objectives import Objective
 
 Model = TypeVar("Model", bound=nn.Module)
+
+MOST_SCORES: Final = 10**9
+"""Scores that a validation computes at most, of all targets and places."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,8 +134,13 @@ def _load_checkpoint(
 
 
 def _validation(plan: TrainingPlan[Any], city: City, method: str, group: ProcessGroup) -> Validate:
-    """Metrics on the validation split; each process ranks a share of it."""
+    """Metrics on the validation split; each process ranks a share of it.
+
+    With very many places, some of the targets, evenly spread, are ranked.
+    """
     rows = city.targets(record.VALIDATION)
+    most = max(1, MOST_SCORES // city.places.height)
+    rows = rows[:: -(-len(rows) // most)] if len(rows) > most else rows
     own = rows[group.world.rank :: group.world.ranks]
 
     def validate(model: nn.Module) -> Metrics:

@@ -66,8 +66,11 @@ class DistanceGate(Term):
     def at(self, inputs: ScoreInputs, candidates: Tensor) -> Tensor:
         """The term of candidates, shared or each history's own. [C] or [B, C] -> [B, C]"""
         own = candidates.expand(len(inputs.state), -1)  # [B, C]
-        buckets = self.distances(inputs.anchors, own)  # [B, C, A]
-        return self.compact(inputs).gather(1, self._cells(*buckets.unbind(dim=2)))
+        return self.compact(inputs).gather(1, self.cells(inputs.anchors, own))
+
+    def cells(self, anchors: Tensor, candidates: Tensor) -> Tensor:
+        """The cell of each history's own candidates. [B, A], [B, C] -> [B, C]"""
+        return self._cells(*self.distances(anchors, candidates).unbind(dim=2))
 
     def _cells(self, first: Tensor, *others: Tensor) -> Tensor:
         """Cells from the buckets of each anchor. [B, C] bytes each -> [B, C]"""

@@ -5,9 +5,11 @@ else: the loop, the schedule, the selection of the best epoch, checkpoints and l
 """
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from torch import Tensor, nn
+
+from castpoi.training.rows import SparseRows
 
 Batch = TypeVar("Batch")
 
@@ -26,3 +28,10 @@ class Objective(Protocol[Batch]):
 
     def share(self, batch: Batch, rank: int, ranks: int) -> Batch:
         """The part of a batch for one of several processes; their parts make up the batch."""
+
+
+@runtime_checkable
+class HasRows(Protocol):
+    """An objective that uses few rows of some weights in a step, and takes them from `rows`."""
+
+    rows: SparseRows

@@ -116,7 +116,7 @@ class FastObjective:
         )
         spreads = list(model.spreads(inputs))
         following = self.place[layout.visit + 1]
-        is_new = torch.from_numpy(_is_new(following, pairs)).to(device)
+        is_new = torch.from_numpy(is_new_place(following, pairs)).to(device)
         loss_inputs = LossInputs(
             scores=scores_for_loss(state, vectors, popularity, spreads),
             target=torch.from_numpy(following).to(device),
@@ -228,7 +228,7 @@ def _read(
     return term
 
 
-def _is_new(target: NDArray[np.int64], pairs: KnownPairs) -> NDArray[np.bool_]:
+def is_new_place(target: NDArray[np.int64], pairs: KnownPairs) -> NDArray[np.bool_]:
     """Whether the history of each target does not contain it. [R]"""
     owner = pairs.owner
     is_new = np.ones(len(target), dtype=np.bool_)

@@ -1,0 +1,250 @@
+"""The sampled objective: the loss of the fast one, at a cost independent of the number of places.
+
+The sum of exp(s) over all places is exact for the target and the known places of a history, whose
+scores are highest, and estimated for all others from places drawn in four ways:
+
+    popularity    from the check-ins of the train split       shared by the targets of a step
+    even          from all places                             shared
+    near          from the 129 and the 8,193 places nearest to the last place and to home, along a
+                  curve through space                         for each target
+
+Near places have to be drawn: the distance gate raises their scores, and otherwise could do so
+without a penalty. Each draw counts by one over the expected number of draws of its place, all ways
+together (log-Q correction), so the sum is estimated without bias.
+
+The model sees a vocabulary of the places that a step needs: those of its windows, the known ones,
+and the drawn. Only their rows of the place table are read and changed (`training/rows.py`). The
+rivals of the margin and the mean score of label smoothing are those of known and drawn places.
+
+Shapes: B windows, T slots, R targets of a batch, U places of a step, M shared draws, C draws of a
+target, E (target, known place) pairs, Q most known places of a target, A anchors, P places.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from castpoi.checkins.city import City
+from castpoi.core.arrays import Numbers, ranges
+from castpoi.model.castpoi import CastPoi
+from castpoi.model.config import ModelConfig
+from castpoi.model.distances import unit_vectors
+from castpoi.model.features.known import KnownPairs
+from castpoi.model.index import neighbours
+from castpoi.model.places import NO_PLACE, PlaceTable
+from castpoi.model.terms.base import ScoreInputs
+from castpoi.model.terms.distance import DistanceGate
+from castpoi.training.config import CastPoiTraining
+from castpoi.training.objectives.fast import FastBatch, FastObjective, is_new_place
+from castpoi.training.rows import SparseRows
+
+POPULAR: Final = 768
+"""Shared places drawn by popularity."""
+EVEN: Final = 256
+"""Shared places drawn evenly."""
+NEAR: Final = 32
+"""Places drawn for each target, anchor and reach."""
+REACHES: Final = (64, 4096)
+"""Places before and after an anchor along the curve, from which the near ones are drawn."""
+DRAWS: Final = 4 * NEAR
+"""Places drawn for each target alone: two anchors, two reaches."""
+_CURVE: Final = 16  # places that are not ordered further
+
+
+class PlaceDraws:
+    """Draws places, and computes how often each place is drawn."""
+
+    def __init__(
+        self, lat: NDArray[np.float64], lon: NDArray[np.float64], visited: Numbers
+    ) -> None:
+        """Coordinates of all places [P], and the places of the train split. [N]"""
+        self.places = len(lat)
+        self.visited = visited
+        self.frequency = np.bincount(visited, minlength=self.places) / len(visited)  # [P]
+        order = neighbours(unit_vectors(lat, lon), np.arange(self.places), _CURVE)
+        self.along = np.concatenate(order)  # places along a curve [P]
+        self.position = np.argsort(self.along)  # of each place on the curve [P]
+        self.reaches = [min(reach, (self.places - 1) // 2) for reach in REACHES]
+
+    def shared(self, rng: np.random.Generator) -> tuple[Numbers, Numbers]:
+        """Places drawn for all targets, each once, and how often each was drawn. [M], [M]"""
+        popular = rng.choice(self.visited, POPULAR)
+        even = rng.integers(self.places, size=EVEN)
+        return np.unique(np.concatenate([popular, even]), return_counts=True)
+
+    def near(self, anchors: Numbers, rng: np.random.Generator) -> Numbers:
+        """Places near the anchors of each target. [R, A] -> [R, A x reaches x NEAR]"""
+        position = self.position[anchors]  # [R, A]
+        steps = [
+            rng.integers(-reach, reach + 1, size=(*anchors.shape, NEAR)) for reach in self.reaches
+        ]
+        positions = position[..., None] + np.concatenate(steps, axis=2)  # [R, A, reaches x NEAR]
+        return self.along[positions.reshape(len(anchors), -1) % self.places]
+
+    def expected(self, anchors: Numbers, drawn: Numbers) -> NDArray[np.float64]:
+        """Expected number of draws of places. [R, A], [R, C] -> [R, C]"""
+        expected = POPULAR * self.frequency[drawn] + EVEN / self.places
+        position = self.position[drawn]  # [R, C]
+        for anchor in anchors.T:
+            apart = np.abs(position - self.position[anchor][:, None])
+            apart = np.minimum(apart, self.places - apart)  # the curve is closed
+            for reach in self.reaches:
+                expected += (apart <= reach) * (NEAR / (2 * reach + 1))
+        return expected
+
+
+class SampledObjective(FastObjective):
+    """All positions of a window at once, known places and draws instead of all places."""
+
+    def __init__(
+        self, city: City, *, model: ModelConfig, config: CastPoiTraining, seed: int
+    ) -> None:
+        super().__init__(city, model=model, config=config, seed=seed)
+        self.draws = PlaceDraws(city.lat, city.lon, self.place)
+        self.rows = SparseRows(
+            {"place.weight": config.place_weight_decay, "popularity": config.weight_decay}
+        )
+
+    def loss(self, model: nn.Module, batch: FastBatch) -> Tensor:
+        """Mean loss over the targets of a batch."""
+        assert isinstance(model, CastPoi)
+        rng = np.random.default_rng(np.random.SeedSequence(batch.seed))
+        layout = self._layout(self.windows.chosen(batch.windows))
+        pairs = self.known.of(layout.visit)
+        target = self.place[layout.visit + 1]  # [R]
+        anchors = np.stack([self.place[layout.visit], pairs.home], axis=1)  # [R, A]
+        shared, count = self.draws.shared(rng)
+        near = self.draws.near(anchors, rng)
+        drawn = np.concatenate([near, np.tile(shared, (len(near), 1))], axis=1)  # [R, C]
+        log_weight = -np.log(self.draws.expected(anchors, drawn))
+        log_weight[:, near.shape[1] :] += np.log(count)
+
+        visited = layout.windows.place.numpy()  # [B, T]
+        used = np.unique(np.concatenate([visited[visited >= 0], pairs.place, target, *drawn]))
+        places = _Places(used, self.rows)
+        windows = replace(layout.windows, place=places.local(visited))
+        inputs = ScoreInputs(
+            state=model.states(windows, places.table)[layout.learns],  # [R, D]
+            known=replace(pairs.tensors(), place=places.local(pairs.place)),
+            anchors=torch.from_numpy(anchors),
+            table=places.table,
+        )
+        own = np.concatenate([target[:, None], near], axis=1)
+        scores = torch.cat([places.own(inputs, own), places.shared(inputs, shared)], dim=1)
+        scores = scores + _nearness(model, inputs, np.concatenate([target[:, None], drawn], axis=1))
+        known = places.known(inputs) + _of_known(model, inputs, pairs.place)  # [E]
+
+        is_left_out = np.zeros((len(target), len(used)), dtype=np.bool_)  # from the draws [R, U]
+        local = places.local
+        is_left_out[pairs.owner, local(pairs.place)] = True
+        is_left_out[np.arange(len(target)), local(target)] = True
+        log_weight[np.take_along_axis(is_left_out, local(drawn).numpy(), axis=1)] = -np.inf
+        weight = np.where(is_new_place(target, pairs), self.config.explore_weight, 1.0)
+        return self._mean_loss(
+            scores,
+            torch.from_numpy(log_weight.astype(np.float32)),
+            known,
+            pairs,
+            target,
+            torch.from_numpy((weight / len(target)).astype(np.float32)),
+        )
+
+    def _mean_loss(
+        self,
+        scores: Tensor,
+        log_weight: Tensor,
+        known: Tensor,
+        pairs: KnownPairs,
+        target: Numbers,
+        weight: Tensor,
+    ) -> Tensor:
+        """The loss from scores of the target and the draws, and of known places.
+
+        [R, 1 + C], [R, C], [E], [E], [R], [R] -> scalar
+        """
+        owner = torch.from_numpy(pairs.owner)
+        is_target = torch.from_numpy(pairs.place == target[pairs.owner])  # [E]
+        slot = torch.from_numpy(ranges(np.diff(pairs.bounds)))
+        slots = int(np.diff(pairs.bounds).max())
+        others = scores.new_full((len(target), slots), -torch.inf)  # [R, Q]
+        others = others.index_put((owner, slot), known.masked_fill(is_target, -torch.inf))
+        own = scores[:, 0].index_put((owner[is_target],), known[is_target])  # [R]
+        drawn = scores[:, 1:]  # [R, C]
+        total = torch.cat([own[:, None], drawn + log_weight, others], dim=1).logsumexp(dim=1)
+        weights = log_weight.exp()  # [R, C]
+        summed = (weights * drawn).sum(dim=1)  # of all places but the target [R]
+        summed = summed.index_add(0, owner, known.masked_fill(is_target, 0.0))
+        places = weights.sum(dim=1).index_add(0, owner, (~is_target).float())  # nearly P - 1
+        constants = self.constants
+        rivals = torch.cat([drawn.masked_fill(weights == 0, -torch.inf), others], dim=1)
+        hardest = rivals.topk(min(constants.hard_negatives, rivals.shape[1]), dim=1).values
+        short = (constants.margin - own[:, None] + hardest).clamp(min=0).sum(dim=1)
+        loss = (
+            total
+            - (1 - constants.label_smoothing) * own
+            - constants.label_smoothing * summed / places.clamp(min=1)
+            + constants.margin_weight / constants.hard_negatives * short
+        )
+        return (weight * loss).sum()
+
+
+class _Places:
+    """The places of a step: their rows of the place table, by a number of their own."""
+
+    def __init__(self, used: Numbers, rows: SparseRows) -> None:
+        """Places in order, each once. [U]"""
+        self.used = used
+        leaves = rows.take(torch.from_numpy(used + 1))
+        self.table = PlaceTable(
+            vectors=functional.pad(leaves["place.weight"], (0, 0, 1, 0)),  # [U + 1, D]
+            popularity=functional.pad(leaves["popularity"], (1, 0)),  # [U + 1]
+        )
+
+    def local(self, places: NDArray[np.integer]) -> Tensor:
+        """The numbers of places in the table; NO_PLACE stays. [...] -> [...]"""
+        found = np.searchsorted(self.used, places)
+        return torch.from_numpy(np.where(places == NO_PLACE, NO_PLACE, found))
+
+    def own(self, inputs: ScoreInputs, candidates: Numbers) -> Tensor:
+        """Base score and popularity of each history's own candidates. [R, C] -> [R, C]"""
+        local = self.local(candidates)
+        base = (self.table.of(local) @ inputs.state.unsqueeze(2)).squeeze(2)  # [R, C]
+        return base + self.table.popularity[local + 1]
+
+    def shared(self, inputs: ScoreInputs, candidates: Numbers) -> Tensor:
+        """The same of candidates that all histories share. [M] -> [R, M]"""
+        local = self.local(candidates)
+        return torch.addmm(self.table.popularity[local + 1], inputs.state, self.table.of(local).mT)
+
+    def known(self, inputs: ScoreInputs) -> Tensor:
+        """The same of known places. -> [E]"""
+        owner, local = inputs.known.owner, inputs.known.place
+        base = (self.table.of(local) * inputs.state[owner]).sum(dim=1)  # [E]
+        return base + self.table.popularity[local + 1]
+
+
+def _nearness(model: CastPoi, inputs: ScoreInputs, candidates: Numbers) -> Tensor:
+    """The term of distance, by the numbers of the city. [R, C] -> [R, C]"""
+    gate = dict(model.named_terms()).get("distance")
+    if gate is None:
+        return inputs.state.new_zeros(candidates.shape)
+    return gate.at(inputs, torch.from_numpy(candidates))
+
+
+def _of_known(model: CastPoi, inputs: ScoreInputs, places: NDArray[np.int32]) -> Tensor:
+    """The cheap terms of known places; their numbers in the city. [E] -> [E]"""
+    owner, terms = inputs.known.owner, dict(model.named_terms())
+    values = inputs.state.new_zeros(len(owner))
+    if "revisit" in terms:
+        values = values + terms["revisit"].compact(inputs)
+    gate = terms.get("distance")
+    if isinstance(gate, DistanceGate):
+        place = torch.from_numpy(places.astype(np.int64)).unsqueeze(1)  # [E, 1]
+        cell = gate.cells(inputs.anchors[owner], place).squeeze(1)  # [E]
+        values = values + gate.compact(inputs)[owner, cell]
+    return values
