@@ -70,6 +70,13 @@ def test_check_ins_are_read_from(name: str, tmp_path: Path) -> None:
     assert city.manifest["sources"][0]["file"] == name
 
 
+def test_points_may_have_whole_degrees(tmp_path: Path) -> None:
+    whole = [feature(row, 40, -74) for row in ROWS]
+    (tmp_path / "visits.geojsonl").write_text(lines(whole))
+    city = make_city([tmp_path / "visits.geojsonl"], Preparation())
+    assert set(city.places.select(record.LAT, record.LON).rows()) == {(40.0, -74.0)}
+
+
 def test_a_frame_with_nested_columns_is_read_as_its_file(tmp_path: Path) -> None:
     city = make_city([with_points(pl.DataFrame(TABLE), "lat", "lon", "geom")], Preparation())
     assert checkins_in(city) == checkins_of(VISITS)
@@ -81,6 +88,15 @@ def test_a_geometry_that_is_no_point_is_a_bad_row(tmp_path: Path) -> None:
     (tmp_path / "visits.geojsonl").write_text(lines([*FEATURES, line]))
     with refused(BadRows):
         make_city([tmp_path / "visits.geojsonl"], Preparation())
+
+
+def test_a_file_with_areas_beside_points_is_refused(tmp_path: Path) -> None:
+    ring = [[[-74, 40.7], [-73.9, 40.7], [-73.9, 40.8], [-74, 40.7]]]
+    area = {**FEATURES[0], "geometry": {"type": "Polygon", "coordinates": ring}}
+    collection = {"type": "FeatureCollection", "features": [*FEATURES, area]}
+    (tmp_path / "visits.geojson").write_text(json.dumps(collection))
+    with refused(BadInput):
+        make_city([tmp_path / "visits.geojson"], Preparation())
 
 
 def test_json_that_ends_in_the_middle_is_refused(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from castpoi.geo.wkb import lat_of, lon_of
 
 _BINARY_POINTS: Final = ("geometry", "geom", "wkb_geometry")
 """The names that GeoParquet files, PostGIS and GDAL give a column of points."""
+_COORDINATES: Final = (pl.List(pl.Float64), pl.List(pl.Int64))
 _FEATURES: Final = "features"
 _PROPERTIES: Final = "properties"
 
@@ -76,7 +77,7 @@ def _plain(name: str, dtype: pl.DataType, values: pl.Expr) -> Iterator[tuple[str
         for field in dtype.fields:
             inner = field.name if name == _PROPERTIES else f"{name}.{field.name}"
             yield from _plain(inner, field.dtype, values.struct.field(field.name))  # type: ignore[arg-type]
-    elif isinstance(dtype, pl.List) and name.endswith("coordinates"):  # GeoJSON: lon, lat
+    elif dtype in _COORDINATES and name.endswith("coordinates"):  # GeoJSON: lon, lat
         yield record.LAT, values.list.get(1, null_on_oob=True)
         yield record.LON, values.list.get(0, null_on_oob=True)
     elif isinstance(dtype, pl.List) and "categor" in name:  # the best category is the first
