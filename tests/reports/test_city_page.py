@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 from matplotlib.collections import PathCollection
+from matplotlib.colors import to_rgba
 from numpy.typing import NDArray
 
 from castpoi.checkins import record
@@ -20,6 +21,7 @@ from castpoi.reports.city_page import (
     city_page,
     place_map,
 )
+from castpoi.reports.style import LAND, SEA
 from tests.cities import CAFE, THEIR_PARTS, TWO_PEOPLE, small_city
 from tests.reports.pages import Balance
 
@@ -240,3 +242,19 @@ def test_a_single_place_is_in_the_middle() -> None:
     (axes,) = place_map(city_at(np.array([40.0]), np.array([-74.0]), np.array([1]))).figure.axes
     assert sum(axes.get_xlim()) == pytest.approx(0.0)
     assert sum(axes.get_ylim()) / 2 == pytest.approx(40.0)
+
+
+def test_the_map_shows_where_the_city_meets_the_sea() -> None:
+    lat, lon = np.array([40.70, 40.80]), np.array([-74.02, -73.95])
+    shores = place_map(city_at(lat, lon, np.array([2, 1])))
+    (axes,) = shores.figure.axes
+    land = [patch for patch in axes.patches if patch.get_facecolor() == to_rgba(LAND)]
+    assert len(land) > 1  # New Jersey, Manhattan and their neighbours
+    assert axes.get_facecolor() == to_rgba(SEA)
+    assert "var(--sea)" in shores.inline()
+    (axes,) = place_map(city_at(lat + 8, lon + 76, np.array([2, 1]))).figure.axes  # near Paris
+    (patch,) = axes.patches
+    ring = np.asarray(patch.get_path().vertices)
+    (west, east), (south, north) = axes.get_xlim(), axes.get_ylim()
+    assert ring.min(axis=0) == pytest.approx([west, south])
+    assert ring.max(axis=0) == pytest.approx([east, north])

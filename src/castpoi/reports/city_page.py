@@ -21,8 +21,20 @@ from castpoi.checkins.describe import Bucket, CityDescription, busiest, checkins
 from castpoi.core import quantities
 from castpoi.core.quantities import counted
 from castpoi.geo.distance import EARTH_RADIUS_KM
+from castpoi.geo.land import Window, land_in
 from castpoi.reports.page import render, text_of
-from castpoi.reports.style import BLUE, INK, ORANGE, Chart, from_top, grid_along, look, new_figure
+from castpoi.reports.style import (
+    BLUE,
+    INK,
+    LAND,
+    ORANGE,
+    SEA,
+    Chart,
+    from_top,
+    grid_along,
+    look,
+    new_figure,
+)
 
 MOST_PLACES: Final = 20
 MOST_DOTS: Final = 4000
@@ -145,7 +157,8 @@ def _popularity(description: CityDescription) -> Chart:
 def place_map(city: City) -> Chart:
     """Where the places are; a larger dot has more check-ins, the busiest ones are orange.
 
-    Equirectangular and to scale. Private homes and a few places far outside are not drawn.
+    Above a coarse outline of land and sea, equirectangular and to scale. Private homes and a few
+    places far outside are not drawn.
     """
     count, lat = checkins_per_place(city), city.lat
     east, middle = _unwrapped(city.lon)
@@ -163,6 +176,10 @@ def place_map(city: City) -> Chart:
     with look():
         figure, (axes,) = new_figure(2.9 * aspect + 0.2)
         most = max(1, int(count.max(initial=0)))
+        axes.set_facecolor(SEA)
+        for ring in land_in(Window(south, west + middle, north, right + middle)):
+            axes.fill(*(ring - (middle, 0.0)).T, color=LAND, linewidth=0)
+        axes.grid(visible=False)
         _draw_dots(axes, x, y, visits / most, color=BLUE, alpha=0.5)
         _draw_dots(axes, east[top], lat[top], count[top] / most, color=ORANGE)
         axes.set(xlim=(west, right), ylim=(south, north), aspect=1 / squeeze)
@@ -207,6 +224,7 @@ def _rows(name: str, buckets: Sequence[Bucket]) -> Chart:
         axes.xaxis.set_major_formatter(PercentFormatter(decimals=0))
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         axes.set_xlim(0, 128 * max((bucket.share for bucket in buckets), default=1.0))
+        axes.set_xticks([tick for tick in axes.get_xticks() if tick <= 100])  # room for a number
         axes.tick_params(axis="y", length=0)
         grid_along("x", [axes])
     return Chart(name=name, figure=figure)

@@ -28,11 +28,16 @@ LINE: Final = "#e4e1da"
 BLUE: Final = "#0072b2"
 ORANGE: Final = "#d55e00"
 GREY: Final = "#999999"
+SEA: Final = "#dfe9ee"
+LAND: Final = "#fbfaf7"
 _OTHERS: Final = ("#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK, GREY)
 _DASHES: Final = ((0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)), (0, (2, 1)))
 _MARKERS: Final = ("s", "^", "D", "v", "P", "X", "<", ">")
 
-_ON_PAGE: Final = {INK: "--ink", SOFT: "--soft", LINE: "--line", BLUE: "--blue", ORANGE: "--star"}
+_ON_PAGE: Final = {
+    **{INK: "--ink", SOFT: "--soft", LINE: "--line", BLUE: "--blue", ORANGE: "--star"},
+    **{SEA: "--sea", LAND: "--land"},
+}
 """Colours that follow the light or dark theme of a page."""
 _SHEET: Final = files("castpoi.reports").joinpath("charts.mplstyle")
 _LOOK: Final[Any] = {

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from castpoi.recommend.recommender import Recommender
 from tests.serving.live import Live, living, service_of
 from tests.serving.map.conftest import NO_WEBGL
-from tests.serving.map.page import PHONE, choose, new_page, ranking, until_answered
+from tests.serving.map.page import PHONE, choose, new_page, ranking, remember, until_answered
 
 HOME: Final = "Residence"
 CUT: Final = """(elements) => elements.filter((each) =>
@@ -278,3 +278,43 @@ def test_private_places_are_never_shown_to_strangers(
 
 def test_homes_of_the_synthetic_city_are_private_by_default(recommender: Recommender) -> None:
     assert HOME in recommender.private_categories
+
+
+def tab_to(page: Page, selector: str) -> None:
+    """Press Tab until an element with the selector has the focus."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("(selector) => document.activeElement.matches(selector)", selector):
+            return
+    pytest.fail(f"Tab does not reach {selector}")
+
+
+def test_the_keyboard_alone_is_enough(live: Live, open_page: Callable[..., Page]) -> None:
+    remember(live, "kim")
+    page = open_page(live)
+    page.wait_for_selector("#card:has-text('5 places')")
+    tab_to(page, "#user")
+    page.keyboard.type("kim")
+    page.keyboard.press("Enter")
+    expect(page.locator("#who")).to_have_text("kim, after the last visit")
+    tab_to(page, "#place")
+    page.keyboard.type("theatre")
+    page.keyboard.press("Enter")
+    expect(page.locator("#place-title")).to_have_text("Theatre")
+    expect(page.locator("#why-here strong")).to_contain_text("No. ")
+    tab_to(page, "#visit button")
+    page.keyboard.press("Enter")
+    expect(page.locator("#trajectory-summary")).to_contain_text("6 visits")
+    until_answered(page)
+    tab_to(page, "#share summary")
+    page.keyboard.press("Enter")
+    tab_to(page, "#save-csv")
+    with page.expect_download():
+        page.keyboard.press("Enter")
+    tab_to(page, ".row-button")
+    page.keyboard.press("Enter")
+    tab_to(page, ".term")
+    page.keyboard.press("Enter")
+    expect(page.locator(".meaning").first).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".explanation")).to_have_count(0)

@@ -12,6 +12,8 @@ const WEIGHTS = {
   },
 };
 
+const LEAST_WEIGHT = 0.01;
+
 /** The unit of the weight of a visit: `of the attention`. */
 export const shareWords = (visitsBy) => WEIGHTS[visitsBy]?.share ?? "";
 
@@ -33,7 +35,10 @@ export function explanationOf(recommendation, { meanings, visitsBy, all, isOwn }
   return element("div", { className: "explanation" }, ...parts);
 }
 
-/** The visits of an explanation by place, highest weight first: {place, weight, visits}. */
+/**
+ * The visits of an explanation by place, highest weight first: {place, weight, visits}. Places of
+ * less than a hundredth are left out, unless there is no other.
+ */
 export function byPlace(visits) {
   const groups = new Map();
   for (const visit of visits) {
@@ -42,7 +47,8 @@ export function byPlace(visits) {
     group.visits = [...group.visits, visit].sort((one, other) => one.hours_ago - other.hours_ago);
     groups.set(visit.place, group);
   }
-  return [...groups.values()].sort((one, other) => other.weight - one.weight);
+  const sorted = [...groups.values()].sort((one, other) => other.weight - one.weight);
+  return sorted.filter(({ weight }, index) => index === 0 || weight >= LEAST_WEIGHT);
 }
 
 const heading = (text) => element("h3", { textContent: text });
