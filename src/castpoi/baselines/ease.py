@@ -30,7 +30,7 @@ _KEPT: Final = 100
 class EaseConfig(Config):
     """The settings of EASE."""
 
-    ridge: Positive = 100.0
+    ridge: Positive = 500.0
     """Penalty of large weights."""
     own: NotNegative = 1.0
     """Weight of the visits to the place itself."""
