@@ -36,9 +36,9 @@ class PpmConfig(Config):
     """Longest context of all users."""
     own_order: Count = 1
     """Longest context of the history itself."""
-    escape: Positive = 3.0
+    escape: Positive = 10.0
     """Weight of shorter contexts of all users."""
-    own_escape: NotNegative = 0.3
+    own_escape: NotNegative = 2.0
     """Weight of shorter contexts of the history, and of all users."""
 
 
