@@ -94,7 +94,7 @@ def test_a_misspelt_query_parameter_is_refused_with_a_guess(live: Live) -> None:
     (wrong,) = answer.json()["fields"]
     assert wrong["field"] == "limits"
     assert wrong["problem"].startswith("unknown parameter; did you mean 'limit'?")
-    none = live.ask("GET", "/v1/model", params={"x": 1}).json()
+    none = live.ask("GET", "/v1/categories", params={"x": 1}).json()
     assert none["error"] == "x: unknown parameter; there are none"
 
 

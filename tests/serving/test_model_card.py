@@ -95,11 +95,11 @@ def test_a_new_place_is_ranked_after_a_reload(recommender: Recommender, tmp_path
     service = service_of(recommender, tmp_path)
     service.load = lambda: load(run, places=places)
     service.load_run()
-    assert service.card.places == 5
+    assert service.card().places == 5
     with places.open("a") as table:
         table.write("bistro,40.7001,-74.0\n")
     service.load_run()
-    assert service.card.places == 6
+    assert service.card().places == 6
     assert "bistro" in {each.place for each in service.recommender.recommend(DAY)}
 
 

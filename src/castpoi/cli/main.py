@@ -56,6 +56,10 @@ VERBS = {
     "similar": ("castpoi.cli.similar:similar", "Show the places most similar to a place."),
     "serve": ("castpoi.cli.serve:serve", "Serve a run's recommendations over HTTP."),
     "visits": ("castpoi.cli.main:visits", "Export the visits that were posted to a service."),
+    "evaluate-log": (
+        "castpoi.cli.evaluate_log:evaluate_log",
+        "Evaluate the answers of a service by the visits that followed.",
+    ),
     "methods": ("castpoi.cli.show:methods", "List the methods, or the settings of one."),
     "show": (
         "castpoi.cli.show:show",

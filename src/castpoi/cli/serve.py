@@ -1,7 +1,8 @@
 """`castpoi serve`: recommendations of a run over HTTP."""
 
+import math
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,8 +38,38 @@ def _shortlist(text: str) -> "Shortlist":
     return int(text)
 
 
+def _named(text: str) -> tuple[str, str]:
+    """Read NAME=VALUE."""
+    name, is_there, value = text.partition("=")
+    if not (name and is_there and value):
+        raise click.BadParameter(f"'{text}' is not NAME=VALUE.")
+    return name, value
+
+
 @click.command()
-@click.argument("run", type=FOLDER)
+@click.argument("run", type=FOLDER, required=False)
+@click.option(
+    "--run",
+    "runs",
+    multiple=True,
+    metavar="NAME=RUN",
+    type=parsed("NAME=RUN", _named),
+    help="Instead of RUN, several runs: each answers its share of the users. Repeat it.",
+)
+@click.option(
+    "--share",
+    "shares",
+    multiple=True,
+    metavar="NAME=NUMBER",
+    type=parsed("NAME=NUMBER", _named),
+    help="Share of users of a --run, relative to the others.  [default: 1 for each]",
+)
+@click.option(
+    "--answer-log",
+    type=FOLDER,
+    metavar="FILE",
+    help="Append the places that users are shown, for 'castpoi evaluate-log'; ids are hashed.",
+)
 @click.option(
     "--host", default=ServiceSettings.host, show_default=True, help="Address to listen on."
 )
@@ -92,8 +123,11 @@ def _shortlist(text: str) -> "Shortlist":
 @output_options
 def serve(
     console: Console,
-    run: Path,
+    run: Path | None,
     *,
+    runs: tuple[tuple[str, str], ...],
+    shares: tuple[tuple[str, str], ...],
+    answer_log: Path | None,
     host: str,
     port: int,
     store: str | None,
@@ -107,10 +141,12 @@ def serve(
     """Serve the recommendations of a RUN over HTTP until stopped.
 
     /docs of the service describes the API. A posted visit changes the next recommendation. SIGHUP,
-    or POST /v1/model/reload, loads the RUN again without dropping a request.
+    or POST /v1/model/reload, loads the RUN again without dropping a request. With several --run, a
+    user is always answered by the same one.
     """
     try:
         from castpoi.recommend.recommender import load
+        from castpoi.serving.answer_log import AnswerLog
         from castpoi.serving.logs import logged_to_stderr
         from castpoi.serving.server import listening_socket, serve_until_stopped
         from castpoi.serving.service import CityImport, Service
@@ -120,7 +156,8 @@ def serve(
         raise BadInput(
             f"serving needs {problem.name}, which is not installed; pip install 'castpoi[serve]'"
         ) from problem
-    read_manifest(run, kind="run")  # refuses a wrong folder before anything is opened
+    folders = _folders(run, runs)
+    (name, first), *others = folders.items()
     settings = ServiceSettings(
         host=host,
         port=port,
@@ -130,16 +167,47 @@ def serve(
         limits=Limits(waiting=queue),
     )
     with listening_socket(host, port) as listening:
+        visits = VisitStore(store or default_store(first))
         service = Service(
             settings=settings,
-            load=partial(load, run, **loading),
-            store=VisitStore(store or default_store(run)),
+            load=partial(load, first, **loading),
+            store=visits,
+            name=name,
+            others={name: partial(load, folder, **loading) for name, folder in others},
+            shares=_shares(folders, shares),
+            answer_log=None if answer_log is None else AnswerLog(answer_log, visits.secret()),
             city=CityImport(folder=loading["city"], report=console.note) if import_city else None,
             page_of=_page_maker(loading["city"]),
         )
         with logged_to_stderr():
             ready = partial(_show_address, console, service, listening)
             serve_until_stopped(service, listening, on_ready=ready)
+
+
+def _folders(run: Path | None, runs: Sequence[tuple[str, str]]) -> dict[str, Path]:
+    """The folder of each run by its name; wrong ones are refused before anything is opened."""
+    if (run is None) == (not runs):
+        raise click.UsageError("Give either RUN or --run NAME=RUN, once or more often.")
+    folders = {name: Path(folder) for name, folder in runs} if run is None else {"": run}
+    for folder in folders.values():
+        read_manifest(folder, kind="run")
+    return folders
+
+
+def _shares(folders: Mapping[str, Path], given: Sequence[tuple[str, str]]) -> dict[str, float]:
+    shares = dict.fromkeys(folders, 1.0)
+    for name, text in given:
+        if name not in folders:
+            raise BadInput(f"--share {name}={text}: there is no --run {name}=...")
+        try:
+            shares[name] = float(text)
+        except ValueError:
+            shares[name] = -1.0
+        if not 0.0 <= shares[name] < math.inf:
+            raise BadInput(f"--share {name}={text}: a share is a number of at least 0")
+    if not sum(shares.values()):
+        raise BadInput("--share: the shares are all 0; give one above 0")
+    return shares
 
 
 def _page_maker(folder: Path | None) -> "Callable[[Run], str] | None":
@@ -165,7 +233,7 @@ def _show_address(console: Console, service: "Service", listening: socket.socket
     from castpoi.serving.server import address_of
 
     users, visits = service.store.counts()
-    card, address = service.card, address_of(listening)
+    card, address = service.card(), address_of(listening)
     console.print(
         f"{card.model} is served at {address} (docs: {address}/docs/): {card.places:,} places, "
         f"{users:,} users with {visits:,} visits. Stop with Ctrl-C."

@@ -29,6 +29,7 @@ from castpoi.core.errors import (
 )
 from castpoi.serving import place_routes, routes
 from castpoi.serving.batcher import RETRY_SECONDS
+from castpoi.serving.bodies import MANY, ONE
 from castpoi.serving.dependencies import Served, errors
 from castpoi.serving.logs import log_failure
 from castpoi.serving.middleware import (
@@ -38,7 +39,7 @@ from castpoi.serving.middleware import (
     KeyRing,
     RequestLog,
 )
-from castpoi.serving.schema import MANY, ONE, Health, WrongField, error_answer
+from castpoi.serving.schema import Health, WrongField, error_answer
 from castpoi.serving.service import Service
 
 _ABOUT: Final = (

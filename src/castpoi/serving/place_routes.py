@@ -15,8 +15,8 @@ from castpoi.recommend.recommender import Recommender
 from castpoi.recommend.request import DEFAULT_K, Request, Visits
 from castpoi.recommend.similar import SimilarPlaces
 from castpoi.serving import schema
+from castpoi.serving.bodies import Id, Text
 from castpoi.serving.dependencies import GEOJSON, Respond, Served, api_router, errors
-from castpoi.serving.schema import Id, Text
 from castpoi.serving.settings import MOST_PLACES, MOST_RECOMMENDATIONS
 
 router = api_router()

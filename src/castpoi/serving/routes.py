@@ -15,18 +15,9 @@ from castpoi.geo.zones import offsets_minutes
 from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.recommendation import Recommendations
 from castpoi.recommend.request import MOST_AHEAD_US, Moment, Visits, local_datetime
-from castpoi.recommend.request import Request as RecommendRequest
 from castpoi.recommend.resolve import history_of
-from castpoi.serving import schema
-from castpoi.serving.dependencies import (
-    GEOJSON,
-    Respond,
-    Responses,
-    Served,
-    api_router,
-    errors,
-)
-from castpoi.serving.schema import (
+from castpoi.serving import bodies, schema
+from castpoi.serving.bodies import (
     BatchBody,
     Id,
     PostedVisit,
@@ -34,6 +25,14 @@ from castpoi.serving.schema import (
     QueryTime,
     RecommendBody,
     Text,
+)
+from castpoi.serving.dependencies import (
+    GEOJSON,
+    Respond,
+    Responses,
+    Served,
+    api_router,
+    errors,
 )
 from castpoi.serving.service import Service
 from castpoi.serving.settings import MOST_HISTORY, MOST_USERS
@@ -58,7 +57,7 @@ User = Annotated[Id, Path(description="Id of the user.")]
 )
 async def recommend(body: RecommendBody, service: Served, respond: Respond) -> JSONResponse:
     """The most probable next places of a user or after a history, with `explain` also why."""
-    answer = await service.recommend(body.request(explain=body.explain))
+    answer = await service.recommend(body.request(explain=body.explain), body.run)
     return respond(answer.to_dict(), "recommendations")
 
 
@@ -70,7 +69,7 @@ async def explain(body: RecommendBody, service: Served, respond: Respond) -> JSO
 
     With `candidates`, the explanations of these places.
     """
-    answer = await service.recommend(body.request(explain=True))
+    answer = await service.recommend(body.request(explain=True), body.run)
     return respond(answer.to_dict(), "recommendations")
 
 
@@ -87,15 +86,17 @@ async def recommend_batch(body: BatchBody, service: Served) -> StreamingResponse
     others are not affected.
     """
     _ = service.recommender  # before the first line, when the status can still be 503
-    requests = [each.request(explain=each.explain) for each in body.requests]
-    return StreamingResponse(_lines(service, requests), media_type=_NDJSON)
+    return StreamingResponse(_lines(service, body.requests), media_type=_NDJSON)
 
 
-async def _lines(service: Service, requests: Sequence[RecommendRequest]) -> AsyncIterator[bytes]:
+async def _lines(service: Service, requests: Sequence[RecommendBody]) -> AsyncIterator[bytes]:
     """Few requests at once, so that those of other clients never wait for a whole batch."""
     together = service.settings.limits.together
     for start in range(0, len(requests), together):
-        work = map(service.recommend, requests[start : start + together])
+        work = [
+            service.recommend(each.request(explain=each.explain), each.run)
+            for each in requests[start : start + together]
+        ]
         for answer in await asyncio.gather(*work, return_exceptions=True):
             if isinstance(answer, CastPoiError):
                 line: dict[str, Any] = {"error": str(answer)}
@@ -108,7 +109,7 @@ async def _lines(service: Service, requests: Sequence[RecommendRequest]) -> Asyn
 
 @router.post("/visits", tags=["visits"], responses=errors(400, 409, 413))
 async def post_visits(
-    body: Annotated[schema.VisitsBody, Body(description="One visit, or many under `visits`.")],
+    body: Annotated[bodies.VisitsBody, Body(description="One visit, or many under `visits`.")],
     service: Served,
 ) -> schema.VisitsReceipt:
     """Store one visit or many, all or none; the next recommendation uses them.
@@ -219,9 +220,12 @@ async def erase_user(user: User, service: Served) -> schema.Erased:
 
 
 @router.get("/model", tags=["model"])
-def model_card(service: Served) -> schema.ModelCard:
+def model_card(
+    service: Served,
+    run: Annotated[Text | None, Query(description="Name of a run, if there are several.")] = None,
+) -> schema.ModelCard:
     """The model, where it comes from, and its metrics."""
-    return service.card
+    return service.card(run)
 
 
 @router.get("/city", tags=["model"], response_class=HTMLResponse, responses=errors(409))
@@ -234,7 +238,7 @@ def city_page(service: Served) -> HTMLResponse:
 async def reload_model(service: Served) -> schema.ModelCard:
     """Read the run folder again while requests continue; if that fails, nothing changes."""
     await service.reload()
-    return service.card
+    return service.card()
 
 
 def _local_visits(history: StoredHistory, places: PlaceBook) -> list[schema.UserVisit]:

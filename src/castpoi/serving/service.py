@@ -1,7 +1,8 @@
 """The service behind the routes: the current recommender, the visit store and the batches."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,17 +14,19 @@ from pydantic import TypeAdapter, ValidationError
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City, name_of
-from castpoi.core.errors import BadScores, BrokenFolder, CastPoiError, ModelNotReady
+from castpoi.core.errors import BadInput, BadScores, BrokenFolder, CastPoiError, ModelNotReady
 from castpoi.core.files import is_folder_of, read_json, read_manifest
 from castpoi.methods.ranker import Explains
 from castpoi.methods.run import Run, city_of
 from castpoi.recommend.recommendation import Recommendations
 from castpoi.recommend.recommender import Recommender
 from castpoi.recommend.request import Clock, Request, Visits, machine_clock
+from castpoi.serving.answer_log import AnswerLog
 from castpoi.serving.batcher import Batcher
+from castpoi.serving.bodies import Id
 from castpoi.serving.logs import log_event, log_failure
 from castpoi.serving.middleware import Metrics
-from castpoi.serving.schema import Id, ModelCard
+from castpoi.serving.schema import ModelCard
 from castpoi.serving.settings import MOST_HISTORY, ServiceSettings
 from castpoi.serving.store import VisitStore
 from castpoi.serving.store_visits import StoredVisit
@@ -100,9 +103,17 @@ class Service:
         city: CityImport | None = None,
         page_of: Callable[[Run], str] | None = None,
         clock: Clock = machine_clock,
+        name: str = "",
+        others: Mapping[str, Callable[[], Recommender]] | None = None,
+        shares: Mapping[str, float] | None = None,
+        answer_log: AnswerLog | None = None,
     ) -> None:
         self.settings = settings
         self.load = load  # reads the run
+        self.name = name  # of the run, if there are others
+        self.others = others or {}  # read further runs, by name
+        self.shares = shares or {name: 1.0}  # of users, by the name of the run that answers
+        self.answer_log = answer_log
         self.store = store
         self.city = city  # fills an empty store before the first answer
         self.page_of = page_of  # makes the page about the city of a run
@@ -111,14 +122,14 @@ class Service:
         # one thread for the model and one for histories: the model never waits for the store
         limits = settings.limits
         bounds = {"most_together": limits.together, "most_waiting": limits.waiting}
-        self.batcher: Batcher[Request, Recommendations]
+        self.batcher: Batcher[tuple[str, Request], Recommendations]
         self.batcher = Batcher(self._answer_all, thread="model", **bounds)
         self.histories = Batcher(self._read_histories, thread="histories", **bounds)
         # other calls to the store: a call that writes may wait long, and blocks none that reads
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="store-read")
         self._writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="store-write")
         self.metrics = Metrics(waiting=lambda: self.batcher.waiting + self.histories.waiting)
-        self._current: tuple[Recommender, ModelCard] | None = None
+        self._current: dict[str, tuple[Recommender, ModelCard]] = {}
         self._loading = asyncio.Lock()
         self._next_reload: asyncio.Task[None] | None = None  # waits until the current load is done
 
@@ -127,10 +138,9 @@ class Service:
         """The current recommender; raises ModelNotReady before the first load."""
         return self._ready()[0]
 
-    @property
-    def card(self) -> ModelCard:
+    def card(self, name: str | None = None) -> ModelCard:
         """The model and where it comes from; raises ModelNotReady before the first load."""
-        return self._ready()[1]
+        return self._ready(name)[1]
 
     def city_page(self) -> str:
         """The page about the city of the run; made at the first call."""
@@ -141,18 +151,40 @@ class Service:
             self._page = run.fingerprint, self.page_of(run)
         return self._page[1]
 
-    def _ready(self) -> tuple[Recommender, ModelCard]:
-        if self._current is None:
+    def _ready(self, name: str | None = None) -> tuple[Recommender, ModelCard]:
+        if not self._current:
             raise ModelNotReady("the service is still loading its run; try again in a moment")
-        return self._current
+        name = self.name if name is None else name
+        if name not in self._current:
+            runs = ", ".join(filter(None, self._current)) or "no names, as there is only one"
+            raise BadInput(f"run: there is no run '{name}'; the runs of this service have {runs}")
+        return self._current[name]
 
-    async def recommend(self, request: Request) -> Recommendations:
-        """The answer to a request; for a user, from the visits that the store has now."""
-        self._ready()
-        if request.user is None:
-            return await self.batcher.submit(request)
-        history = await self.histories.submit(request.user)
-        answer = await self.batcher.submit(replace(request, user=None, history=history))
+    def run_of(self, user: str) -> str:
+        """The name of the run that answers a user: by a hash, so always the same."""
+        digest = hashlib.sha256(user.encode()).digest()
+        point = int.from_bytes(digest[:8]) / 2**64 * sum(self.shares.values())
+        for name, share in self.shares.items():
+            point -= share
+            if point < 0:
+                return name
+        return self.name
+
+    async def recommend(self, request: Request, run: str | None = None) -> Recommendations:
+        """The answer to a request; for a user, from the visits that the store has now.
+
+        `run` names the run that answers; by default that of the user's share.
+        """
+        self._ready(run)
+        user = request.user
+        if user is None:
+            return await self.batcher.submit((self.name if run is None else run, request))
+        name = self.run_of(user) if run is None else run
+        history = await self.histories.submit(user)
+        request = replace(request, user=None, history=history)
+        answer = await self.batcher.submit((name, request))
+        if self.answer_log is not None and not request.explain and request.candidates is None:
+            self.answer_log.add(user, name, answer, self.clock())
         return replace(answer, user_known=len(history.places) > 0)
 
     async def read_store(self, work: Callable[[], _Value]) -> _Value:
@@ -200,11 +232,14 @@ class Service:
     def load_run(self, city: CityImport | None = None) -> Recommender:
         """Read the run, check its scores and answer with it from now on."""
         recommender = self.load()
-        check_scores(recommender)
+        found = {self.name: recommender} | {name: load() for name, load in self.others.items()}
+        for each in found.values():
+            check_scores(each)
+            _ = each.places.number_of  # computed here, not within the first request
         if city is not None:
             city.fill(self.store, recommender.run)
-        _ = recommender.places.number_of  # computed here, not within the first request
-        self._current = recommender, model_card(recommender)
+        shares = self.shares if self.others else {}
+        self._current = {name: (each, model_card(each, shares)) for name, each in found.items()}
         return recommender
 
     async def close(self) -> None:
@@ -215,17 +250,26 @@ class Service:
             await asyncio.to_thread(threads.shutdown)
         async with self._loading:  # a load uses the store
             await asyncio.to_thread(self.store.close)
+        if self.answer_log is not None:
+            self.answer_log.close()
 
-    def _answer_all(self, requests: Sequence[Request]) -> list[Recommendations | Exception]:
+    def _answer_all(
+        self, items: Sequence[tuple[str, Request]]
+    ) -> list[Recommendations | Exception]:
         """The answer or the error of each request; runs in the thread of the model."""
         began = perf_counter()
-        recommender = self.recommender
-        resolved = recommender.resolve(requests)
-        valid = [each for each in resolved if not isinstance(each, CastPoiError)]
-        answers = iter(recommender.answer(valid))
-        self.metrics.batch_size.observe(len(requests))
+        found: dict[int, Recommendations | Exception] = {}
+        for name in dict.fromkeys(name for name, _ in items):
+            numbers = [number for number, (own, _) in enumerate(items) if own == name]
+            recommender = self._ready(name)[0]
+            resolved = recommender.resolve([items[number][1] for number in numbers])
+            valid = [each for each in resolved if not isinstance(each, CastPoiError)]
+            answers = iter(recommender.answer(valid))
+            for number, each in zip(numbers, resolved, strict=True):
+                found[number] = each if isinstance(each, CastPoiError) else next(answers)
+        self.metrics.batch_size.observe(len(items))
         self.metrics.model_seconds.observe(perf_counter() - began)
-        return [each if isinstance(each, CastPoiError) else next(answers) for each in resolved]
+        return [found[number] for number in range(len(items))]
 
     def _read_histories(self, users: Sequence[str]) -> list[Visits]:
         """The latest visits of each user; runs in the thread of histories."""
@@ -247,7 +291,7 @@ def check_scores(recommender: Recommender) -> None:
         raise BrokenFolder(f"{recommender.run.name} cannot be served: {problem}") from problem
 
 
-def model_card(recommender: Recommender) -> ModelCard:
+def model_card(recommender: Recommender, shares: Mapping[str, float] | None = None) -> ModelCard:
     """The model, where it comes from, and its metrics if they are known."""
     run, manifest = recommender.run, recommender.run.manifest
     ranker: Any = run.ranker
@@ -271,6 +315,7 @@ def model_card(recommender: Recommender) -> ModelCard:
         versions=manifest.get("versions", {}),
         commit=manifest.get("commit"),
         metrics=_metrics_of(run),
+        runs=dict(shares or {}),
     )
 
 

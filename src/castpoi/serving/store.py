@@ -4,6 +4,7 @@ Both use the same statements (SQLAlchemy Core). A visit is acknowledged when it 
 history of a user is read for every request, so a recommendation uses the visits posted before it.
 """
 
+import secrets
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -39,6 +40,7 @@ from castpoi.serving.store_visits import (
 _IMPORTED: Final = "imported city"
 _USED: Final = {"name": "used", "value": "somebody was added or erased"}
 _TRIED: Final = "write tried"
+_SECRET: Final = "secret"
 _MUST_SCRUB: Final = "must scrub "
 """Prefix of the number of a user who is deleted, but whose bytes may still be in the file."""
 _ALONE: Final = {
@@ -181,6 +183,14 @@ class VisitStore:
                 for table in (USERS, VISITS)
             )
         return users, visits
+
+    def secret(self) -> bytes:
+        """Random bytes that belong to the store, made at the first call."""
+        with self._translated_errors(), self._writing() as connection:
+            row = {"name": _SECRET, "value": secrets.token_hex(32)}
+            self._insert_new(connection, ABOUT, [row])
+            value = sa.select(ABOUT.c.value).where(ABOUT.c.name == _SECRET)
+            return bytes.fromhex(connection.execute(value).scalar_one())
 
     def check(self) -> None:
         """Raise `BrokenStore` unless reading and, after a failed write, writing work."""
