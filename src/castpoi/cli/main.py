@@ -38,12 +38,12 @@ GROUPS = {"data": DATA_VERBS, "visits": VISITS_VERBS}
 VERBS = {
     "data": (
         "castpoi.cli.main:data",
-        "Prepare, describe, audit, export, synthesize or fetch check-ins.",
+        "Prepare, describe, audit, export, make or fetch check-ins.",
     ),
     "train": ("castpoi.cli.train:train", "Train a method on a city and write a run."),
     "evaluate": (
         "castpoi.cli.evaluate:evaluate",
-        "Evaluate a run or a baseline on the test split; write a result.",
+        "Evaluate a run or a baseline on the test split.",
     ),
     "compare": ("castpoi.cli.compare:compare", "Print results side by side."),
     "reproduce": ("castpoi.cli.reproduce:reproduce", "Run the missing experiments of a suite."),
