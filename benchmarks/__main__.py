@@ -16,7 +16,7 @@ import torch
 
 from benchmarks.baselines import baselines_against_oracle
 from benchmarks.batch import everybody_at_once
-from benchmarks.learning import exact_scoring, fast_against_full
+from benchmarks.learning import exact_scoring, fast_against_full, parts_against_threads
 from benchmarks.measure import best_of, measured, synthetic_source
 from benchmarks.scale import requests_in_a_large_region, training_in_a_large_region
 from benchmarks.serving import service_for_long, service_under_load
@@ -117,6 +117,7 @@ BENCHMARKS: dict[str, Callable[[Path, int], dict[str, Any]]] = {
     "fingerprint": fingerprint_against_sha256,
     "evaluate": evaluate_heuristic,
     "learn": fast_against_full,
+    "parts": parts_against_threads,
     "score": exact_scoring,
     "baselines": baselines_against_oracle,
     "batch": everybody_at_once,

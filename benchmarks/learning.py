@@ -5,7 +5,11 @@ measured. The model is that of preset `fast`, untrained: training does not chang
 """
 
 import os
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.measure import best_of
 from castpoi.checkins import record
@@ -25,10 +30,13 @@ from castpoi.model.ranker import CastPoiRanker
 from castpoi.model.windows import BatchBuilder
 from castpoi.training.castpoi import objective_of
 from castpoi.training.config import CastPoiTraining
+from castpoi.training.device import deterministic
 from castpoi.training.objectives import Objective
+from castpoi.training.parts import StepParts
 
 PEOPLE, PLACES = 1_050, 6_000  # about 5,000 of the places are visited
 FAST_STEPS: Final = 40
+NEXT_STEPS: Final = 16
 FULL_STEPS: Final = 1
 """A step of the paper's objective (128 prefixes, all places) takes about a minute."""
 
@@ -87,6 +95,65 @@ def _train(city: City, training: CastPoiTraining, *, steps: int) -> tuple[int, f
 def _step(objective: Objective[Any], model: CastPoi, batch: Any) -> None:
     model.zero_grad(set_to_none=True)
     objective.loss(model, batch).backward()
+
+
+def parts_against_threads(folder: Path, checkins: int) -> dict[str, Any]:
+    """Targets per second of castpoi-next: a step in two parts, or every operation divided.
+
+    Both on two cores, alone and beside one busy process; the parts also on one core.
+    """
+    city = city_to_measure(folder)
+    model = _model(city, ModelConfig.preset("next")).train()
+    objective: Any = objective_of(city, model.config, CastPoiTraining.preset("next"), seed=7)
+    batches = objective.batches(0)[:NEXT_STEPS]
+    targets: int = sum(objective.targets(batch) for batch in batches)
+
+    def speed(*, parts: int, threads: int) -> float:
+        inner = threads if parts == 1 else 1
+        with (
+            deterministic(torch.device("cpu"), threads=inner),
+            StepParts.of(objective, parts, threads=threads) as step,
+        ):
+            return targets / best_of(
+                2, lambda: [step.backward(model, each, ()) for each in batches]
+            )
+
+    counter = FlopCounterMode(display=False)
+    with counter:
+        _step(objective, model, batches[0])
+    flop = counter.get_total_flops() / objective.targets(batches[0])
+    one, two, divided = (
+        speed(parts=2, threads=1),
+        speed(parts=2, threads=2),
+        speed(parts=1, threads=2),
+    )
+    with deterministic(torch.device("cpu"), threads=1):
+        rate = _product_rate()
+    with _busy_process():
+        busy, divided_busy = speed(parts=2, threads=2), speed(parts=1, threads=2)
+    return {
+        **_size(city),
+        "targets": targets,
+        "one_core_per_second": one,
+        "two_parts_per_second": two,
+        "two_threads_per_second": divided,
+        "two_parts_beside_a_process_per_second": busy,
+        "two_threads_beside_a_process_per_second": divided_busy,
+        "times_slower_beside_a_process": two / busy,
+        "mflop_per_target": flop / 1e6,
+        "share_of_product_rate_one_core": one * flop / rate,
+    }
+
+
+@contextmanager
+def _busy_process() -> Iterator[None]:
+    """While the block runs, another process occupies one core."""
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
 
 
 def exact_scoring(folder: Path, checkins: int) -> dict[str, Any]:

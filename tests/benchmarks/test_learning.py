@@ -40,8 +40,10 @@ def test_a_given_city_is_measured_and_the_file_has_commit_and_threads(
     hamlet: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(learning, "FAST_STEPS", 2)
+    monkeypatch.setattr(learning, "NEXT_STEPS", 1)
     written = hamlet.parent / "bench.json"
-    arguments = ["--only", "learn", "--only", "score", "--out", str(written)]
+    only = [word for name in ("learn", "parts", "score") for word in ("--only", name)]
+    arguments = [*only, "--out", str(written)]
     monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])
     benchmarks.main()
     report = json.loads(written.read_text())
@@ -52,4 +54,6 @@ def test_a_given_city_is_measured_and_the_file_has_commit_and_threads(
     assert 0 < report["learn"]["full_targets"] <= 128
     assert 0 < report["score"]["visits_read"] < 50
     assert report["score"]["share_of_product_rate"] > 0
+    assert report["parts"]["targets"] > 0
+    assert report["parts"]["mflop_per_target"] > 0.1
     assert "hamlet" in capsys.readouterr().out

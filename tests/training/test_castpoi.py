@@ -17,6 +17,7 @@ from castpoi.training import castpoi
 from castpoi.training.config import CastPoiTraining
 from castpoi.training.job import TrainingOptions
 from castpoi.training.loop import _optimizer
+from castpoi.training.objectives.fused_loss import ROWS_AT_ONCE
 from castpoi.training.train import fit, train
 from tests.cities import CAFE, OFFICE, PARK, STATION, small_city
 from tests.contract import odd_city
@@ -256,6 +257,6 @@ def test_a_training_that_does_not_fit_the_memory_is_refused() -> None:
 
 def test_a_model_without_reader_needs_no_memory_for_it() -> None:
     model, training = castpoi.configs("castpoi", "fast", {"candidate_conditioning": "false"})
-    targets = training.windows_per_step * model.window
+    targets = training.windows_per_step * training.window_targets
     needed = castpoi.bytes_of_training(model, training, visits=0, places=100)
-    assert needed == 100 * 4 * (12 * targets + 7 * model.width)
+    assert needed == 100 * 4 * (12 * ROWS_AT_ONCE + targets + 7 * model.width)

@@ -201,7 +201,7 @@ _TARGET_ATTENTION: Final = {
 METHODS = Methods(
     _castpoi("castpoi-next", "CaST-POI next",
              "our model: visit patterns and distances instead of CaST-POI's attention",
-             "next"),
+             "next", version=2),
     _castpoi("castpoi", "CaST-POI", "the paper's CaST-POI: every candidate attends to the history",
              "fast", "paper"),
     _counting("revisit", "Revisit heuristic",

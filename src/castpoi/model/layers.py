@@ -3,10 +3,13 @@
 Shapes: ... any, D width, F inner width, W weights of a gate.
 """
 
-from collections.abc import Callable, Collection, Mapping
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Self
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -34,6 +37,25 @@ class Tensors:
         return self.map(lambda each: each.to(device))
 
 
+_OF_THREAD: Final = threading.local()
+
+
+def dropout_generator() -> torch.Generator | None:
+    """The generator of this thread; without one torch draws from its own, of all threads."""
+    return getattr(_OF_THREAD, "generator", None)
+
+
+@contextmanager
+def dropout_seed(seed: tuple[int, ...]) -> Iterator[None]:
+    """While the block runs, dropout on the CPU in this thread depends on this seed alone."""
+    state = np.random.SeedSequence(seed).generate_state(1, np.uint64)
+    _OF_THREAD.generator = torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))
+    try:
+        yield
+    finally:
+        _OF_THREAD.generator = None
+
+
 class Dropout(nn.Module):
     """Dropout at a fraction of the usual price on a CPU.
 
@@ -51,7 +73,9 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu":
             return nn.functional.dropout(x, self.dropped / _LEVELS)
-        draws = torch.empty(-(-x.numel() // 8), dtype=torch.int64).random_(-(2**63), None)
+        draws = torch.empty(-(-x.numel() // 8), dtype=torch.int64).random_(
+            -(2**63), None, generator=dropout_generator()
+        )
         level = draws.view(torch.uint8)[: x.numel()].view(x.shape)  # uniform over 0..255
         # bytes to 0 or 1 by a clamp: multiplying by booleans is slow in torch
         is_kept = level.clamp_(self.dropped - 1, self.dropped).sub_(self.dropped - 1)

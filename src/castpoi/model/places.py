@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from castpoi.geo.distance import squares_of
+from castpoi.model.layers import dropout_generator
 
 NO_PLACE: Final = -1
 """Place number of an empty slot."""
@@ -89,7 +90,8 @@ class SharedVectors(nn.Module):
     def forward(self, own: PlaceTable) -> PlaceTable:
         """Own and shared parts summed; in training some places have only the latter."""
         if self.training and self.forgotten:
-            draws = torch.rand(len(own.popularity), device=own.popularity.device)
+            device = own.popularity.device
+            draws = torch.rand(len(own.popularity), device=device, generator=dropout_generator())
             is_kept = draws >= self.forgotten
             own = PlaceTable(
                 vectors=own.vectors * is_kept.unsqueeze(1), popularity=own.popularity * is_kept

@@ -19,6 +19,7 @@ from castpoi.training.job import TrainingJob, TrainingOptions, World
 from castpoi.training.objectives import Objective
 from castpoi.training.objectives.fast import FastObjective
 from castpoi.training.objectives.full import CANDIDATES_AT_ONCE, FullObjective
+from castpoi.training.objectives.fused_loss import ROWS_AT_ONCE
 from castpoi.training.objectives.sampled import DRAWS, SampledObjective
 from castpoi.training.trainer import TrainingPlan, run_plan
 
@@ -92,6 +93,8 @@ def plan_of(
     return TrainingPlan(
         model_config=model.to_dict(),
         config=training,
+        # gradients of rows are no gradients of weights, which the parts would add up
+        step_parts=1 if training.objective == "sampled" else training.step_parts,
         new_model=lambda: new_model(
             config=model, lat=city.lat, lon=city.lon, seed=seed, traits=traits
         ),
@@ -125,9 +128,13 @@ def bytes_of_training(
 ) -> int:
     """Estimate of the memory that a training holds."""
     is_full = training.objective == "full"
-    targets = training.batch if is_full else training.windows_per_step * model.window
-    # a draw copies a vector
-    per_target = 4 * DRAWS * model.width if training.objective == "sampled" else _MATRICES * places
+    targets = training.batch if is_full else training.windows_per_step * training.window_targets
+    per_target, floats = _MATRICES * places, _COPIES * places * model.width
+    if training.objective == "sampled":
+        per_target = 4 * DRAWS * model.width  # a draw copies a vector
+    elif not is_full and not model.candidate_conditioning:  # the loss is computed in blocks
+        floats += training.step_parts * ROWS_AT_ONCE * per_target
+        per_target = places  # the cells of distances, and of what they are made
     if model.candidate_conditioning:
         candidates = 1 + training.hard_candidates + training.drawn_candidates
         keys_and_values = 4 * model.window * model.width  # as gathered, and with their age added
@@ -136,8 +143,7 @@ def bytes_of_training(
         per_candidate = model.reader_layers * (attention + vectors) + 8 * model.width
         per_target += model.reader_layers * keys_and_values
         per_target += (CANDIDATES_AT_ONCE if is_full else candidates) * per_candidate
-    floats = targets * per_target + _COPIES * places * model.width
-    return _FLOAT_BYTES * floats + _VISIT_BYTES * visits
+    return _FLOAT_BYTES * (floats + targets * per_target) + _VISIT_BYTES * visits
 
 
 def check_memory(needed: int, free: int) -> None:

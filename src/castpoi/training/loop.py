@@ -25,6 +25,7 @@ from castpoi.training.config import TrainingConfig
 from castpoi.training.device import mixed_precision, release_memory, seed_epoch
 from castpoi.training.distributed import ProcessGroup
 from castpoi.training.objectives import HasRows, Objective
+from castpoi.training.parts import StepParts
 
 Validate = Callable[[Any], Metrics]
 """Metrics of a model on the validation split; empty if there is none."""
@@ -42,6 +43,7 @@ class TrainingContext:
     group: ProcessGroup = field(default_factory=ProcessGroup)
     checkpoints: Checkpoints | None = None
     threads: int = 1
+    step_parts: int = 1
 
 
 class TrainingLoop:
@@ -79,7 +81,10 @@ class TrainingLoop:
         """Train to the end, leave the best weights in the model and return their epoch."""
         if checkpoint is not None:
             self._resume(checkpoint)
-        with self.context.progress.task("training", total=self.config.epochs) as task:
+        progress = self.context.progress.task("training", total=self.config.epochs)
+        context = self.context
+        parts = StepParts.of(self.objective, context.step_parts, threads=context.threads)
+        with progress as task, parts as self.step_parts:
             task.advance(len(self.records))
             while len(self.records) < self.config.epochs and not self.selection.is_over:
                 self._run_epoch(len(self.records), task)
@@ -138,7 +143,10 @@ class TrainingLoop:
         targets = self.objective.targets(share)
         self.optimizer.zero_grad(set_to_none=True)
         value = 0.0
-        if targets:  # in a small batch some processes may have none
+        if targets and self.context.step_parts > 1:
+            seed = (self.seed, epoch, group.world.rank, self.steps_done)
+            value = self.step_parts.backward(self.model, share, seed)
+        elif targets:  # in a small batch some processes may have none
             with mixed_precision(group.device):
                 loss = self.objective.loss(self.model, share)
             loss.backward()

@@ -37,6 +37,7 @@ class TrainingPlan(Generic[Model]):
 
     model_config: Mapping[str, Any]  # for JSON
     config: TrainingConfig
+    step_parts: int = 1  # of which one core each computes the gradients on a CPU
     new_model: Callable[[], Model]  # untrained
     objective: Callable[[], Objective[Any]]
     ranker: Callable[[Model], Ranker[Any]]  # ranks the validation split
@@ -52,7 +53,8 @@ def run_plan(
         checkpoints = _checkpoints(plan, city, job, group)
         checkpoint = _load_checkpoint(checkpoints, job, group) if checkpoints else None
         threads = checkpoint.threads if checkpoint else config.threads or torch.get_num_threads()
-        with deterministic(device, threads=threads):
+        parts = plan.step_parts if device.type == "cpu" else 1
+        with deterministic(device, threads=threads if parts == 1 else 1):
             model = plan.new_model().to(device)
             context = TrainingContext(
                 log=job.log,
@@ -60,6 +62,7 @@ def run_plan(
                 group=group,
                 checkpoints=checkpoints,
                 threads=threads,
+                step_parts=parts,
             )
             validate = _validation(plan, city, job.method, group)
             loop = TrainingLoop(

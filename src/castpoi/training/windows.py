@@ -52,6 +52,11 @@ class TrainWindows:
         """Number of visits of each window that learn. [W]"""
         return self.end - self.learn
 
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Number of visits of each window. [W]"""
+        return self.end - self.begin
+
     def chosen(self, numbers: NDArray[np.int64]) -> Self:
         """Some of the windows."""
         begin, learn, end = (each[numbers] for each in (self.begin, self.learn, self.end))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
@@ -124,7 +125,12 @@ def test_scores_are_the_sum_of_the_cheap_terms() -> None:
     torch.testing.assert_close(scores, parts.dense().detach())
 
 
-def test_without_a_reader_value_and_gradients_are_those_of_autograd() -> None:
+@pytest.mark.parametrize("rows", [64, 4, 1])
+def test_without_a_reader_value_and_gradients_are_those_of_autograd(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many targets are computed together; the last ones are fewer."""
+    monkeypatch.setattr("castpoi.training.objectives.fused_loss.ROWS_AT_ONCE", rows)
     fused, plain = learned(), learned()
     assert_same(fused, fused.loss(), plain, plain_loss(plain.dense()))
 
@@ -173,8 +179,12 @@ def test_a_constant_added_by_the_reader_to_all_places_changes_nothing() -> None:
     torch.testing.assert_close(terms.grad.sum(dim=1), torch.zeros(TARGETS, dtype=torch.float64))
 
 
-def test_the_draws_represent_every_place_that_is_not_read() -> None:
+@pytest.mark.parametrize("rows", [64, 4])
+def test_the_draws_represent_every_place_that_is_not_read(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Value and gradient are those of autograd on the formula of the module's text."""
+    monkeypatch.setattr("castpoi.training.objectives.fused_loss.ROWS_AT_ONCE", rows)
     sample = three_draws()
     ours, theirs = terms_of_reader(sample), terms_of_reader(sample)
     fused, plain = learned(), learned()

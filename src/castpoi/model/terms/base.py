@@ -82,6 +82,12 @@ class Term(nn.Module):
         """The gradient of the compact values from that of all scores: `add_to_` transposed."""
         raise NotImplementedError
 
+    def split(
+        self, compact: Tensor, index: Tensor, size: int, scores: torch.Size
+    ) -> Iterable[tuple[Tensor, Tensor]]:
+        """The values and the index of every `size` rows of a matrix of scores."""
+        return zip(compact.split(size), index.split(size), strict=True)
+
     def at(self, inputs: ScoreInputs, candidates: Tensor) -> Tensor:
         """The term of candidates, shared or each history's own. [C] or [B, C] -> [B, C]"""
         term = inputs.state.new_zeros(len(inputs.state), len(inputs.table))  # [B, P]
@@ -96,6 +102,11 @@ class Spread:
     term: Term
     compact: Tensor
     index: Tensor
+
+    def split(self, size: int, scores: torch.Size) -> list["Spread"]:
+        """The same term of every `size` rows of a matrix of scores."""
+        parts = self.term.split(self.compact, self.index, size, scores)
+        return [Spread(self.term, *part) for part in parts]
 
 
 def cheap_scores(

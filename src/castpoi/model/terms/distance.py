@@ -57,11 +57,11 @@ class DistanceGate(Term):
 
     def add_to_(self, scores: Tensor, compact: Tensor, index: Tensor) -> None:
         """See `Term`. [B, P], [B, M], [B, P]"""
-        scores.add_(compact.gather(1, index))
+        scores.add_(compact.gather(1, index.long()))
 
     def reduce(self, grad: Tensor, compact: Tensor, index: Tensor) -> Tensor:
         """See `Term`. [B, P], [B, M], [B, P] -> [B, M]"""
-        return torch.zeros_like(compact).scatter_add_(1, index, grad)
+        return torch.zeros_like(compact).scatter_add_(1, index.long(), grad)
 
     def at(self, inputs: ScoreInputs, candidates: Tensor) -> Tensor:
         """The term of candidates, shared or each history's own. [C] or [B, C] -> [B, C]"""
@@ -70,11 +70,11 @@ class DistanceGate(Term):
 
     def cells(self, anchors: Tensor, candidates: Tensor) -> Tensor:
         """The cell of each history's own candidates. [B, A], [B, C] -> [B, C]"""
-        return self._cells(*self.distances(anchors, candidates).unbind(dim=2))
+        return self._cells(*self.distances(anchors, candidates).unbind(dim=2)).long()
 
     def _cells(self, first: Tensor, *others: Tensor) -> Tensor:
-        """Cells from the buckets of each anchor. [B, C] bytes each -> [B, C]"""
-        cell = first.short()  # a quarter of the bytes of long
+        """Cells from the buckets of each anchor. [B, C] bytes each -> [B, C], two bytes each"""
+        cell = first.short()
         for bucket in others:
             cell.mul_(self.buckets).add_(bucket)
-        return cell.long()
+        return cell

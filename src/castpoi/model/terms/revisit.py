@@ -12,8 +12,10 @@ Shapes: B histories (or any positions), E (history, known place) pairs, F featur
 width, W inner width.
 """
 
+from collections.abc import Iterable
 from typing import ClassVar, Final
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -47,6 +49,15 @@ class RevisitGate(Term):
         """The flat position of each known place in the matrix of scores. -> [E]"""
         return inputs.known.owner * len(inputs.table) + inputs.known.place
 
+    def split(
+        self, compact: Tensor, index: Tensor, size: int, scores: torch.Size
+    ) -> Iterable[tuple[Tensor, Tensor]]:
+        """See `Term`; the pairs of a history are adjacent."""
+        step = size * scores[1]
+        block = index // step  # [E]
+        sizes = block.bincount(minlength=-(-scores[0] // size)).tolist()
+        return zip(compact.split(sizes), (index - block * step).split(sizes), strict=True)
+
     def add_to_(self, scores: Tensor, compact: Tensor, index: Tensor) -> None:
         """See `Term`. [B, P], [E], [E]"""
         scores.view(-1).index_add_(0, index, compact)
@@ -72,5 +83,5 @@ class _DeepLayers(nn.Module):
         """The deep part of each known place. -> [E]"""
         known, vectors = inputs.known, inputs.table.vectors
         inner = self.features(known.features) + self.user(inputs.state)[known.owner]  # [E, W]
-        inner = functional.gelu(inner + self.place(vectors[known.place + 1]))
+        inner = functional.gelu(inner + self.place(vectors)[known.place + 1])
         return self.last(functional.gelu(self.mix(inner))).squeeze(1)  # [E]

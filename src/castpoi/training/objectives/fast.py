@@ -4,7 +4,8 @@ All terms but the reader's are trained by every target against the full vocabula
 trained by a few candidates of each (see `fused_loss.py`). The model and its exact scorer are the
 same as with the full objective.
 
-Shapes: B windows, T slots, R targets of a batch, C candidates, L visits read, D width, P places.
+Shapes: B windows, T slots, S slots of all windows, R targets of a batch, C candidates, L visits
+read, D width, P places.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,6 @@ from castpoi.core.arrays import pad_left
 from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import ModelConfig
 from castpoi.model.features.known import KnownPairs
-from castpoi.model.layers import Tensors
 from castpoi.model.terms.base import ScoreInputs
 from castpoi.model.terms.reader import Reader
 from castpoi.model.windows import BatchBuilder, Windows, windows_of
@@ -39,6 +39,7 @@ from castpoi.training.objectives.fused_loss import (
 from castpoi.training.objectives.known_blocks import KEPT_BYTES, KnownBlocks
 from castpoi.training.windows import TrainWindows, cut_windows
 
+_GROUP: Final = 6  # windows that are padded to the same length
 _LAST_VISITS: Final = 5  # from which nearby candidates are drawn
 _FORECAST_WEIGHT: Final = 0.1  # of the forecast's loss; low, as all gradients are clipped together
 
@@ -49,6 +50,16 @@ class FastBatch:
 
     windows: NDArray[np.int64]
     seed: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Layout:
+    """The windows of a batch in groups; their slots are counted through all groups."""
+
+    groups: Sequence[Windows]
+    slot: NDArray[np.int64]  # of each visit that has a target [R]
+    visit: NDArray[np.int64]  # its number [R]
+    begin: NDArray[np.int64]  # number of the first visit of its window [R]
 
 
 class FastObjective:
@@ -76,7 +87,8 @@ class FastObjective:
         self.known = KnownBlocks(
             histories, builder.points, kept_bytes=min(KEPT_BYTES, free_bytes() // 4)
         )
-        windows = cut_windows(histories, first=model.window, stride=model.window)
+        targets = config.window_targets
+        windows = cut_windows(histories, first=targets, stride=targets)
         windows = windows.looking_back(model.window)
         self.windows = windows.chosen(np.argsort(windows.learn))  # user by user
 
@@ -94,17 +106,20 @@ class FastObjective:
         return int(self.windows.targets[batch.windows].sum())
 
     def share(self, batch: FastBatch, rank: int, ranks: int) -> FastBatch:
-        """The windows of a batch for one of several processes."""
-        return FastBatch(batch.windows[rank::ranks], (*batch.seed, rank))
+        """A part of the windows of a batch; all parts have about as many visits."""
+        by_length = np.argsort(-self.windows.lengths[batch.windows], kind="stable")
+        return FastBatch(batch.windows[by_length[rank::ranks]], (*batch.seed, rank))
 
     def loss(self, model: nn.Module, batch: FastBatch) -> Tensor:
         """Mean loss over the targets of a batch."""
         assert isinstance(model, CastPoi)
         device = model.popularity.device
-        layout = self._layout(self.windows.chosen(batch.windows)).to(device)
+        layout = self._layout(self.windows.chosen(batch.windows))
         table = model.table()
-        states = model.states(layout.windows, table)  # [B, T, D]
-        state = states[layout.learns]  # [R, D]
+        states = torch.cat(  # [S, D]
+            [model.states(group.to(device), table).flatten(0, 1) for group in layout.groups]
+        )
+        state = states[torch.from_numpy(layout.slot).to(device)]  # [R, D]
         vectors, popularity = table.vectors[1:], table.popularity[1:]
         pairs = self.known.of(layout.visit)
         anchors = np.stack([self.place[layout.visit], pairs.home], axis=1)  # [R, 2]
@@ -118,13 +133,14 @@ class FastObjective:
         following = self.place[layout.visit + 1]
         is_new = torch.from_numpy(is_new_place(following, pairs)).to(device)
         loss_inputs = LossInputs(
-            scores=scores_for_loss(state, vectors, popularity, spreads),
             target=torch.from_numpy(following).to(device),
             weight=torch.where(is_new, self.config.explore_weight, 1.0) / len(following),
             constants=self.constants,
         )
         if model.reader is None:
             return fused_loss(state, vectors, popularity, spreads, None, loss_inputs)
+        scores = scores_for_loss(state, vectors, popularity, spreads)
+        loss_inputs = replace(loss_inputs, scores=scores)
         rng = np.random.default_rng(np.random.SeedSequence(batch.seed))
         sample, refinement, wrong = self._read_sample(
             model, inputs, states, layout, loss_inputs, rng
@@ -148,7 +164,8 @@ class FastObjective:
         Adds the forecast to the scores of the loss.
         """
         assert model.reader is not None
-        scores = loss_inputs.scores  # [R, P]
+        scores = loss_inputs.scores
+        assert scores is not None  # [R, P]
         forecast = None
         if model.forecast is not None:
             detached = replace(inputs, state=inputs.state.detach())
@@ -160,30 +177,53 @@ class FastObjective:
         last_places = torch.from_numpy(self.place[last]).to(scores.device)  # [R, a few]
         nearest = model.reader.distances.nearest(last_places)  # [R, P]
         sample = self._sample(scores, loss_inputs.target, nearest, rng)
-        term = _read(model.reader, inputs, states, layout, sample.candidates)  # [R, C]
+        term = self._read(model.reader, inputs, states, layout, sample.candidates)  # [R, C]
         predicted = torch.zeros_like(term) if forecast is None else forecast(sample.candidates)
         wrong = (term.detach() - predicted).var(dim=1, correction=0).mean()
         return sample, term - predicted.detach(), wrong
 
-    def _layout(self, windows: TrainWindows) -> "_Layout":
+    def _layout(self, windows: TrainWindows) -> _Layout:
         """Left-padded windows, and which of their slots have a target."""
-        visits, is_real = pad_left(windows.begin, windows.end)  # [B, T] each
-        slots = visits.shape[1]
-        learns = is_real & (visits >= windows.learn[:, None])  # [B, T]
-        window, slot = np.nonzero(learns)  # [R], [R]
-        back = slot[:, None] + np.arange(1 - self.model.window, 1)  # [R, L]
-        read = window[:, None] * slots + np.maximum(back, 0)
-        visit, visit_read = visits[learns], visits.reshape(-1)[read]
+        groups, slots, visits, begins, before = [], [], [], [], 0
+        for group in _groups(windows):
+            visit, is_real = pad_left(group.begin, group.end)  # [B, T] each
+            learns = is_real & (visit >= group.learn[:, None])  # [B, T]
+            groups.append(windows_of(self.features, visit, is_real))
+            slots.append(before + np.flatnonzero(learns))
+            visits.append(visit[learns])
+            begins.append(np.repeat(group.begin, group.targets))
+            before += visit.size
+        slot, visit, begin = (np.concatenate(each) for each in (slots, visits, begins))
+        return _Layout(groups=groups, slot=slot, visit=visit, begin=begin)
+
+    def _read(
+        self,
+        reader: Reader,
+        inputs: ScoreInputs,
+        states: Tensor,
+        layout: _Layout,
+        places: Tensor,
+    ) -> Tensor:
+        """The reader's term of places of every target. [S, D], [R, C] -> [R, C]
+
+        Every target has the last `window` visits before it.
+        """
+        back = np.arange(1 - self.model.window, 1)  # [L]
+        is_read = layout.visit[:, None] + back >= layout.begin[:, None]  # [R, L]
+        back = np.where(is_read, back, 0)
+        slot, visit = layout.slot[:, None] + back, layout.visit[:, None] + back  # [R, L]
         at_us = self.features["at_us"]
-        return _Layout(
-            windows=windows_of(self.features, visits, is_real),
-            learns=torch.from_numpy(learns),
-            visit=visit,
-            read=torch.from_numpy(read),
-            is_read=torch.from_numpy((back >= 0) & is_real.reshape(-1)[read]),
-            read_place=torch.from_numpy(self.place[visit_read]),
-            read_age_us=torch.from_numpy(np.maximum(at_us[visit][:, None] - at_us[visit_read], 0)),
+        age_us = np.maximum(at_us[layout.visit][:, None] - at_us[visit], 0)
+        slots, place, age, real = (
+            torch.from_numpy(each).to(states.device)
+            for each in (slot, self.place[visit], age_us, is_read)
         )
+        term, _ = reader.read(
+            inputs.table.of(places),
+            reader.layers.memories_of_prefixes(states.unsqueeze(0), slots),
+            reader.bias(age, real, reader.distances(place, places)),
+        )
+        return term
 
     def _sample(
         self, scores: Tensor, target: Tensor, nearest: Tensor, rng: np.random.Generator
@@ -199,33 +239,13 @@ class FastObjective:
         return ReaderSample(candidates=candidates, weight=weight)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Layout(Tensors):
-    """The windows of a batch."""
-
-    windows: Windows
-    learns: Tensor  # whether the visit in a slot has a target [B, T]
-    visit: NDArray[np.int64]  # number of each visit that has a target [R]
-    read: Tensor  # slots read for a target, its own last, counted through all windows [R, L]
-    is_read: Tensor  # whether there is such a slot, with a visit [R, L]
-    read_place: Tensor  # place of that visit [R, L]
-    read_age_us: Tensor  # microseconds from that visit to the last one [R, L]
-
-
-def _read(
-    reader: Reader, inputs: ScoreInputs, states: Tensor, layout: _Layout, places: Tensor
-) -> Tensor:
-    """The reader's term of places of every target. [B, T, D], [R, C] -> [R, C]
-
-    Every target has the last `window` visits before it.
-    """
-    buckets = reader.distances(layout.read_place, places)  # [R, C, L]
-    term, _ = reader.read(
-        inputs.table.of(places),
-        reader.layers.memories_of_prefixes(states, layout.read),
-        reader.bias(layout.read_age_us, layout.is_read, buckets),
-    )
-    return term
+def _groups(windows: TrainWindows) -> list[TrainWindows]:
+    """The windows in groups of similar length, which need little padding."""
+    count = -(-len(windows) // _GROUP)
+    if count == 1:
+        return [windows]
+    order = np.argsort(windows.lengths, kind="stable")
+    return [windows.chosen(group) for group in np.array_split(order, count)]
 
 
 def is_new_place(target: NDArray[np.int64], pairs: KnownPairs) -> NDArray[np.bool_]:

@@ -7,7 +7,7 @@ For a target y among P places with scores s (paper, section "Optimization"):
 
 A training step has some hundred targets and thousands of places. Autograd would write and read the
 matrix of scores about ten times; here it is written once, overwritten by its own gradient, and
-multiplied back onto states, places and terms while it is in the cache.
+multiplied back onto states, places and terms, for a few targets at a time, while in the cache.
 
 The reader is too expensive for every place. For each target it reads the target itself and the
 hardest others, whose scores are then exact, and a sample of the rest. Its terms r of that sample,
@@ -29,13 +29,16 @@ Shapes: R targets, P places, D width, k rivals, C candidates read.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import torch
 from torch import Tensor
 
 from castpoi.model.terms.base import Spread, cheap_scores
+
+ROWS_AT_ONCE: Final = 64
+"""Targets whose scores are computed together on a CPU: they stay in its cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,11 +73,24 @@ class ReaderSample:
 class LossInputs:
     """The inputs of the loss without gradient."""
 
-    scores: Tensor  # of every place without the reader; overwritten [R, P]
     target: Tensor  # [R]
     weight: Tensor  # of each target in the sum [R]
     constants: LossConstants
+    scores: Tensor | None = None  # of every place without the reader, if known; overwritten [R, P]
     sample: ReaderSample | None = None  # None without a reader
+
+    def rows(self, rows: slice) -> "LossInputs":
+        """The inputs of some targets."""
+        sample = self.sample
+        if sample is not None:
+            sample = ReaderSample(candidates=sample.candidates[rows], weight=sample.weight[rows])
+        return replace(
+            self,
+            target=self.target[rows],
+            weight=self.weight[rows],
+            scores=None if self.scores is None else self.scores[rows],
+            sample=sample,
+        )
 
 
 def scores_for_loss(
@@ -124,18 +140,33 @@ class _FusedLoss(torch.autograd.Function):
         spreads: tuple[Spread, ...],
         *compacts: Tensor,
     ) -> Tensor:
-        loss, grad, refinement_grad = _loss_and_grad(refinement, inputs)
-        ctx.save_for_backward(
-            grad @ vectors,
-            grad.mT @ state,
-            grad.sum(dim=0),
-            refinement_grad,
-            *(
-                spread.term.reduce(grad, compact, spread.index)
-                for spread, compact in zip(spreads, compacts, strict=True)
-            ),
+        shape = torch.Size((len(state), len(vectors)))
+        size = ROWS_AT_ONCE if state.device.type == "cpu" else max(1, len(state))
+        blocks = [
+            Spread(each.term, compact, each.index).split(size, shape)
+            for each, compact in zip(spreads, compacts, strict=True)
+        ]
+        total = state.new_zeros(())
+        by_vector, by_popularity = torch.zeros_like(vectors), torch.zeros_like(popularity)
+        by_row: list[tuple[Tensor | None, ...]] = []
+        for number, start in enumerate(range(0, len(state), size)):
+            terms, rows = [each[number] for each in blocks], slice(start, start + size)
+            part, states = inputs.rows(rows), state[rows]
+            scores = part.scores
+            if scores is None:
+                scores = cheap_scores(states, vectors, popularity, terms)  # [R, P]
+            read = None if refinement is None else refinement[rows]
+            loss, grad, by_refinement = _loss_and_grad(scores, read, part)
+            total += loss
+            torch.addmm(by_vector, grad.mT, states, out=by_vector)
+            by_popularity += grad.sum(dim=0)
+            by_compact = (each.term.reduce(grad, each.compact, each.index) for each in terms)
+            by_row.append((grad @ vectors, by_refinement, *by_compact))
+        by_state, by_read, *by_compacts = (
+            None if parts[0] is None else torch.cat(parts) for parts in zip(*by_row, strict=True)
         )
-        return loss
+        ctx.save_for_backward(by_state, by_vector, by_popularity, by_read, *by_compacts)
+        return total
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
@@ -145,10 +176,13 @@ class _FusedLoss(torch.autograd.Function):
 
 
 def _loss_and_grad(
-    refinement: Tensor | None, inputs: LossInputs
+    scores: Tensor, refinement: Tensor | None, inputs: LossInputs
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """(loss, its gradient by every score [R, P], its gradient by every refinement [R, C])."""
-    scores, constants, sample = inputs.scores, inputs.constants, inputs.sample
+    """(loss, its gradient by every score [R, P], its gradient by every refinement [R, C]).
+
+    Overwrites the scores. [R, P], [R, C]
+    """
+    constants, sample = inputs.constants, inputs.sample
     places = scores.shape[1]
     smooth = constants.label_smoothing / max(1, places - 1)
     mass = 1 - constants.label_smoothing + places * smooth  # of the smoothed target
@@ -156,10 +190,11 @@ def _loss_and_grad(
     if refinement is not None and sample is not None:
         _add_refinement_(scores, refinement, sample)
     target_score = scores.gather(1, target)
-    rivals = scores.scatter(1, target, -torch.inf).topk(constants.hard_negatives, dim=1)  # [R, k]
+    summed = scores.sum(dim=1, keepdim=True)
+    rivals = scores.scatter_(1, target, -torch.inf).topk(constants.hard_negatives, dim=1)  # [R, k]
+    scores.scatter_(1, target, target_score)
     short = constants.margin - target_score + rivals.values
     top = torch.maximum(target_score, rivals.values[:, :1])
-    summed = scores.sum(dim=1, keepdim=True)
     probability = scores.sub_(top).exp_()  # [R, P], in place, unnormalised
     partition = probability.sum(dim=1, keepdim=True)  # [R, 1]
     weight = inputs.weight.unsqueeze(1)

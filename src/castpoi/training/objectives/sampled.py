@@ -16,8 +16,8 @@ The model sees a vocabulary of the places that a step needs: those of its window
 and the drawn. Only their rows of the place table are read and changed (`training/rows.py`). The
 rivals of the margin and the mean score of label smoothing are those of known and drawn places.
 
-Shapes: B windows, T slots, R targets of a batch, U places of a step, M shared draws, C draws of a
-target, E (target, known place) pairs, Q most known places of a target, A anchors, P places.
+Shapes: S slots of all windows, R targets of a batch, U places of a step, M shared draws, C draws of
+a target, E (target, known place) pairs, Q most known places of a target, A anchors, P places.
 """
 
 from dataclasses import replace
@@ -124,12 +124,13 @@ class SampledObjective(FastObjective):
         log_weight = -np.log(self.draws.expected(anchors, drawn))
         log_weight[:, near.shape[1] :] += np.log(count)
 
-        visited = layout.windows.place.numpy()  # [B, T]
+        visited = np.concatenate([group.place.flatten().numpy() for group in layout.groups])  # [S]
         used = np.unique(np.concatenate([visited[visited >= 0], pairs.place, target, *drawn]))
         places = _Places(used, self.rows)
-        windows = replace(layout.windows, place=places.local(visited))
+        groups = (replace(each, place=places.local(each.place.numpy())) for each in layout.groups)
+        states = torch.cat([model.states(each, places.table).flatten(0, 1) for each in groups])
         inputs = ScoreInputs(
-            state=model.states(windows, places.table)[layout.learns],  # [R, D]
+            state=states[torch.from_numpy(layout.slot)],  # [R, D]
             known=replace(pairs.tensors(), place=places.local(pairs.place)),
             anchors=torch.from_numpy(anchors),
             table=places.table,
