@@ -25,25 +25,20 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 import castpoi
-from castpoi.baselines.sequence import SequenceConfig
 from castpoi.checkins.cleaning import Recipe
 from castpoi.checkins.prepare import Preparation
 from castpoi.checkins.synthetic.plan import SynthesisConfig
 from castpoi.cli.main import castpoi as command_line
 from castpoi.cli.options import field_docstrings
-from castpoi.model.config import ModelConfig
-from castpoi.serving.routes import router
+from castpoi.methods.registry import METHODS
+from castpoi.serving import place_routes, routes
 from castpoi.serving.settings import Limits, ServiceSettings
-from castpoi.training.config import CastPoiTraining, TrainingConfig
+from castpoi.training.train import configs_for
 
 ROOT = Path(__file__).parent.parent
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)#:\s]+)(#[^)]*)?\)")
 _SHIM = '<script src="https://unpkg.com/iframe-worker/shim"></script>'
-_CONFIGS = {
-    "Models: `castpoi`, `castpoi-next`, `target-attention`": ModelConfig,
-    "Models: the sequence models": SequenceConfig,
-    "Training: all learned methods": TrainingConfig,
-    "Training: `castpoi` and `castpoi-next`": CastPoiTraining,
+_OF_COMMANDS = {
     "`castpoi data prepare`": Preparation,
     "Cleaning steps of `castpoi data prepare`": Recipe,
     "`castpoi data synthesize`": SynthesisConfig,
@@ -170,7 +165,8 @@ def _verbs(group: click.Group, name: str) -> Iterator[tuple[str, click.Command]]
 
 def _routes() -> str:
     app = FastAPI()
-    app.include_router(router)
+    app.include_router(routes.router)
+    app.include_router(place_routes.router)
     lines = [
         "# HTTP",
         "",
@@ -220,8 +216,14 @@ def _type(field: dict[str, Any]) -> str:
 
 
 def _settings() -> str:
-    lines = ["# Settings", "", "Those of presets are changed by `--set NAME=VALUE`.", ""]
-    for title, kind in _CONFIGS.items():
+    lines = [
+        "# Settings",
+        "",
+        "Settings of methods are changed by `--set NAME=VALUE`; presets of a method change some of "
+        "the defaults below (`castpoi methods NAME --preset PRESET`).",
+        "",
+    ]
+    for title, kind in {**_configs_of_methods(), **_OF_COMMANDS}.items():
         meanings = field_docstrings(kind)
         rows = [
             (f"`{each.name}`", f"`{each.default}`", meanings.get(each.name, ""))
@@ -229,6 +231,18 @@ def _settings() -> str:
         ]
         lines += [f"## {title}", "", *_table(("setting", "default", "meaning"), rows)]
     return "\n".join(lines)
+
+
+def _configs_of_methods() -> dict[str, type[Any]]:
+    """The settings of models and trainings, titled by the methods that have them."""
+    found: dict[tuple[str, type[Any]], list[str]] = {}
+    for method in METHODS:
+        if method.default_preset is not None and method.is_ours:
+            configs = configs_for(method, method.default_preset, {})
+            for part, config in zip(("Model", "Training"), configs, strict=True):
+                found.setdefault((part, type(config)), []).append(f"`{method.name}`")
+    parts = sorted(found.items(), key=lambda each: each[0][0])
+    return {f"{part}: {', '.join(names)}": kind for (part, kind), names in parts if fields(kind)}
 
 
 def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -31,7 +31,10 @@ def test_the_reference_of_http_shows_bodies_and_the_one_of_settings_defaults(
 ) -> None:
     assert "## POST /v1/recommend" in pages["reference/http.md"]
     assert "| `within_km` | number or null |" in pages["reference/http.md"]
+    for route in ("POST /v1/recommend/batch", "GET /v1/places/{place}", "GET /v1/popular"):
+        assert f"## {route}\n" in pages["reference/http.md"]
     assert "| `width` | `128` |" in pages["reference/settings.md"]
+    assert "## Model: `ppm`\n" in pages["reference/settings.md"]
 
 
 def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(
