@@ -138,6 +138,9 @@ def test_a_trained_model_a_heuristic_and_one_of_our_own_are_compared(
     )  # fmt: skip
     assert set(table.frame["method"]) == {"castpoi-next", "revisit", "last_place"}
     assert "MRR − revisit" in table.to_markdown()
+    p = dict(table.frame.select("method", "MRR_p").iter_rows())
+    assert p["last_place"] is not None  # a function learns nothing, so it has no seeds
+    assert p["castpoi-next"] is None  # one seed
 
 
 def test_a_model_for_production_learns_from_everything_and_is_not_evaluated(

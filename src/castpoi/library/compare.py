@@ -17,6 +17,7 @@ from castpoi.evaluation.compare import compare as compare_rows
 from castpoi.evaluation.metrics import METRICS, STRATA, Spread
 from castpoi.evaluation.result import Result
 from castpoi.evaluation.significance import Verdict, judge, paired_test
+from castpoi.library.own import NO_SEEDS
 from castpoi.methods.registry import METHODS
 from castpoi.reports.table import NOTHING, Cell, Group, Table, comma_separated, latex, markdown
 
@@ -162,14 +163,7 @@ def _tested(results: Sequence[Result], rows: Rows, against: str) -> tuple[Verdic
             f"there is no result of {against!r} to test against; "
             f"{did_you_mean(against, names)}the methods are {', '.join(names)}"
         )
-    contenders = {
-        name: Contender(
-            name=name,
-            results=tuple(each for each in results if each.method == name),
-            is_counted=name in METHODS.names and not METHODS.named(name).needs_training,
-        )
-        for name in names
-    }
+    contenders = {name: _contender(name, results) for name in names}
     tests = [
         paired_test(contenders[name], contenders[against], metric, seed=_BOOTSTRAP_SEED)
         for name in names
@@ -177,6 +171,14 @@ def _tested(results: Sequence[Result], rows: Rows, against: str) -> tuple[Verdic
         if name != against
     ]
     return tuple(judge(tests, family=f"all methods against {against}"))
+
+
+def _contender(name: str, results: Sequence[Result]) -> Contender:
+    own = tuple(each for each in results if each.method == name)
+    is_ours = name in METHODS.names and not METHODS.named(name).needs_training
+    return Contender(
+        name, own, is_counted=is_ours or all(each.manifest.get(NO_SEEDS) for each in own)
+    )
 
 
 def _percent(spread: Spread, *, is_best: bool) -> Cell:

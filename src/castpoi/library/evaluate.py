@@ -18,7 +18,7 @@ from castpoi.core.progress import Progress
 from castpoi.evaluation.evaluate import evaluate as evaluate_ranker
 from castpoi.evaluation.result import Result
 from castpoi.experiments.evaluate import evaluate_counted, evaluate_run
-from castpoi.library.own import OwnRanker, own_ranker
+from castpoi.library.own import NO_SEEDS, OwnRanker, own_ranker
 from castpoi.library.progress import shown
 from castpoi.methods.registry import METHODS
 from castpoi.recommend.input_files import read_frame
@@ -66,7 +66,10 @@ def evaluate(
         return evaluate_counted(model, city, part=split, progress=progress)
     name = name or str(getattr(model, "__name__", type(model).__name__))
     ranker = own_ranker(model, city, part=split, name=name)
-    return evaluate_ranker(ranker, city, method=name, seed=seed, part=split, progress=progress)
+    origin = {NO_SEEDS: not hasattr(model, "fit") and isinstance(ranker, OwnRanker)}
+    return evaluate_ranker(
+        ranker, city, method=name, seed=seed, part=split, origin=origin, progress=progress
+    )
 
 
 def evaluate_lists(

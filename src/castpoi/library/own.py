@@ -25,6 +25,8 @@ from castpoi.checkins.trajectory import Histories, hour_of, weekday_of
 from castpoi.core.errors import BadInput, BadScores
 from castpoi.methods.ranker import Ranker
 
+NO_SEEDS: Final = "no_seeds"
+"""Entry of a result's manifest: the method learns nothing, so another seed changes nothing."""
 _HOW: Final = (
     "give the name of a method, a trained model, the folder of a run, an object with "
     "`score(histories)` and optionally `fit(city)`, or a function of one history"
