@@ -47,6 +47,7 @@ def with_points(rows: pl.DataFrame, lat: str, lon: str, name: str = "geometry") 
 
 FILES: Final[dict[str, Callable[[Path], object]]] = {
     "visits.jsonl": lambda path: path.write_text(lines(TABLE)),
+    "visits[1].jsonl": lambda path: path.write_text(lines(TABLE)),
     "visits.ndjson.gz": lambda path: path.write_bytes(gzip.compress(lines(TABLE).encode())),
     "visits.json": lambda path: path.write_text(json.dumps(TABLE)),
     "visits.geojson": lambda path: path.write_text(

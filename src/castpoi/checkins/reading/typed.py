@@ -5,6 +5,7 @@ GeoJSON's `properties` have their own names, and points have `lat` and `lon`.
 """
 
 from collections.abc import Callable, Iterator
+from glob import escape
 from pathlib import Path
 from typing import Final
 
@@ -27,8 +28,9 @@ def scan_parquet(path: Path) -> pl.LazyFrame:
 
 def scan_json_lines(path: Path) -> pl.LazyFrame:
     """The rows of a file with one JSON object per line, also of GeoJSON features."""
-    schema = pl.scan_ndjson(path, infer_schema_length=None).collect_schema()
-    return flat(pl.scan_ndjson(path, schema=schema))
+    name = escape(str(path))  # polars reads brackets as a pattern
+    schema = pl.scan_ndjson(name, infer_schema_length=None).collect_schema()
+    return flat(pl.scan_ndjson(name, schema=schema))
 
 
 def scan_json(path: Path) -> pl.LazyFrame:
