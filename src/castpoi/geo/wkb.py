@@ -4,8 +4,7 @@ A little-endian point is 21 bytes: 01, the type 1 as four bytes, then longitude 
 """
 
 import json
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -16,14 +15,10 @@ from castpoi.core.arrays import Floats
 GEOMETRY: Final = "geometry"
 _HEADER: Final = b"\x01\x01\x00\x00\x00"
 _POINT: Final = np.dtype([("header", f"S{len(_HEADER)}"), ("lon", "<f8"), ("lat", "<f8")])
-GEO_METADATA: Final[Mapping[str, Any]] = {
-    "version": "1.1.0",
-    "primary_column": GEOMETRY,
-    "columns": {GEOMETRY: {"encoding": "WKB", "geometry_types": ["Point"]}},
-}
-"""What makes a parquet file with a column `geometry` GeoParquet; coordinates are WGS 84."""
-GEO_KEY: Final = {"geo": json.dumps(GEO_METADATA)}
-"""The same as file metadata of parquet."""
+_COLUMN: Final = {"encoding": "WKB", "geometry_types": ["Point"]}
+_GEO: Final = {"version": "1.1.0", "primary_column": GEOMETRY, "columns": {GEOMETRY: _COLUMN}}
+GEO_KEY: Final = {"geo": json.dumps(_GEO)}
+"""File metadata that make a parquet file with a column `geometry` GeoParquet (WGS 84)."""
 
 
 def points(lat: Floats, lon: Floats) -> pl.Series:
