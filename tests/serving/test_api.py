@@ -2,12 +2,14 @@
 
 import json
 import logging
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.serving.live import MORNING, Live
+from castpoi.recommend.recommender import Recommender
+from tests.serving.live import MORNING, Live, living, service_of
 
 LOCAL = {"user": "ann", "place": "cafe", "at": "2012-04-02T08:00:00-04:00"}
 
@@ -192,3 +194,22 @@ def test_openapi_has_short_names_real_errors_and_examples_that_work(live: Live) 
     for example in api["components"]["schemas"]["RecommendBody"]["examples"]:
         answer = live.ask("POST", "/v1/recommend", json=example | {"within_km": 9_000})
         assert answer.status_code == 200, answer.text
+
+
+def test_no_route_shows_a_private_place_to_a_stranger(
+    recommender: Recommender, tmp_path: Path
+) -> None:
+    private = Recommender(recommender.run, recommender.places, private_categories=("food",))
+    with living(service_of(private, tmp_path)) as live:
+        routes = ("places", "popular?k=100", "categories", "places/park/similar?k=100")
+        shown = "".join(live.ask("GET", f"/v1/{route}").text for route in routes)
+        shown += json.dumps(live.recommend(history=[], k=100))
+        shown += json.dumps(live.recommend(user="nobody", k=100))
+        shown += json.dumps(live.recommend(history=[], k=100, near={"lat": 40.7, "lon": -74.0}))
+        assert "park" in shown
+        assert "cafe" not in shown
+        assert "Food" not in shown
+        for route in ("places/cafe", "places/cafe/similar"):
+            hidden = live.ask("GET", f"/v1/{route}")
+            assert hidden.status_code == 404
+            assert "the place is private" in hidden.json()["error"]
