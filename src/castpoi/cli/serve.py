@@ -157,6 +157,7 @@ def serve(
             f"serving needs {problem.name}, which is not installed; pip install 'castpoi[serve]'"
         ) from problem
     folders = _folders(run, runs)
+    weights = _shares(folders, shares)
     (name, first), *others = folders.items()
     settings = ServiceSettings(
         host=host,
@@ -174,7 +175,7 @@ def serve(
             store=visits,
             name=name,
             others={name: partial(load, folder, **loading) for name, folder in others},
-            shares=_shares(folders, shares),
+            shares=weights,
             answer_log=None if answer_log is None else AnswerLog(answer_log, visits.secret()),
             city=CityImport(folder=loading["city"], report=console.note) if import_city else None,
             page_of=_page_maker(loading["city"]),
@@ -236,7 +237,7 @@ def _show_address(console: Console, service: "Service", listening: socket.socket
     card, address = service.card(), address_of(listening)
     console.print(
         f"{card.model} is served at {address} (docs: {address}/docs/): {card.places:,} places, "
-        f"{users:,} users with {visits:,} visits. Stop with Ctrl-C."
+        f"{users:,} users with {visits:,} visits. Stop with Ctrl-C; the visits stay in the store."
     )
     counts = {"places": card.places, "users": users, "visits": visits}
     needs_key = bool(service.settings.api_keys)

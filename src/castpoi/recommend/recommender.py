@@ -41,11 +41,9 @@ from castpoi.recommend.explain import Explanation, explain
 from castpoi.recommend.people import people_of
 from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.recommendation import (
-    Recommendation,
     Recommendations,
     WeighedBy,
-    contributing_visits,
-    sentence_of,
+    recommendations_of,
 )
 from castpoi.recommend.request import (
     DEFAULT_K,
@@ -295,7 +293,9 @@ class Recommender:
         else:
             explanations = [[None] * len(places) for places in chosen]
         for row, request in enumerate(requests):
-            found = self._recommendations(request, row, chosen[row], scores, explanations[row])
+            found = recommendations_of(
+                request, row, chosen[row], scores, explanations[row], self.places
+            )
             yield Recommendations(
                 recommendations=tuple(found),
                 model=self.model,
@@ -348,34 +348,6 @@ class Recommender:
             yield (
                 f"{method.name} is a counting baseline: its probabilities rank places, but they "
                 "are not calibrated"
-            )
-
-    def _recommendations(
-        self,
-        request: ResolvedRequest,
-        row: int,
-        chosen: NDArray[np.int64],
-        scores: Scores | FoundScores,
-        explanations: Sequence[Explanation | None],
-    ) -> Iterator[Recommendation]:
-        places = self.places
-        score, probability = scores.of(row, chosen), scores.probability(row, chosen)
-        km = None if request.origin is None else places.km_from(request.origin, chosen)
-        visited = np.isin(chosen, request.history.place)
-        for rank, (place, why) in enumerate(zip(chosen.tolist(), explanations, strict=True)):
-            yield Recommendation(
-                place=places.ids[place],
-                name=places.names[place],
-                category=places.categories[place],
-                lat=float(places.lat[place]),
-                lon=float(places.lon[place]),
-                score=float(score[rank]),
-                probability=float(probability[rank]),
-                distance_km=None if km is None else float(km[rank]),
-                visited=bool(visited[rank]),
-                sentence=sentence_of(place, request, places),
-                terms=why and why.terms,
-                visits=why and contributing_visits(why.visits, place, request, places),
             )
 
 
