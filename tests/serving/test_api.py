@@ -32,6 +32,12 @@ def test_a_page_of_places_leads_to_the_next(live: Live) -> None:
     assert paged == whole
 
 
+def test_a_page_after_no_place_is_documented_as_a_404(live: Live) -> None:
+    assert live.ask("GET", "/v1/places", params={"after": "moon"}).status_code == 404
+    documented = live.ask("GET", "/openapi.json").json()["paths"]["/v1/places"]["get"]
+    assert "404" in documented["responses"]
+
+
 def test_a_page_of_users_leads_to_the_next(live: Live) -> None:
     for user in ("page-1", "page-2", "page-3"):
         live.post(**LOCAL | {"user": user})

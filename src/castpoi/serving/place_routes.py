@@ -33,7 +33,9 @@ Within = Annotated[float | None, Query(gt=0, description="Only places within thi
 _NOBODY: Final = Visits.at_moments([], [])
 
 
-@router.get("/places", tags=["places"], response_model=schema.Places, responses=GEOJSON)
+@router.get(
+    "/places", tags=["places"], response_model=schema.Places, responses=errors(404) | GEOJSON
+)
 def find_places(
     service: Served,
     respond: Respond,
