@@ -134,11 +134,11 @@ def _city_of_copies(city: City, places: pl.DataFrame) -> City:
 
 
 def _requests_among(run: Run) -> dict[str, Any]:
-    recommender = load(run)
     ranker: Any = run.ranker
     began = time.process_time()
     index = ranker.index
     seconds = time.process_time() - began
+    recommender = load(run)
     recommender.finder = ranker  # also below the number of places from which it is used
     rng = np.random.default_rng(7)
     users = rng.permutation(recommender.city.users[record.USER_ID].to_numpy())[:REQUESTS]

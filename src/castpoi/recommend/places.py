@@ -115,7 +115,9 @@ class PlaceBook:
     def is_within(self, point: Point, km: float) -> NDArray[np.bool_]:
         """Whether each place is at most this far from a point. [P]"""
         degrees = km / KM_PER_DEGREE + _ROUNDING
-        near = np.flatnonzero(np.abs(self.lat - point[0]) <= degrees)  # most places cost no more
+        order, lat = self._by_latitude
+        first, end = np.searchsorted(lat, [point[0] - degrees, point[0] + degrees])
+        near = order[first:end]
         is_within = np.zeros(len(self), dtype=np.bool_)
         is_within[near] = self.km_from(point, near) <= km
         return is_within
@@ -181,6 +183,12 @@ class PlaceBook:
         if not known:
             return "the places of this run have no categories"
         return f"the most frequent are {', '.join(name for name, _ in known.most_common(5))}"
+
+    @cached_property
+    def _by_latitude(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Places from south to north, and their latitudes. [P], [P]"""
+        order = np.argsort(self.lat)
+        return order, self.lat[order]
 
     @cached_property
     def _words(self) -> list[str]:
