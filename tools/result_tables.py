@@ -82,15 +82,25 @@ README_ROWS: Final = {
     "revisit": "revisit: own visits times popularity, no training",
 }
 """The rows of the suite `readme`, as the README names them; the paper's values are added."""
+_PEERS: Final = ROOT / "results" / "peers"
+_README_PEERS: Final = {
+    "boosted": "boosted trees on counted features (LightGBM)",
+    "ppm": "PPM: counted Markov chains, a second of training",
+}
+"""Rows of the suite `peers` in the README."""
 
 
 def headline_table(evidence: Evidence) -> str:
-    """The six rows of the README by MRR: our models, the best baselines, the paper, a heuristic."""
-    city = next(each for each in evidence.cities if each.name == _FIRST)
+    """The rows of the README by MRR: our models, the best baselines, peers, paper, a heuristic."""
+    city, peers = (
+        next(city for city in each.cities if city.name == _FIRST)
+        for each in (evidence, read_evidence(_PEERS))
+    )
     metrics = ("HR@1", "HR@10", "MRR")
     lines = [
-        (label, [fmean(_values(city, name, metric)) for metric in metrics])
-        for name, label in README_ROWS.items()
+        (label, [fmean(_values(of, name, metric)) for metric in metrics])
+        for of, rows in ((city, README_ROWS), (peers, _README_PEERS))
+        for name, label in rows.items()
     ]
     theirs = [
         paper_value(evidence.tables[0], paper_city(city.name, city.targets), PAPERS_METHOD, metric)
@@ -101,6 +111,22 @@ def headline_table(evidence: Evidence) -> str:
     cells.append(["castpoi, as published in the paper", *published])
     cells.sort(key=lambda line: -float(line[-1]))
     return _piped([["method", *metrics], ["---"] * 4, *cells])
+
+
+def peers_table(evidence: Evidence) -> str:
+    """HR@10 / MRR of castpoi-next and the peers on each city; the number of seeds in brackets."""
+    peers = read_evidence(_PEERS)
+    names = ["castpoi-next", *(row.name for row in peers.rows)]
+    lines = []
+    for city in peers.cities:
+        ours = next(each for each in evidence.cities if each.fingerprint == city.fingerprint)
+        found = [(of, name) for name in names for of in [ours if name == names[0] else city]]
+        cells = [
+            f"{_slashed(_means(of, name))} ({len(of.of(name))})" if name in of.contenders else "–"
+            for of, name in found
+        ]
+        lines.append([city.name, *cells])
+    return _piped([["city", *(f"`{name}`" for name in names)], ["---"] * (1 + len(names)), *lines])
 
 
 def other_table(evidence: Evidence) -> str:
@@ -336,6 +362,7 @@ PAGES: Final[dict[str, Mapping[str, Callable[[Evidence], str]]]] = {
         "baselines": baselines_table,
         "tuned": tuned_table,
         "settings": settings_table,
+        "peers": peers_table,
     },
     "docs/paper.md": {"california": california_table, "california parts": california_parts_table},
     "docs/decisions/0007-the-fast-preset.md": {"differences": differences_table},
