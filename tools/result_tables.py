@@ -71,7 +71,7 @@ def first_table(evidence: Evidence) -> str:
 def _linked(each: RowResult) -> str:
     """The seed of a result, as a link to its folder from a page of docs/."""
     path = each.folder.relative_to(ROOT).as_posix()
-    return f"[{each.seed if each.row.is_learned else '–'}](../{path})"
+    return f"[{each.seed if each.row.has_seeds else '–'}](../{path})"
 
 
 README_ROWS: Final = {
@@ -326,7 +326,7 @@ def _of_papers_california(table: TableOutline, row: str) -> list[float]:
 
 
 def _seeds(city: CityEvidence, row: str) -> str:
-    seeds = [str(each.seed) for each in city.of(row) if each.row.is_learned]
+    seeds = [str(each.seed) for each in city.of(row) if each.row.has_seeds]
     return ", ".join(seeds) or "–"
 
 
@@ -390,7 +390,7 @@ def _triple(city: CityEvidence, name: str, *, is_best: bool) -> str:
     words = f"{mrr} / {hits} / {new:.1f}"
     words = f"**{words}**" if is_best else words
     found = city.of(name)
-    return f"{words} ({len(found)})" if found[0].row.is_learned else words
+    return f"{words} ({len(found)})" if found[0].row.has_seeds else words
 
 
 def _of_paper(main: TableOutline, city: CityEvidence, row: Row, metric: str) -> str:

@@ -42,6 +42,7 @@ def result_of(
         "place_count_in_train": [1] * count,
         "km_from_last_visit": [1.0] * count,
         "hours_since_last_visit": [1.0] * count,
+        "overlap_with_train": [1] * count,
     }
     entries = {
         "kind": "result",

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.stats import kendalltau
 
-from castpoi.evaluation.metrics import METRICS, metrics_of, strata_of
+from castpoi.evaluation.metrics import METRICS, kendall_tau, metrics_of, strata_of
 
 RANKS = st.lists(st.integers(2, 400).map(lambda doubled: doubled / 2), min_size=1).map(np.array)
 """Mid-ranks: whole or half numbers from 1 on."""
@@ -73,3 +74,11 @@ def test_strata_weighted_by_their_size_make_the_whole(
     for name, whole in metrics_of(ranks).items():
         parts = sum((s[name] or 0.0) * (s["n"] or 0) for s in strata.values())
         assert parts / len(ranks) == pytest.approx(whole)
+
+
+def test_kendalls_tau_is_that_of_scipy() -> None:
+    one, other = [3.0, 1.0, 2.0, 2.0, 5.0], [4.0, 1.0, 2.0, 3.0, 3.0]
+    assert kendall_tau(one, other) == pytest.approx(kendalltau(one, other).statistic)
+    assert kendall_tau(one, one) == 1
+    assert kendall_tau([1, 2, 3], [3, 2, 1]) == -1
+    assert kendall_tau([1, 1], [1, 2]) == 0

@@ -104,3 +104,14 @@ def test_the_strata_of_new_york_are_close_to_those_of_the_paper() -> None:
     head, tail = (found[name].metrics["revisit"]["HR@10"].mean or 0 for name in ("head", "tail"))
     assert 100 * head == pytest.approx(64.08, abs=0.005)
     assert 100 * tail == pytest.approx(46.72, abs=0.1)
+
+
+def test_the_overlap_with_train_is_taken_from_a_result_that_has_it() -> None:
+    old = result_of([1, 2, 3, 4], method="old", overlap_with_train=[None] * 4)
+    new = result_of([1, 2, 3, 4], method="new", overlap_with_train=[1, 1, 2, 4])
+    found = by_name(strata(contenders_of([old, new]), ["MRR"]))
+    assert [found[name].n for name in ("1 visit", "2 visits", "3 visits", ">= 4 visits")] == [
+        *(2, 1, 0, 1)
+    ]
+    assert found["1 visit"].metrics["old"]["MRR"].mean == pytest.approx((1 + 1 / 2) / 2)
+    assert "overlap" not in {each.axis for each in strata(contenders_of([old]), ["MRR"])}

@@ -342,16 +342,22 @@ def write_private_table(
 
 
 def read_table(
-    path: Path, schema: pl.Schema, *, how_to_fix: str, content: bytes | None = None
+    path: Path,
+    schema: pl.Schema,
+    *,
+    how_to_fix: str,
+    content: bytes | None = None,
+    optional: Set[str] = frozenset(),
 ) -> pl.DataFrame:
-    """Read the columns of a schema, in its order and types.
+    """Read the columns of a schema, in its order and types; `optional` ones may be missing.
 
     `how_to_fix` ends the sentences of errors. `content` are the bytes of the file, if they have
     been read already.
     """
     try:
         frame = pl.read_parquet(path if content is None else BytesIO(content), glob=False)
-        return frame.select(schema.names()).cast(schema)
+        missing = [pl.lit(None).alias(name) for name in optional - set(frame.columns)]
+        return frame.with_columns(missing).select(schema.names()).cast(schema)
     except FileNotFoundError as problem:
         raise BrokenFolder(f"{path} is missing; {how_to_fix}") from problem
     except OSError as problem:

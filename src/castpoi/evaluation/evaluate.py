@@ -47,6 +47,7 @@ def evaluate(
         "seed": seed,
         "fingerprint": city.fingerprint,
         "part": part,
+        "split": city.manifest.get("split", "leave-one-out"),
         "known_time": abilities_of(ranker).needs_next_time,
         "targets": len(rows),
         "places": city.places.height,

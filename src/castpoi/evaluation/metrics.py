@@ -7,7 +7,7 @@
 Ranks are mid-ranks and enter as they are: 10.5 is no hit at 10, and its discount is 1 / log2(11.5).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Final, Self
@@ -38,6 +38,13 @@ class Spread:
         if not known:
             return cls(mean=None)
         return cls(mean=fmean(known), std=stdev(known) if len(known) > 1 else None)
+
+
+def kendall_tau(one: Sequence[float], other: Sequence[float]) -> float:
+    """Agreement of two orders of the same things, -1 to 1 (Kendall's tau-b; 0 if all are tied)."""
+    signs = np.stack([np.sign(np.subtract.outer(each, each)) for each in (one, other)])  # [2, M, M]
+    untied = np.abs(signs).sum(axis=(1, 2))  # [2]
+    return float((signs[0] * signs[1]).sum() / np.sqrt(untied.prod())) if untied.all() else 0.0
 
 
 def metrics_of(ranks: NDArray[np.float64]) -> Metrics:

@@ -39,6 +39,7 @@ from castpoi.core.files import (
 from castpoi.core.notebook import html_table
 from castpoi.evaluation.beyond import BeyondAccuracy, counts_in_train
 from castpoi.evaluation.metrics import METRICS, Metrics, metrics_of, strata_of
+from castpoi.evaluation.overlap import overlap_with_train
 from castpoi.geo.distance import haversine_km
 
 RANK: Final = "rank"
@@ -47,6 +48,7 @@ HISTORY_LENGTH: Final = "history_length"
 PLACE_COUNT_IN_TRAIN: Final = "place_count_in_train"
 KM_FROM_LAST_VISIT: Final = "km_from_last_visit"
 HOURS_SINCE_LAST_VISIT: Final = "hours_since_last_visit"
+OVERLAP: Final = "overlap_with_train"
 
 RANK_SCHEMA: Final = pl.Schema(
     {
@@ -59,6 +61,7 @@ RANK_SCHEMA: Final = pl.Schema(
         PLACE_COUNT_IN_TRAIN: pl.UInt32,
         KM_FROM_LAST_VISIT: pl.Float64,
         HOURS_SINCE_LAST_VISIT: pl.Float64,
+        OVERLAP: pl.UInt32,  # null in results that were made before it was measured
     }
 )
 
@@ -162,7 +165,7 @@ class Result(OfMethod):
                 f"{folder / _METRICS} is incomplete ({problem}); {_EVALUATE_AGAIN}"
             ) from problem
         result = cls(
-            ranks=read_table(ranks, RANK_SCHEMA, how_to_fix=_EVALUATE_AGAIN),
+            ranks=read_table(ranks, RANK_SCHEMA, how_to_fix=_EVALUATE_AGAIN, optional={OVERLAP}),
             beyond=beyond,
             seconds=float(manifest["seconds"]),
             manifest=manifest,
@@ -201,6 +204,7 @@ def rank_table(city: City, rows: NDArray[np.int64], ranks: NDArray[np.float64]) 
             PLACE_COUNT_IN_TRAIN: counts_in_train(city)[place],
             KM_FROM_LAST_VISIT: haversine_km(lat[last], lon[last], lat[place], lon[place]),
             HOURS_SINCE_LAST_VISIT: hours,
+            OVERLAP: overlap_with_train(trajectories, rows),
         }
     ).cast(RANK_SCHEMA)
     return table.with_columns(

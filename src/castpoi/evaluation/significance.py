@@ -278,38 +278,69 @@ class Verdict:
 def paired_test(
     contender: Contender, against: Contender, metric: str, *, seed: int, draws: int = DRAWS
 ) -> PairedTest:
+    """Test two contenders by one metric."""
+    (test,) = paired_tests(contender, against, [metric], seed=seed, draws=draws)
+    return test
+
+
+def paired_tests(
+    contender: Contender,
+    against: Contender,
+    metrics: Sequence[str],
+    *,
+    seed: int,
+    draws: int = DRAWS,
+) -> list[PairedTest]:
     """Test two contenders on the same targets; `seed` is that of the bootstraps.
 
     Both sides use equally many seeds.
     """
-    contender, against = with_equal_seeds(contender, against)
-    pair = (contender, against)
-    ours, theirs = (per_target(metric, ranks) for ranks in ranks_side_by_side(pair).values())
-    users = Users.of(contender.results[0].by_checkin[record.USER].to_numpy())
-    means = np.stack([ours.mean(axis=0), theirs.mean(axis=0)])  # [2, N]
-    difference = float(means[0].mean() - means[1].mean())
+    pair = with_equal_seeds(contender, against)
+    ranks = list(ranks_side_by_side(pair).values())  # [S, N] each
+    users = Users.of(pair[0].results[0].by_checkin[record.USER].to_numpy())
+    values = [per_target(metric, side) for metric in metrics for side in ranks]  # [S, N] each
+    sampled = users.sampled_means(np.concatenate(values), seed=seed, draws=draws)
+    ends = np.cumsum([len(side) for side in values])[:-1]
+    sides = np.split(sampled, ends)  # [S, B] each
+    return [
+        _paired_test(pair, metric, users, values[at : at + 2], sides[at : at + 2], seed=seed)
+        for at, metric in zip(range(0, len(values), 2), metrics, strict=True)
+    ]
+
+
+def _paired_test(
+    pair: tuple[Contender, Contender],
+    metric: str,
+    users: Users,
+    values: Sequence[NDArray[np.float64]],
+    sampled: Sequence[NDArray[np.float64]],
+    *,
+    seed: int,
+) -> PairedTest:
+    """The test of two sides, from values by target and means by sample. [S, N], [S, B] each"""
+    means = np.stack([side.mean(axis=0) for side in values])  # [2, N]
+    mean, against_mean = means.mean(axis=1).tolist()
     by_user, other_by_user = users.sums(means) / users.targets  # [U]
-    sampled = users.sampled_means(np.concatenate([ours, theirs]), seed=seed, draws=draws)
-    sides = np.split(sampled, [len(ours)])  # [S, B] each
-    over_users = sides[0].mean(axis=0) - sides[1].mean(axis=0)  # [B]
+    centres = [side.mean(axis=0) for side in sampled]  # [B] each
     rng = np.random.default_rng(seed)
     varied = [
-        side.mean(axis=0) if own.is_counted else _with_other_seeds(side, rng=rng)
-        for own, side in zip(pair, sides, strict=True)
+        centre if own.is_counted else _with_other_seeds(side, rng=rng)
+        for own, side, centre in zip(pair, sampled, centres, strict=True)
         if own.is_counted or len(own.seeds) > 1
     ]
+    has_seeds = len(varied) == len(pair)
     return PairedTest(
-        contender=contender.name,
-        against=against.name,
+        contender=pair[0].name,
+        against=pair[1].name,
         metric=metric,
-        seeds=contender.seeds,
-        against_seeds=against.seeds,
-        mean=float(means[0].mean()),
-        against_mean=float(means[1].mean()),
+        seeds=pair[0].seeds,
+        against_seeds=pair[1].seeds,
+        mean=mean,
+        against_mean=against_mean,
         wilcoxon=signed_rank(by_user - other_by_user),
-        users=Bootstrap.of(difference, over_users),
-        users_and_seeds=Bootstrap.of(difference, varied[0] - varied[1])
-        if len(varied) == len(pair)
+        users=Bootstrap.of(mean - against_mean, centres[0] - centres[1]),
+        users_and_seeds=Bootstrap.of(mean - against_mean, varied[0] - varied[1])
+        if has_seeds
         else None,
     )
 

@@ -5,10 +5,12 @@
     return     is the place among the previous 512 visits?       revisit, new
     distance   km from the last visit                 < 0.5, 0.5-2, 2-5, 5-20, >= 20
     gap        time since the last visit              < 1 h, 1-6 h, 6-24 h, 1-7 d, >= 7 d
+    overlap    visits of the longest sequence up to the target that train has too    1, 2, 3, >= 4
 
 A range includes its lower end and not its upper one. Tail, torso and head are cut at the 60th and
 80th percentile (linear) of the counts of the targets themselves; a count equal to a percentile
 falls below it. Targets without a last visit are in no stratum of distance and gap.
+`overlap.py` defines the overlap with train.
 
 Shapes: S seeds, N targets.
 """
@@ -29,6 +31,7 @@ from castpoi.evaluation.result import (
     HOURS_SINCE_LAST_VISIT,
     IS_REVISIT,
     KM_FROM_LAST_VISIT,
+    OVERLAP,
     PLACE_COUNT_IN_TRAIN,
 )
 
@@ -38,6 +41,7 @@ TOO_SMALL: Final = 100
 _HISTORY: Final = {"< 50": 50, "50-100": 100, "100-200": 200, ">= 200": np.inf}
 _KM: Final = {"< 0.5 km": 0.5, "0.5-2 km": 2, "2-5 km": 5, "5-20 km": 20, ">= 20 km": np.inf}
 _HOURS: Final = {"< 1 h": 1, "1-6 h": 6, "6-24 h": 24, "1-7 d": 168, ">= 7 d": np.inf}
+_OVERLAP: Final = {"1 visit": 2, "2 visits": 3, "3 visits": 4, ">= 4 visits": np.inf}
 """Strata of an axis and their upper ends."""
 _FREQUENCY: Final = ("tail", "torso", "head")
 _FREQUENCY_CUTS: Final = (60, 80)
@@ -62,7 +66,9 @@ class Stratum:
 def strata(contenders: Sequence[Contender], metrics: Sequence[str] = METRICS) -> list[Stratum]:
     """Every stratum of every axis, with the metrics of all contenders."""
     ranks = ranks_side_by_side(contenders)
-    targets = contenders[0].results[0].by_checkin  # in the order of the ranks
+    tables = [result.by_checkin for own in contenders for result in own.results]
+    # in the order of the ranks; the overlap is the same in all results that have it
+    targets = next((each for each in tables if not each[OVERLAP].null_count()), tables[0])
     values = {
         name: {metric: per_target(metric, own) for metric in metrics} for name, own in ranks.items()
     }  # each [S, N]
@@ -84,12 +90,14 @@ def strata(contenders: Sequence[Contender], metrics: Sequence[str] = METRICS) ->
 def masks(targets: pl.DataFrame) -> dict[str, dict[str, NDArray[np.bool_]]]:
     """By axis and stratum, which targets of a rank table are in it. [N]"""
     is_revisit = targets[IS_REVISIT].to_numpy()
+    overlap = _by_range(targets[OVERLAP], _OVERLAP)
     return {
         "history": _by_range(targets[HISTORY_LENGTH], _HISTORY),
         "frequency": _by_frequency(targets[PLACE_COUNT_IN_TRAIN]),
         "return": dict(zip(RETURN, (is_revisit, ~is_revisit), strict=True)),
         "distance": _by_range(targets[KM_FROM_LAST_VISIT], _KM),
         "gap": _by_range(targets[HOURS_SINCE_LAST_VISIT], _HOURS),
+        **({} if targets[OVERLAP].null_count() else {"overlap": overlap}),
     }
 
 

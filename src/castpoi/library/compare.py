@@ -175,7 +175,7 @@ def _tested(results: Sequence[Result], rows: Rows, against: str) -> tuple[Verdic
 
 def _contender(name: str, results: Sequence[Result]) -> Contender:
     own = tuple(each for each in results if each.method == name)
-    is_ours = name in METHODS.names and not METHODS.named(name).needs_training
+    is_ours = name in METHODS.names and not METHODS.named(name).has_seeds
     return Contender(
         name, own, is_counted=is_ours or all(each.manifest.get(NO_SEEDS) for each in own)
     )

@@ -50,6 +50,12 @@ class Row:
         return self.settings.get(KNOWN_TIME, "").lower() == "true"
 
     @property
+    def has_seeds(self) -> bool:
+        """Whether another seed gives other ranks; an unknown method counts as one that does."""
+        method = METHODS.find(self.method)
+        return method is None or method.has_seeds
+
+    @property
     def is_learned(self) -> bool:
         """Whether its method is trained; an unknown method counts as learned."""
         method = METHODS.find(self.method)

@@ -21,6 +21,9 @@ GROUP: Final = "castpoi.methods"
 """Entry points by which an installed package adds methods."""
 
 
+_COUNTED: Final = "castpoi.training.counted:train_counted"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Method:
     """One way to rank places."""
@@ -59,6 +62,11 @@ class Method:
     def needs_training(self) -> bool:
         """Whether it is trained; otherwise it only counts."""
         return self.trainer is not None
+
+    @property
+    def has_seeds(self) -> bool:
+        """Whether another seed gives other ranks; a method that counts has none."""
+        return self.trainer not in (None, _COUNTED)
 
     @property
     def is_ours(self) -> bool:
@@ -189,7 +197,7 @@ def _learned_counts(name: str, label: str, line: str, ranker: str) -> Method:
     """A counted method with settings."""
     return Method(
         name=name, label=label, line=line, ranker=f"castpoi.baselines.{ranker}",
-        trainer="castpoi.training.counted:train_counted", presets=("tuned",),
+        trainer=_COUNTED, presets=("tuned",),
     )  # fmt: skip
 
 

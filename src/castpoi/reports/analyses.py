@@ -19,6 +19,7 @@ AXES: Final = {
     "return": "Been there before",
     "distance": "Distance from last visit",
     "gap": "Time since last visit",
+    "overlap": "Same visits in train",
 }
 
 
@@ -117,7 +118,7 @@ def beyond_table(evidence: Evidence, city: CityEvidence) -> Table:
 def _beyond_line(city: CityEvidence, row: Row) -> dict[str, Cell]:
     results = city.contenders[row.name].results
     measured = [result.beyond for result in results]
-    calibrated = [one.calibration for one in measured] if row.is_learned else []
+    calibrated = [one.calibration for one in measured] if row.has_seeds else []
     note = "\n".join(result.name for result in results)
 
     def softmax(values: list[float]) -> Cell:

@@ -93,7 +93,7 @@ def _table(city: CityEvidence, row: Row) -> Table:
 
 
 def _limits(city: CityEvidence, row: Row) -> str:
-    if not row.is_learned:
+    if not row.has_seeds:
         return "Its scores are counts or distances, not probabilities."
     results = city.contenders[row.name].results
     error = fmean(result.beyond.calibration.expected_error for result in results)
@@ -127,7 +127,7 @@ def _run_words(each: RowResult) -> Iterator[str]:
 
 
 def _seeds(city: CityEvidence, row: Row) -> str:
-    if not row.is_learned:
+    if not row.has_seeds:
         return "without seeds"
     seeds = [str(each.seed) for each in city.of(row.name)]
     return f"seed {seeds[0]}" if len(seeds) == 1 else f"mean over seeds {', '.join(seeds)}"

@@ -120,10 +120,16 @@ class CityEvidence:
     """All results on one split, of methods that are all given the time of a target or all not."""
 
     name: str
+    town: str  # its name without the split
     fingerprint: str
     part: str
     known_time: bool
     results: tuple[RowResult, ...]
+
+    @property
+    def is_by_time(self) -> bool:
+        """Whether it is split at a moment, the same for all users."""
+        return self.results[0].result.manifest.get("split") == "chronological"
 
     @property
     def slug(self) -> str:
@@ -137,7 +143,7 @@ class CityEvidence:
             row.name: Contender(
                 row.name,
                 tuple(each.result for each in self.of(row.name)),
-                is_counted=not row.is_learned,
+                is_counted=not row.has_seeds,
             )
             for row in {each.row.name: each.row for each in self.results}.values()
         }
@@ -218,6 +224,7 @@ class Evidence:
 
     folder: Path
     tables: tuple[TableOutline, ...]
+    time_tables: tuple[TableOutline, ...]  # of time splits, where there are other cities too
     cities: tuple[CityEvidence, ...]
     unfinished: Mapping[str, str]  # experiments of the suite without a result, and their state
     row_notes: Mapping[str, str]  # a sentence about a row, from NOTES
@@ -236,6 +243,11 @@ class Evidence:
         for row in (row for table in self.tables for row in table.rows):
             rows.setdefault(row.name, row)
         return [row for row in rows.values() if row.name in present]
+
+    def cities_for(self, table: TableOutline) -> list[CityEvidence]:
+        """The cities that a table may show; time splits have their own tables."""
+        is_mixed, by_time = bool(self.time_tables), table in self.time_tables
+        return [city for city in self.cities if not is_mixed or city.is_by_time == by_time]
 
     def rows_of(self, city: CityEvidence) -> list[Row]:
         """The rows that have a result on a city, without variants of our method and oracles."""
@@ -294,12 +306,13 @@ def read_evidence(folder: Path, *, ours: Sequence[str] = ()) -> Evidence:
         )
     tables += _other_tables(tables, [row for name, row in present.items() if name not in rows])
     outdated = {each.folder.relative_to(folder).as_posix() for each in found if each.is_outdated}
+    cities = tuple(_cities(current, list(suite.get("cities", {}))))
+    tables = [table for table in tables if present.keys() & {row.name for row in table.rows}]
     return Evidence(
         folder=folder,
-        tables=tuple(
-            table for table in tables if present.keys() & {row.name for row in table.rows}
-        ),
-        cities=tuple(_cities(current, list(suite.get("cities", {})))),
+        tables=tuple(tables),
+        time_tables=tuple(_time_tables(tables, cities)),
+        cities=cities,
         unfinished=_unfinished(suite, folder) | dict.fromkeys(sorted(outdated), OUTDATED),
         row_notes=read_json(folder / NOTES) if (folder / NOTES).is_file() else {},
         searches=Search.all_below(folder),
@@ -344,6 +357,18 @@ def _other_tables(tables: Sequence[TableOutline], rows: Sequence[Row]) -> list[T
     ]
 
 
+def _time_tables(
+    tables: Sequence[TableOutline], cities: Sequence[CityEvidence]
+) -> Iterator[TableOutline]:
+    """The tables of methods again for time splits, if there are other splits too."""
+    by_time = [city for city in cities if city.is_by_time]
+    for table in tables if len(by_time) < len(cities) else ():
+        rows = tuple(row for row in table.rows if any(city.has(row) for city in by_time))
+        if any(row.role in RIVALS for row in rows) and not table.is_ablation:
+            title = "Global time split" if table.name == "main" else f"{table.title}, time split"
+            yield replace(table, name=f"time-{table.name}", title=title, rows=rows)
+
+
 def _results_below(folder: Path) -> Iterator[Path]:
     """The results in and below a folder, also damaged ones, which cannot be read later."""
     if is_folder_of(folder, "result") or (folder / RANKS).is_file():
@@ -371,12 +396,15 @@ def _cities(results: Sequence[RowResult], order: Sequence[str]) -> Iterator[City
         groups.setdefault((result.fingerprint, result.part, result.known_time), []).append(each)
     taken: set[str] = set()
     for (fingerprint, part, known_time), group in groups.items():
+        is_by_time = group[0].result.manifest.get("split") == "chronological"
         traits = [*([] if part == "test" else [part]), *(["time known"] if known_time else [])]
+        traits += ["time split"] if is_by_time else []
         name = f"{names[fingerprint]} ({', '.join(traits)})" if traits else names[fingerprint]
         name = f"{name} {fingerprint[:8]}" if name in taken else name
         taken.add(name)
         yield CityEvidence(
             name=name,
+            town=names[fingerprint],
             fingerprint=fingerprint,
             part=part,
             known_time=known_time,

@@ -326,7 +326,7 @@ def _bias_panel(axes: Axes, biases: Sequence[LearnedBias]) -> None:
 
 def reliability_lines(evidence: Evidence, city: CityEvidence) -> Chart | None:
     """Share of right first places by the softmax, of learned methods."""
-    learned = [row for row in evidence.in_order(city, "HR@1") if row.is_learned]
+    learned = [row for row in evidence.in_order(city, "HR@1") if row.has_seeds]
     measured = {
         row.name: [one.beyond.calibration for one in city.contenders[row.name].results]
         for row in learned

@@ -110,7 +110,7 @@ def _size_and_cost(evidence: Evidence, row: Row) -> dict[str, Cell]:
     of_city = next((city.of(row.name) for city in evidence.cities if city.has(row)), [])
     seconds = [each.training_seconds for each in of_city if each.training_seconds is not None]
     return {
-        "Parameters": count(parameters) if row.is_learned else Cell("none"),
+        "Parameters": count(parameters) if row.has_seeds else Cell("none"),
         "Training": _seconds(min(seconds, default=None)),
     }
 
@@ -190,7 +190,7 @@ def _gaps(evidence: Evidence, city: CityEvidence) -> Iterator[str]:
             if absent:
                 yield f"no result of {_named(absent)} in the table '{table.title}'."
     rows = [row for row in evidence.rows if city.has(row) and row.role != ORACLE]
-    learned = [row for row in rows if row.is_learned]
+    learned = [row for row in rows if row.has_seeds]
     seeds = [len(city.of(row.name)) for row in learned]
     for fewer in sorted(set(seeds)):
         labels = _named([row.label for row, n in zip(learned, seeds, strict=True) if n == fewer])

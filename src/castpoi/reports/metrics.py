@@ -58,7 +58,7 @@ def cities_of(outline: TableOutline, evidence: Evidence) -> list[CityEvidence]:
     A city where only our method has a result is in the first of its tables. A city of an ablation
     has variants, a city of a table of oracles has an oracle.
     """
-    some = [city for city in evidence.cities if _roles_on(outline, city)]
+    some = [city for city in evidence.cities_for(outline) if _roles_on(outline, city)]
     if _has_oracle(outline):
         return [city for city in some if ORACLE in _roles_on(outline, city)]
     shown = [
@@ -75,7 +75,10 @@ def _roles_on(outline: TableOutline, city: CityEvidence) -> set[str]:
 
 
 def _first_on(city: CityEvidence, evidence: Evidence) -> TableOutline:
-    return next(table for table in evidence.tables if _roles_on(table, city))
+    tables = (*evidence.tables, *evidence.time_tables)
+    return next(
+        each for each in tables if city in evidence.cities_for(each) and _roles_on(each, city)
+    )
 
 
 def _has_oracle(outline: TableOutline) -> bool:
@@ -103,7 +106,7 @@ class _CityGroup:
         rows = [
             [
                 Cell(row.label, note=self._folders(row), is_ours=row.role == OURS),
-                count(len(self.city.of(row.name)) if row.is_learned else None),
+                count(len(self.city.of(row.name)) if row.has_seeds else None),
                 *(
                     self._cell(row, *column, present, best)
                     for column, best in zip(columns, highest, strict=True)

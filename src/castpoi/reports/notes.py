@@ -47,10 +47,18 @@ REFERENCE: Final = (
     "and the paper's, each with its stars; in bold where only one of the two is significant. The "
     "paper's stars are those of a Wilcoxon test alone."
 )
+ORDER: Final = (
+    "Place of each method, and its MRR in percent. Leave one out: the last visit of each user is a "
+    "target, and training has the later visits of others. Time: training ends at one moment for "
+    "everybody, and targets are all visits after a second moment, or the last of each user. The "
+    "cities are cleaned differently, so compare orders, not values."
+)
 STRATA: Final = (
     "HR@10 in percent, mean over seeds; n is the number of targets; best of a row in bold. Strata "
     "of fewer than 100 targets are faint, or in italics: they are too small to compare methods. "
-    "The protocol defines tail, torso and head."
+    "The protocol defines tail, torso and head. Same visits in train: the longest sequence of "
+    "visits that ends with the target and that a train trajectory of anybody has too; a method "
+    "that memorises is good at long ones."
 )
 POOL: Final = (
     "Expected HR@10 in percent if the target were ranked among that many places drawn at random, "

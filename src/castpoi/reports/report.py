@@ -34,6 +34,7 @@ from castpoi.reports.page import render, text_of
 from castpoi.reports.reference import reference_table
 from castpoi.reports.significance import Verdicts, judge_all, significance_table
 from castpoi.reports.table import Table, comma_separated, latex, markdown
+from castpoi.reports.time_split import order_table, pairs
 
 if TYPE_CHECKING:
     from castpoi.reports.style import Chart
@@ -95,6 +96,12 @@ class Section:
 
 SECTIONS: Final = (
     Section(
+        title="Order of methods",
+        tables=lambda report: (
+            order_table(report.evidence, *pair) for pair in pairs(report.evidence)
+        ),
+    ),
+    Section(
         title="Compared with the paper",
         tables=lambda report: [reference_table(report.evidence, report.verdicts)],
     ),
@@ -149,7 +156,7 @@ def _section_of(outline: TableOutline) -> Section:
         tables=lambda report: [metric_table(outline, report.evidence, report.verdicts)],
         charts=lambda report, figures: (
             figures.ablation_bars(outline, city)
-            for city in report.evidence.cities
+            for city in report.evidence.cities_for(outline)
             if outline.is_ablation
         ),
     )
@@ -164,7 +171,8 @@ def make_report(
     figures = import_module("castpoi.reports.figures") if has_charts else None
     missing = inventory.what_is_missing(evidence, has_charts=has_charts)
     report = Report(evidence=evidence, verdicts=verdicts, out=out, missing=missing)
-    planned = [*map(_section_of, evidence.tables), *SECTIONS]
+    planned = [*map(_section_of, evidence.tables), *map(_section_of, evidence.time_tables)]
+    planned += SECTIONS
     with progress.task("sections", total=len(planned)) as task:
         for each in planned:
             tables = [table for table in each.tables(report) if table is not None]
@@ -248,7 +256,7 @@ class Headline:
 def report_page(report: Report, command: str = "") -> str:
     """One self-contained HTML document; `command` is the one that made it."""
     evidence = report.evidence
-    cities = len({city.fingerprint for city in evidence.splits})
+    cities = len({city.town for city in evidence.splits})
     names = " and ".join(each.name for each in evidence.splits)
     return render(
         "report.html.j2",
@@ -287,7 +295,7 @@ def _headline(report: Report, city: CityEvidence) -> Headline:
 def _score(report: Report, city: CityEvidence, row: Row, against: Row | None) -> str:
     """The label of a row and its HR@10, with the p-value of its test against a baseline."""
     words = f"{row.label} {100 * city.mean(row.name, METRIC):.1f}{NO_BREAK}%"
-    for table in report.evidence.tables:
+    for table in (*report.evidence.tables, *report.evidence.time_tables):
         verdict = report.verdicts.against_strongest(table.name, city.name, row.name, METRIC)
         if verdict and against and verdict.test.against == against.name:
             p = "not tested: one seed" if verdict.p is None else notes.p_equals(verdict.p)

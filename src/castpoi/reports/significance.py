@@ -13,7 +13,7 @@ from castpoi.evaluation.significance import (
     PairedTest,
     Verdict,
     judge,
-    paired_test,
+    paired_tests,
     signed_rank,
 )
 from castpoi.methods.outline import STRONGEST, Family, TableOutline
@@ -64,22 +64,22 @@ class Verdicts:
 def judge_all(evidence: Evidence, *, draws: int = DRAWS, progress: Progress = SILENCE) -> Verdicts:
     """Make every test that the results allow, and correct each family."""
     planned = [
-        (table, family, city, metric, against)
+        (table, family, city, against, metrics)
         for city in evidence.cities  # first, since the tests of a city share their samples
-        for table in evidence.tables
+        for table in (*evidence.tables, *evidence.time_tables)
+        if city in evidence.cities_for(table)
         for family in table.families
         if family.row in city.contenders
-        for metric in family.metrics
-        for against in _opponents(table, family, city, metric)
+        for against, metrics in _opponents(table, family, city).items()
     ]
     families: dict[tuple[str, Family, str], list[tuple[CityEvidence, PairedTest]]] = {}
     with progress.task("tests", total=len(planned)) as task:
-        for table, family, city, metric, against in planned:
+        for table, family, city, against, metrics in planned:
             name = f"{table.title}, {family.name} of {table.label(family.row)}"
-            name += f", {city.name}, {metric}" if family.together == "cell" else ""
             ours, theirs = city.contenders[family.row], city.contenders[against]
-            test = paired_test(ours, theirs, metric, seed=BOOTSTRAP_SEED, draws=draws)
-            families.setdefault((table.name, family, name), []).append((city, test))
+            for test in paired_tests(ours, theirs, metrics, seed=BOOTSTRAP_SEED, draws=draws):
+                cell = f", {city.name}, {test.metric}" if family.together == "cell" else ""
+                families.setdefault((table.name, family, name + cell), []).append((city, test))
             task.advance()
     return Verdicts(
         all=[
@@ -92,18 +92,24 @@ def judge_all(evidence: Evidence, *, draws: int = DRAWS, progress: Progress = SI
     )
 
 
-def _opponents(table: TableOutline, family: Family, city: CityEvidence, metric: str) -> list[str]:
-    if family.against == STRONGEST:
+def _opponents(table: TableOutline, family: Family, city: CityEvidence) -> dict[str, list[str]]:
+    """The rows that a row is tested against, each with the metrics."""
+    if family.against != STRONGEST:
+        others = (name for name in family.against if name in city.contenders)
+        return {name: list(family.metrics) for name in others if name != family.row}
+    found: dict[str, list[str]] = {}
+    for metric in family.metrics:
         strongest = city.strongest_of(table.rows, metric)
-        return [] if strongest is None else [strongest.name]
-    return [name for name in family.against if name in city.contenders and name != family.row]
+        if strongest is not None:
+            found.setdefault(strongest.name, []).append(metric)
+    return found
 
 
 def significance_table(evidence: Evidence, verdicts: Verdicts) -> Table | None:
     """Every test with its p-values, interval and effect; None without tests."""
     if not verdicts.all:
         return None
-    outlines = {table.name: table for table in evidence.tables}
+    outlines = {table.name: table for table in (*evidence.tables, *evidence.time_tables)}
     groups: dict[str, list[dict[str, Cell]]] = {}
     for judged in verdicts.all:
         outline = outlines[judged.table]

@@ -1,0 +1,35 @@
+"""Overlap with training: could a target be memorised from the trajectories of train?
+
+The overlap of a target is the length of the longest sequence of visits that ends with it and that
+a train trajectory, of anybody, has too: 1 if only its place is known, 2 if somebody has made the
+same move to it, and so on (overlap from the end, Luca et al. 2023).
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castpoi.checkins import record
+from castpoi.checkins.trajectory import Trajectories
+
+MOST: Final = 4
+"""The longest sequence that is looked for."""
+
+
+def overlap_with_train(trajectories: Trajectories, targets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Visits of the longest sequence that ends with each target and is in train, up to `MOST`."""
+    place = trajectories.place
+    is_train = trajectories.part == record.PARTS.index(record.TRAIN)
+    position = np.arange(len(place)) - trajectories.starts  # visits of the user before each
+    sequence, in_train = place, is_train  # the number of the sequence that ends at each visit
+    overlap = np.zeros(len(targets), dtype=np.int64)
+    for length in range(1, MOST + 1):
+        if length > 1:
+            before = np.r_[0, sequence[:-1]]
+            pairs = before * (int(place.max()) + 1) + place
+            sequence = np.unique(pairs, return_inverse=True)[1]
+            in_train = np.r_[False, in_train[:-1]] & is_train & (position >= length - 1)
+        is_known = np.isin(sequence[targets], sequence[in_train])
+        overlap[is_known & (position[targets] >= length - 1)] = length
+    return overlap
