@@ -45,6 +45,11 @@ class RowResult:
     is_outdated: bool = False  # the suite has changed its row since
 
     @property
+    def is_by_time(self) -> bool:
+        """Whether its city is split at a moment, the same for all users."""
+        return self.result.manifest.get("split") == "chronological"
+
+    @property
     def seed(self) -> int:
         """Seed of its training."""
         return self.result.seed
@@ -129,7 +134,7 @@ class CityEvidence:
     @property
     def is_by_time(self) -> bool:
         """Whether it is split at a moment, the same for all users."""
-        return self.results[0].result.manifest.get("split") == "chronological"
+        return self.results[0].is_by_time
 
     @property
     def slug(self) -> str:
@@ -384,11 +389,11 @@ def _cities(results: Sequence[RowResult], order: Sequence[str]) -> Iterator[City
     """The results by split, in the order of the suite, or the city with most results first."""
     names: dict[str, str] = {}
     groups: dict[tuple[str, str, bool], list[RowResult]] = {}
-    sizes = Counter(each.result.fingerprint for each in results)
+    sizes = Counter(each.city for each in results)
 
-    def position(each: RowResult) -> tuple[bool, int, int]:
+    def position(each: RowResult) -> tuple[bool, bool, int, int]:
         at = order.index(each.city) if each.city in order else len(order)
-        return each.result.known_time, at, -sizes[each.result.fingerprint]
+        return each.result.known_time, each.is_by_time, at, -sizes[each.city]
 
     for each in sorted(results, key=position):
         result = each.result
@@ -396,9 +401,8 @@ def _cities(results: Sequence[RowResult], order: Sequence[str]) -> Iterator[City
         groups.setdefault((result.fingerprint, result.part, result.known_time), []).append(each)
     taken: set[str] = set()
     for (fingerprint, part, known_time), group in groups.items():
-        is_by_time = group[0].result.manifest.get("split") == "chronological"
         traits = [*([] if part == "test" else [part]), *(["time known"] if known_time else [])]
-        traits += ["time split"] if is_by_time else []
+        traits += ["time split"] if group[0].is_by_time else []
         name = f"{names[fingerprint]} ({', '.join(traits)})" if traits else names[fingerprint]
         name = f"{name} {fingerprint[:8]}" if name in taken else name
         taken.add(name)
