@@ -21,14 +21,20 @@ from castpoi.evaluation.metrics import Spread
 from castpoi.evaluation.result import EXPERIMENT, RANKS, Result
 from castpoi.methods.outline import ABLATION, ORACLE, OURS, RIVALS, Row, TableOutline, row_from_dict
 from castpoi.methods.run import LOG
-from castpoi.reports.outlines import OUR_METHODS, outlines_in, outlines_of, row_of_result, with_ours
+from castpoi.reports.outlines import (
+    OUR_METHODS,
+    other_outlines,
+    outlines_in,
+    row_of_result,
+    time_outlines,
+    with_ours,
+)
 
 OUTDATED: Final = "outdated"
 """State of a result whose row was changed in the suite after the result was made."""
 NOTES: Final = "notes.json"
 """A file next to results: a sentence about each of some rows, which the report shows."""
 _SUITE: Final = "suite.json"
-_TUNE: Final = "tune.json"
 _STARTED: Final = "started_utc"
 _NOT_RESULTS: Final = ("runs", "logs")
 _PLAIN_NAMES: Final = ("results", "res")  # folders that are not named after a city
@@ -201,39 +207,19 @@ def source_anchor(city: CityEvidence, row: Row) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Search:
-    """The trials by which the settings of a preset were found."""
-
-    trials: int
-    seconds: float
-
-    @classmethod
-    def all_below(cls, folder: Path) -> "dict[tuple[str, str], Search]":
-        """The trials in all TUNE files below a folder, by method and preset."""
-        found: dict[tuple[str, str], Search] = {}
-        for path in sorted(folder.rglob(_TUNE)):
-            tuned = read_json(path)
-            key = str(tuned["method"]), str(tuned["preset"])
-            done = [each for each in tuned["trials"] if each["state"] == "done"]
-            former = found.get(key, Search(trials=0, seconds=0.0))
-            found[key] = Search(
-                trials=former.trials + len(done),
-                seconds=former.seconds + sum(each["seconds"] or 0.0 for each in done),
-            )
-        return found
-
-
-@dataclass(frozen=True, kw_only=True)
 class Evidence:
     """Everything that a report is made from."""
 
     folder: Path
     tables: tuple[TableOutline, ...]
-    time_tables: tuple[TableOutline, ...]  # of time splits, where there are other cities too
     cities: tuple[CityEvidence, ...]
     unfinished: Mapping[str, str]  # experiments of the suite without a result, and their state
-    row_notes: Mapping[str, str]  # a sentence about a row, from NOTES
-    searches: Mapping[tuple[str, str], Search]  # by method and preset
+
+    @cached_property
+    def row_notes(self) -> dict[str, str]:
+        """Sentences about rows by name, from NOTES."""
+        path = self.folder / NOTES
+        return read_json(path) if path.is_file() else {}
 
     @property
     def results(self) -> list[RowResult]:
@@ -248,6 +234,13 @@ class Evidence:
         for row in (row for table in self.tables for row in table.rows):
             rows.setdefault(row.name, row)
         return [row for row in rows.values() if row.name in present]
+
+    @cached_property
+    def time_tables(self) -> tuple[TableOutline, ...]:
+        """The tables of time splits, where there are other splits too."""
+        by_time = [city for city in self.cities if city.is_by_time]
+        present = {name for city in by_time for name in city.contenders}
+        return time_outlines(self.tables, present) if len(by_time) < len(self.cities) else ()
 
     def cities_for(self, table: TableOutline) -> list[CityEvidence]:
         """The cities that a table may show; time splits have their own tables."""
@@ -309,18 +302,15 @@ def read_evidence(folder: Path, *, ours: Sequence[str] = ()) -> Evidence:
             f"{folder} has no result of {unknown[0]!r}; {did_you_mean(unknown[0], names)}it has "
             f"{', '.join(present)}"
         )
-    tables += _other_tables(tables, [row for name, row in present.items() if name not in rows])
+    tables += other_outlines(tables, [row for name, row in present.items() if name not in rows])
     outdated = {each.folder.relative_to(folder).as_posix() for each in found if each.is_outdated}
-    cities = tuple(_cities(current, list(suite.get("cities", {}))))
-    tables = [table for table in tables if present.keys() & {row.name for row in table.rows}]
     return Evidence(
         folder=folder,
-        tables=tuple(tables),
-        time_tables=tuple(_time_tables(tables, cities)),
-        cities=cities,
+        tables=tuple(
+            table for table in tables if present.keys() & {row.name for row in table.rows}
+        ),
+        cities=tuple(_cities(current, list(suite.get("cities", {})))),
         unfinished=_unfinished(suite, folder) | dict.fromkeys(sorted(outdated), OUTDATED),
-        row_notes=read_json(folder / NOTES) if (folder / NOTES).is_file() else {},
-        searches=Search.all_below(folder),
     )
 
 
@@ -349,29 +339,6 @@ def read_result(path: Path, rows: Mapping[str, Row]) -> RowResult:
         result=result,
         is_outdated=is_outdated,
     )
-
-
-def _other_tables(tables: Sequence[TableOutline], rows: Sequence[Row]) -> list[TableOutline]:
-    """Tables for rows that no table of the suite has."""
-    taken = {table.name for table in tables}
-    return [
-        replace(table, name=f"other-{table.name}", title=f"{table.title}, others")
-        if table.name in taken
-        else table
-        for table in outlines_of(rows)
-    ]
-
-
-def _time_tables(
-    tables: Sequence[TableOutline], cities: Sequence[CityEvidence]
-) -> Iterator[TableOutline]:
-    """The tables of methods again for time splits, if there are other splits too."""
-    by_time = [city for city in cities if city.is_by_time]
-    for table in tables if len(by_time) < len(cities) else ():
-        rows = tuple(row for row in table.rows if any(city.has(row) for city in by_time))
-        if any(row.role in RIVALS for row in rows) and not table.is_ablation:
-            title = "Global time split" if table.name == "main" else f"{table.title}, time split"
-            yield replace(table, name=f"time-{table.name}", title=title, rows=rows)
 
 
 def _results_below(folder: Path) -> Iterator[Path]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from castpoi.core.files import read_json
 from castpoi.core.quantities import duration_words
 from castpoi.evaluation.result import IS_REVISIT
 from castpoi.methods.outline import ABLATION, ORACLE, RIVALS, Row
@@ -26,6 +27,7 @@ from castpoi.reports.reference import PaperCity, paper_city
 from castpoi.reports.table import NOTHING, Cell, Table, count, number, percent
 
 _NAMED: Final = 6
+_TUNE: Final = "tune.json"
 
 
 def city_table(evidence: Evidence) -> Table:
@@ -62,11 +64,14 @@ def _sizes(city: PaperCity, name: str) -> dict[str, Cell]:
 
 def method_table(evidence: Evidence) -> Table:
     """One line for each row: its method, preset, settings, size and cost."""
+    trials = _trials_of_presets(evidence.folder)
     lines = [
         {
             "Method": Cell(row.label, link=f"cards/{card_file(row)}"),
             "What it is": Cell(description_of(row)),
-            "Trials": _trials(evidence, row),
+            "Trials": NOTHING
+            if row.role == ABLATION
+            else trials.get((row.method, row.preset or ""), NOTHING),
             **_size_and_cost(evidence, row),
         }
         for row in evidence.rows
@@ -96,11 +101,18 @@ def description_of(row: Row) -> str:
     return f"{text}{preset}{f'; with {changed}' if changed else ''}"
 
 
-def _trials(evidence: Evidence, row: Row) -> Cell:
-    found = evidence.searches.get((row.method, row.preset or ""))
-    if found is None or row.role == ABLATION:
-        return NOTHING
-    return Cell(f"{found.trials} ({duration_words(found.seconds)})", found.trials)
+def _trials_of_presets(folder: Path) -> dict[tuple[str, str], Cell]:
+    """How many trials found a preset, by method and preset, from all TUNE files below a folder."""
+    seconds: dict[tuple[str, str], list[float]] = {}
+    for path in sorted(folder.rglob(_TUNE)):
+        tuned = read_json(path)
+        done = [each for each in tuned["trials"] if each["state"] == "done"]
+        of_preset = seconds.setdefault((tuned["method"], tuned["preset"]), [])
+        of_preset += [each["seconds"] or 0.0 for each in done]
+    return {
+        preset: Cell(f"{len(own)} ({duration_words(sum(own))})", len(own))
+        for preset, own in seconds.items()
+    }
 
 
 def _size_and_cost(evidence: Evidence, row: Row) -> dict[str, Cell]:

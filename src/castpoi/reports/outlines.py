@@ -142,6 +142,30 @@ def outlines_of(rows: Sequence[Row]) -> list[TableOutline]:
     return tables
 
 
+def other_outlines(tables: Sequence[TableOutline], rows: Sequence[Row]) -> list[TableOutline]:
+    """Tables for rows that no table of the suite has."""
+    taken = {table.name for table in tables}
+    return [
+        replace(table, name=f"other-{table.name}", title=f"{table.title}, others")
+        if table.name in taken
+        else table
+        for table in outlines_of(rows)
+    ]
+
+
+def time_outlines(
+    tables: Sequence[TableOutline], present: Collection[str]
+) -> tuple[TableOutline, ...]:
+    """The tables of methods again, with the rows that have a result on a time split."""
+    again = []
+    for table in (each for each in tables if not each.is_ablation):
+        rows = tuple(row for row in table.rows if row.name in present)
+        if any(row.role in RIVALS for row in rows):
+            title = "Global time split" if table.name == "main" else f"{table.title}, time split"
+            again.append(replace(table, name=f"time-{table.name}", title=title, rows=rows))
+    return tuple(again)
+
+
 def _outlines_of_untimed(rows: Sequence[Row]) -> list[TableOutline]:
     ours = [row for row in rows if row.role == OURS]
     baselines = [row for row in rows if row.role in RIVALS]
