@@ -40,6 +40,8 @@ def test_a_run_becomes_a_result(castpoi: CommandLine, city: Path, tmp_path: Path
     assert ended.json["seconds"] >= 0
     assert (ended.json["method"], ended.json["seed"]) == ("revisit", 3)
     assert pl.read_parquet(result / "ranks.parquet").height == 4
+    kept = {path.name for path in (result / "run").iterdir()}
+    assert kept == {"manifest.json", "config.json", "log.jsonl"}  # for reports
 
 
 def test_a_run_and_its_method_in_one_go_give_the_same_ranks(

@@ -104,19 +104,6 @@ def test_results_that_rank_the_same_weights_share_a_training(tmp_path: Path) -> 
     assert found[0].training == found[1].training != found[2].training
 
 
-@pytest.mark.parametrize(("started", "epochs"), [("yesterday", 1), ("today", 0)])
-def test_the_log_of_the_run_is_used_unless_another_run_has_replaced_it(
-    tmp_path: Path, started: str, epochs: int
-) -> None:
-    run, folder = tmp_path / "run", tmp_path / "town" / "ours"
-    run.mkdir()
-    (run / "manifest.json").write_text(json.dumps({"kind": "run", "started_utc": started}))
-    (run / "log.jsonl").write_text('{"event": "epoch finished"}')
-    trained = {"started_utc": "yesterday"}
-    result_of([1.0], method="castpoi", seed=1, run=str(run), trained=trained).save(folder)
-    assert len(read_result(folder, {}).epochs) == epochs
-
-
 def test_results_without_a_suite_are_rows_by_method(tmp_path: Path) -> None:
     for method, seed in (("castpoi", 1), ("castpoi", 2), ("revisit", 0)):
         name = f"{method}-{seed}"

@@ -73,14 +73,8 @@ class RowResult:
 
     @property
     def log(self) -> Path:
-        """The log of its training: the copy in the result, or that of the run."""
-        copied = self.folder / "run"
-        run = Path(self.result.manifest.get("run", copied))
-        if is_folder_of(copied, "run") or not is_folder_of(run, "run"):
-            return copied / LOG
-        # another training may have replaced the run since
-        is_same = read_json(run / "manifest.json").get(_STARTED) == self.trained.get(_STARTED)
-        return (run if is_same else copied) / LOG
+        """The log of its training; results of a run have a copy."""
+        return self.folder / "run" / LOG
 
     @cached_property
     def _events(self) -> list[dict[str, Any]]:
