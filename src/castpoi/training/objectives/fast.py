@@ -155,7 +155,7 @@ class FastObjective:
         model: CastPoi,
         inputs: ScoreInputs,
         states: Tensor,
-        layout: "_Layout",
+        layout: _Layout,
         loss_inputs: LossInputs,
         rng: np.random.Generator,
     ) -> tuple[ReaderSample, Tensor, Tensor]:

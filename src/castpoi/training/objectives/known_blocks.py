@@ -4,7 +4,8 @@ A position whose window has a few hundred places has that many pairs, of a hundr
 pairs of one user's million visits would take tens of gigabytes. So the pairs of a block, 64
 positions of one user, are computed when a batch needs them. Blocks are kept until they fill
 `KEPT_BYTES`, enough for ordinary cities; later ones are computed again when they are needed again.
-That changes the time of an epoch, and no bit of any feature.
+That changes the time of an epoch, and no bit of any feature. Threads may share the blocks: two may
+compute the same block, with the same bits.
 
 Shapes: R positions.
 """
