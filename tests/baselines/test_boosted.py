@@ -284,3 +284,9 @@ def test_without_lightgbm_the_sentence_names_the_extra(
 def test_a_graphics_card_is_refused(city: City) -> None:
     with refused(BadInput):
         fit(city, BOOSTED, options=TrainingOptions(device="cuda"))
+
+
+def test_with_nothing_held_out_all_trees_are_kept(city: City) -> None:
+    options = TrainingOptions(settings={"epochs": "3"})
+    training = fit(city, BOOSTED, part=None, options=options).ranker.config["training"]
+    assert (training["epochs"], training["best_epoch"], training["validation"]) == (3, 3, {})
