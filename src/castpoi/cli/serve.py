@@ -178,7 +178,7 @@ def serve(
             shares=weights,
             answer_log=None if answer_log is None else AnswerLog(answer_log, visits.secret()),
             city=CityImport(folder=loading["city"], report=console.note) if import_city else None,
-            page_of=_page_maker(loading["city"]),
+            page_of=page_maker(loading["city"]),
         )
         with logged_to_stderr():
             ready = partial(_show_address, console, service, listening)
@@ -211,7 +211,7 @@ def _shares(folders: Mapping[str, Path], given: Sequence[tuple[str, str]]) -> di
     return shares
 
 
-def _page_maker(folder: Path | None) -> "Callable[[Run], str] | None":
+def page_maker(folder: Path | None) -> "Callable[[Run], str] | None":
     """Makes the page about the city of a run; None without the packages for it."""
     from castpoi.checkins.city import name_of
     from castpoi.checkins.describe import describe_city
