@@ -146,7 +146,9 @@ class Service:
         """The page about the city of the run; made at the first call."""
         run = self.recommender.run
         if self.page_of is None:
-            raise BrokenFolder("the page of the city needs jinja2 and matplotlib; pip install 'castpoi[report]'")
+            raise BrokenFolder(
+                "the page of the city needs jinja2 and matplotlib; pip install 'castpoi[report]'"
+            )
         if self._page is None or self._page[0] != run.fingerprint:
             self._page = run.fingerprint, self.page_of(run)
         return self._page[1]

@@ -11,6 +11,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from castpoi.recommend.recommender import Recommender
+from castpoi.serving.service import Service
+from castpoi.serving.settings import ServiceSettings
+from castpoi.serving.store import VisitStore
 from tests.serving.live import Live, living, service_of
 from tests.serving.map.conftest import NO_WEBGL
 from tests.serving.map.page import PHONE, choose, new_page, ranking, remember, until_answered
@@ -222,6 +225,43 @@ def test_two_lists_are_side_by_side_with_the_ranks_of_each_other(ann: Page) -> N
     ann.click("#compare")
     expect(ann.locator("#kept")).to_be_hidden()
     ann.click("#filters summary")
+
+
+def test_two_runs_are_side_by_side(
+    recommender: Recommender,
+    near_sighted: Recommender,
+    tmp_path: Path,
+    open_page: Callable[..., Page],
+) -> None:
+    service = Service(
+        settings=ServiceSettings(port=0),
+        load=lambda: recommender,
+        store=VisitStore(f"sqlite:///{tmp_path}/visits.sqlite"),
+        name="a",
+        others={"b": lambda: near_sighted},
+        shares={"a": 1.0, "b": 1.0},
+    )
+    with living(service) as several:
+        remember(several, "ann")
+        page = open_page(several)
+        page.wait_for_selector("#card:has-text('5 places')")
+        page.select_option("#run", "a")
+        choose(page, "ann")
+        page.click("#compare")
+        with page.expect_response("**/v1/recommend"):
+            page.select_option("#run", "b")
+        until_answered(page)
+        expect(page.locator("#kept-title")).to_have_text("ann, after the last visit, run a")
+        expect(page.locator("#who")).to_have_text("ann, after the last visit, run b")
+        for run, selector in (("a", "#kept-ranking"), ("b", "#ranking")):
+            listed = several.recommend(user="ann", run=run)["recommendations"]
+            names = page.locator(f"{selector} .title").all_inner_texts()
+            assert names == [each["name"] for each in listed]
+        page.locator("#ranking .row-button").first.click()
+        page.click(".terms .term:has-text('Distance')")  # a term that only run b has
+        meaning = several.ask("GET", "/v1/model?run=b").json()["terms"]["distance"]
+        expect(page.locator(".meaning:visible")).to_have_text(meaning)
+        page.context.close()
 
 
 def test_a_link_opens_the_same_view_and_has_no_id_unless_asked(

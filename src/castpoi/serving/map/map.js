@@ -25,6 +25,7 @@ import { startShare } from "./share_menu.js";
 import { viewOfAddress } from "./share.js";
 import { setSheet, startSheet } from "./sheet.js";
 import { followTheme, isDark } from "./theme.js";
+import { chosenRun, meaningsOf, offerRuns, openRun, runWords, startRuns } from "./runs.js";
 import { reportProblem, startTrouble } from "./trouble.js";
 import { counted } from "./words.js";
 import { whyHere } from "./why_here.js";
@@ -53,6 +54,10 @@ async function start() {
   });
   startFilters({ changed: update, pointing: () => point(true) });
   startMoment({ changed: () => update({ why: "moment" }), suggest: () => past.nextTime() });
+  startRuns((chosenCard) => {
+    offerMoments(chosenCard ?? card);
+    update({ why: "run" });
+  });
   startPlaceCard({
     past,
     explain: whyPlace,
@@ -92,6 +97,7 @@ async function readCity() {
     document.title = `Where next in ${cityName(card) || "the city"}? · castpoi`;
     byId("card").textContent = `${counted(card.places, "place")} · time of ${zoneName(card.zone)} · ${card.method}`;
     offerMoments(card);
+    await offerRuns(card);
     addPlaces(first);
     drawCity();
     if (first.length < FIRST_PLACES) return;
@@ -141,7 +147,7 @@ function pastChanged(why) {
 
 // The person or history with moment and filters; null while nobody is chosen.
 function currentRequest() {
-  return past.request && { ...past.request, ...chosenMoment(), ...chosenFilters() };
+  return past.request && { ...past.request, ...chosenRun(), ...chosenMoment(), ...chosenFilters() };
 }
 
 /** Requests recommendations; a newer request cancels an older one. */
@@ -195,7 +201,7 @@ function show(before, why) {
 function title() {
   const whom = past.mode === "user" ? past.user : "your history";
   const isEmpty = past.mode === "history" && !past.history.length;
-  return isEmpty ? "Popular places" : `${whom}, ${momentWords()}`;
+  return isEmpty ? "Popular places" : `${whom}, ${momentWords()}${runWords()}`;
 }
 
 function footnote() {
@@ -217,7 +223,7 @@ async function choose(place) {
     if (chosen !== place) return;
     const [explained] = recommendations;
     const [all, isOwn] = [past.all, past.mode === "history"];
-    const { terms: meanings } = card;
+    const meanings = meaningsOf(card);
     openRow(place, explanationOf(explained, { meanings, visitsBy, all, isOwn }));
     const groups = located(byPlace(explained.visits ?? []));
     const elsewhere = groups.filter((group) => group.place !== place);
@@ -241,7 +247,7 @@ async function whyPlace(place) {
   const request = currentRequest();
   if (request === null || answer === null) return "Choose a person to see why (not) here.";
   const isOwn = past.mode === "history";
-  return whyHere(place, { request, answer, meanings: card.terms, isOwn });
+  return whyHere(place, { request, answer, meanings: meaningsOf(card), isOwn });
 }
 
 function onMapClick({ place, lat, lon }) {
@@ -293,6 +299,7 @@ function currentView({ withIds }) {
   return {
     centre: atlas.centre(),
     when: momentInLink(),
+    run: chosenRun().run,
     filters: Object.keys(filters).length ? filters : null,
     place: openPlaceId(),
     user: withIds && past.mode === "user" ? past.user : null,
@@ -304,6 +311,7 @@ function currentView({ withIds }) {
 async function openView(view) {
   if (view === null) return;
   openFilters(view.filters ?? {});
+  openRun(view.run);
   openMoment(view.when);
   if (view.history) {
     past.open(view.history.map((visit) => ({ ...places.get(visit.place), ...visit })));

@@ -23,7 +23,8 @@ export const recommend = (request, signal) => call("recommend", { body: request,
 export const explain = (request, signal) => call("explain", { body: request, signal });
 export const addVisit = (visit) => call("visits", { body: visit });
 export const landAround = () => call("land");
-export const modelCard = () => call("model");
+export const modelCard = (run = null) =>
+  call(run === null ? "model" : `model?${new URLSearchParams({ run })}`);
 
 /** Visits of a user, oldest first. */
 export async function visitsOf(user, { limit = 1000 } = {}) {

@@ -48,6 +48,7 @@ export function viewOfAddress() {
     filters: parsed("filters"),
     history: parsed("history"),
     when: text("when"),
+    run: text("run"),
     user: text("user"),
     place: text("place"),
   };
