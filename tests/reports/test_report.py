@@ -130,6 +130,16 @@ def test_the_best_baseline_of_the_first_lines_may_be_a_tuned_one(tmp_path: Path)
     assert "the best baseline run here, Revisit heuristic 10.0" in page
 
 
+@pytest.mark.usefixtures("no_figures")
+def test_a_baseline_that_is_ahead_of_ours_is_named_so(tmp_path: Path) -> None:
+    for method, good in (("castpoi", 10), ("revisit", 20)):
+        ranks = [1.0] * good + [50.0] * (40 - good)
+        result_of(ranks, method=method, seed=1).save(tmp_path / "town" / method)
+    _, page = page_of(tmp_path / "town", tmp_path / "report")
+    ahead = "<strong>ahead of ours</strong>, the best baseline run here, Revisit heuristic 50.0"
+    assert ahead in page
+
+
 def test_a_report_is_complete_on_disk(report: Report) -> None:
     below = {path.relative_to(report.out).as_posix() for path in report.out.rglob("*.*")}
     assert {"report.html", "manifest.json", "cards/castpoi.md", "cards/revisit.md"} <= below

@@ -251,6 +251,7 @@ class Headline:
     best: str  # of our methods, or of all methods without ours
     others: list[str]  # our other methods
     strongest: str  # the strongest baseline; empty if there is none
+    is_behind: bool  # whether the strongest baseline is ahead of our methods
 
 
 def report_page(report: Report, command: str = "") -> str:
@@ -289,6 +290,8 @@ def _headline(report: Report, city: CityEvidence) -> Headline:
         best=_score(report, city, best, strongest),
         others=[_score(report, city, row, strongest) for row in others],
         strongest="" if strongest in (None, best) else _score(report, city, strongest, None),
+        is_behind=strongest is not None
+        and city.mean(strongest.name, METRIC) > city.mean(best.name, METRIC),
     )
 
 
