@@ -77,8 +77,8 @@ def _linked(each: RowResult) -> str:
 README_ROWS: Final = {
     "castpoi-next": "**castpoi-next**, our model (default)",
     "castpoi": "castpoi, the paper's model trained here",
-    "stamp-tuned": "STAMP, tuned: the best tuned baseline",
-    "core": "CORE: the best baseline with RecBole's settings",
+    "stamp-tuned": "STAMP, tuned: the best tuned sequence model",
+    "core": "CORE: the best sequence model with RecBole's settings",
     "revisit": "revisit: own visits times popularity, no training",
 }
 """The rows of the suite `readme`, as the README names them; the paper's values are added."""
