@@ -125,11 +125,6 @@ class _CityGroup:
         spread = self.city.contenders[row.name].spread(metric, stratum)
         if spread.mean is None:
             return NOTHING
-        is_headline = stratum is None
-        verdict = self.verdicts.against_row(self.outline, self.city.name, row.name, metric)
-        reported = paper_value(self.outline, self.paper, row.name, metric)
-        has_ours = any(each.role == OURS for each in self.outline.rows)
-        is_strongest = has_ours and self.city.strongest_of(present, metric) == row
         shown = Cell(
             f"{100 * spread.mean:.2f}",
             100 * spread.mean,
@@ -138,13 +133,16 @@ class _CityGroup:
             link=f"#{source_anchor(self.city, row)}",
             note=self._folders(row),
         )
-        if not is_headline:
+        if stratum is not None:
             return replace(shown, std=None)
+        verdict = self.verdicts.against_row(self.outline, self.city.name, row.name, metric)
+        reported = paper_value(self.outline, self.paper, row.name, metric)
+        has_ours = any(each.role == OURS for each in self.outline.rows)
         return replace(
             shown,
             stars="" if verdict is None else verdict.stars,
             paper="" if reported is None else reported.text,
-            is_strongest=is_strongest,
+            is_strongest=has_ours and self.city.strongest_of(present, metric) == row,
             note=shown.note + ("" if verdict is None else f"\n{_in_words(verdict)}"),
         )
 
