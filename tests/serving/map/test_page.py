@@ -60,6 +60,7 @@ def page(drawn_page: Page) -> Page:
     drawn_page.check("input[value=user]")
     drawn_page.evaluate("document.querySelector('#clear-filters').click()")
     drawn_page.evaluate("document.querySelector('#filters').open = false")
+    drawn_page.evaluate("document.querySelector('#panel.tall #grip')?.click()")
     drawn_page.keyboard.press("Escape")
     until_answered(drawn_page)
     return drawn_page
