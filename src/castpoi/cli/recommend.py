@@ -17,6 +17,7 @@ from castpoi.cli.options import (
     parsed,
     private_places_options,
 )
+from castpoi.core.errors import BadInput
 
 if TYPE_CHECKING:  # imported when the command runs, so that --help is fast
     import polars as pl
@@ -112,6 +113,15 @@ def _polygon(text: str) -> tuple[tuple[float, float], ...]:
 @cold_places_option
 @closed_places_option
 @private_places_options
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="For many people: this machine, or a Ray cluster (extra castpoi[ray]); a folder then has "
+    "one row a person, with lists.",
+)
+@click.option("--address", metavar="HOST:PORT", help="The Ray cluster.  [default: this machine]")
 @out_option(
     "For many people: FILE.parquet, .csv, .jsonl or .geojson, or a folder of parquet parts. The "
     "same command resumes after a kill.",
@@ -135,6 +145,8 @@ def recommend(
     closed: Path | None,
     box: str | None,
     private_categories: tuple[str, ...],
+    engine: str,
+    address: str | None,
     **options: Any,
 ) -> None:
     """Recommend the most likely next places with a RUN.
@@ -159,17 +171,25 @@ def recommend(
     options["categories"] = options["categories"] or None
     options["exclude"] = options["exclude"] or None
     options["box"] = None if box is None else parse_box(box, what="--box")
-    load = partial(
-        castpoi.load,
-        run,
-        city=city,
-        places=places,
-        closed=closed,
-        private_categories=private_categories,
-    )
+    if engine == "ray" and (out is None or options["explain"]):
+        raise click.UsageError("--engine ray goes with --out, and not with --explain.")
+    if address is not None and engine != "ray":
+        raise click.UsageError("--address goes with --engine ray.")
+    files = {"run": run, "city": city, "places": places, "closed": closed}
+    loading: dict[str, Any] = {name: path and path.absolute() for name, path in files.items()}
+    loading["private_categories"] = private_categories
+    load = partial(castpoi.load, **loading)
     if out is not None:
         tables = (None if path is None else read_frame(path) for path in (users, histories))
-        _recommend_many(console, load(), *tables, out=out, overwrite=overwrite, **options)
+        _recommend_many(
+            console,
+            load(),
+            *tables,
+            out=out,
+            overwrite=overwrite,
+            on_ray=None if engine == "local" else {"loading": loading, "address": address},
+            **options,
+        )
         return
     history = None if history_file is None else read_history(history_file)
     request = Request.of(history=history, user=user, **options)
@@ -189,6 +209,7 @@ def _recommend_many(
     *,
     out: Path,
     overwrite: bool,
+    on_ray: dict[str, Any] | None,
     **options: Any,
 ) -> None:
     """Write the recommendations of many people, and say what was done."""
@@ -202,10 +223,19 @@ def _recommend_many(
             "several times as long."
         )
     began = time.perf_counter()
-    done = write_batch(recommender, people, out, overwrite=overwrite, progress=console.progress())
+    if on_ray is None:
+        done = write_batch(
+            recommender, people, out, overwrite=overwrite, progress=console.progress()
+        )
+    else:
+        sha256 = recommender.run.model_sha256
+        done = _ray_batch().write_batch_on_ray(
+            model_sha256=sha256, people=people, out=out, overwrite=overwrite, **on_ray
+        )
     seconds = time.perf_counter() - began
-    if done["parts_resumed"]:
-        console.note(f"Note: resumed; {done['parts_resumed']} parts were there already.")
+    for name in ("parts", "people"):
+        if done.get(f"{name}_resumed"):
+            console.note(f"Note: resumed; {done[f'{name}_resumed']:,} {name} were there already.")
     if done["rejected"]:
         console.note(
             f"Note: {done['rejected']:,} people have no recommendations; see {out}.rejected.csv."
@@ -215,6 +245,17 @@ def _recommend_many(
         f"({seconds:.1f} s, {len(people) / seconds:,.0f} people a second)"
     )
     console.result({**done, "seconds": round(seconds, 3), "out": str(out)})
+
+
+def _ray_batch() -> Any:
+    """The engine on Ray, which is an extra."""
+    try:
+        from castpoi.scale import ray_batch
+    except ImportError as missing:
+        raise BadInput(
+            f"--engine ray needs {missing.name}; install it with: pip install 'castpoi[ray]'"
+        ) from missing
+    return ray_batch
 
 
 def show(console: Console, answer: "Recommendations") -> None:

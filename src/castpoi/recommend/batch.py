@@ -53,7 +53,7 @@ PART: Final = 8_192
 SUFFIXES: Final = (".parquet", ".csv", ".jsonl", ".geojson")
 _JOB: Final = "manifest.json"
 _DONE: Final = "_SUCCESS"
-_SCHEMA: Final = pl.Schema(
+SCHEMA: Final = pl.Schema(
     {
         record.USER: pl.String,
         "rank": pl.UInt32,
@@ -94,10 +94,10 @@ def write_batch(
 
     An unfinished job of the same run and people is resumed.
     """
-    _check_out(out, overwrite=overwrite)
+    check_out(out, overwrite=overwrite)
     parts = out.with_name(f"{out.name}.parts")
     job = {"kind": "batch", "run": recommender.run.model_sha256, "people": people.digest}
-    resumed = _open_job(parts, job, overwrite=overwrite)
+    resumed = open_job(parts, job, overwrite=overwrite)
     with (
         progress.task("recommending", total=len(people)) as task,
         _a_thread_for_each_core() as pool,
@@ -154,8 +154,10 @@ def _answer_slice(
     starts = people_range[::size]
     ends = [min(start + size, people_range.stop) for start in starts]
     blocks = []
-    _answer(recommender, people, starts[0], starts[0] + 1)  # loads once what all threads share
-    found = pool.map(partial(_answer, recommender, people), starts, ends)
+    answer_people(
+        recommender, people, starts[0], starts[0] + 1
+    )  # loads once what all threads share
+    found = pool.map(partial(answer_people, recommender, people), starts, ends)
     for start, end, block in zip(starts, ends, found, strict=True):
         blocks.append(block)
         task.advance(end - start)
@@ -163,7 +165,7 @@ def _answer_slice(
     return pl.concat(answers, how="diagonal"), pl.concat(rejected)
 
 
-def _answer(
+def answer_people(
     recommender: "Recommender", people: People, start: int, end: int
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The recommendations of a block of people, and its people without an answer."""
@@ -199,10 +201,10 @@ def _frame(
         for size, numbers in groups.items()
     ]
     if not frames:
-        return pl.DataFrame(schema=_SCHEMA)
+        return pl.DataFrame(schema=SCHEMA)
     table = pl.concat(frames).sort("request", "rank")
     ids = pl.Series(record.USER, users, dtype=pl.String).gather(table["request"])
-    return table.with_columns(ids).select(_SCHEMA.names()).cast(_SCHEMA)
+    return table.with_columns(ids).select(SCHEMA.names()).cast(SCHEMA)
 
 
 def _ranked(
@@ -240,15 +242,16 @@ def _explained(
     rows = []
     for user, answer in zip(users, recommender.answer(requests), strict=True):
         for rank, each in enumerate(answer, start=1):
-            own = {name: getattr(each, name) for name in _SCHEMA.names() if hasattr(each, name)}
+            own = {name: getattr(each, name) for name in SCHEMA.names() if hasattr(each, name)}
             terms = {f"term_{name}": value for name, value in (each.terms or {}).items()}
             rows.append({"user": user, "rank": rank, **own, "sentence": each.sentence, **terms})
     return pl.DataFrame(rows, infer_schema_length=None).cast(
-        {name: _SCHEMA[name] for name in _SCHEMA}
+        {name: SCHEMA[name] for name in SCHEMA}
     )
 
 
-def _check_out(out: Path, *, overwrite: bool) -> None:
+def check_out(out: Path, *, overwrite: bool) -> None:
+    """Refuse an output that cannot be written, before any work is done."""
     check_writable(out)
     if out.suffix and out.suffix not in SUFFIXES:
         raise BadInput(
@@ -259,7 +262,7 @@ def _check_out(out: Path, *, overwrite: bool) -> None:
         raise BadInput(f"{out} already exists; choose another --out or replace it with --overwrite")
 
 
-def _open_job(parts: Path, job: Mapping[str, Any], *, overwrite: bool) -> int:
+def open_job(parts: Path, job: Mapping[str, Any], *, overwrite: bool) -> int:
     """Create the folder of a job, or resume it; returns how many parts it has already."""
     if parts.exists():
         is_same = is_folder_of(parts, "batch") and read_json(parts / _JOB) == job

@@ -1,0 +1,1 @@
+"""Engines that spread work over several machines (extra `castpoi[ray]`)."""
