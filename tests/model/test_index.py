@@ -115,7 +115,7 @@ def test_few_places_are_scored_if_near_places_score_higher(
 ) -> None:
     monkeypatch.setattr(index, "_HEAD", 4)
     monkeypatch.setattr(index, "_DRAWN", 64)
-    monkeypatch.setattr(index, "_STRETCH", 128)
+    monkeypatch.setattr(index, "_REGION", 128)
     table, points = ranker.scorer.table, unit_vectors(ranker.builder.lat, ranker.builder.lon)
     places = index.PlaceIndex(table.vectors[1:], table.popularity[1:], points)
     scored: list[int] = []

@@ -66,7 +66,7 @@ def test_a_page_of_visits_leads_to_the_visits_before(live: Live) -> None:
     assert found == sorted([(at, "cafe") for at in times] + [(times[2], "office")])
     wrong = live.ask("GET", "/v1/users/pages/visits", params={"after": "yesterday"})
     assert wrong.status_code == 422
-    assert "after: not the `next` of a former page" in wrong.json()["error"]
+    assert "after: not the `next` of a previous page" in wrong.json()["error"]
 
 
 def test_a_place_is_found_by_its_id(live: Live) -> None:

@@ -1,8 +1,8 @@
 """EASE (Steck 2019): the ridge regression of every place on all others, in closed form.
 
 The score of a place is the sum, over the places of a history, of their weight to it, and `own`
-times its own visits; a place counts log(1 + visits). The weight of a place to itself is zero, so
-without `own` EASE would hardly rank the places that a user returns to.
+times its own visits, where visits count as log(1 + visits). The weight of a place to itself is
+zero, so without `own` EASE would rank the places that a user returns to far down.
 
 Shapes: U users, P places, N entries of the weights.
 """
@@ -48,7 +48,7 @@ class Ease(LearnedCounts):
 
     @classmethod
     def learn(cls, visits: Histories, *, places: int, config: EaseConfig) -> Self:
-        """The weights between all places, from who visited them."""
+        """Compute the weights between all places from the places that each user visited."""
         if places > _MOST_PLACES:
             raise BadInput(
                 f"the city has {places:,} places, but EASE learns the weights between at most "

@@ -1,4 +1,4 @@
-"""Counted methods with settings: one pass over the train split, settings chosen on validation.
+"""Counting methods with settings: one pass over the train split; settings chosen on validation.
 
 Shapes: B histories, P places, C candidates.
 """

@@ -1,4 +1,4 @@
-"""Moves between places: how often a visit to one place came a number of visits after another.
+"""Moves between places: how often users went from one place to another in 1 or 2 visits.
 
 Moves of all users are stored as compressed sparse rows, since a table of all pairs of places would
 not fit a large city.
@@ -37,7 +37,7 @@ class Counts(NamedTuple):
         return np.where(own[at] == key, self.times[at], 0)
 
     def minus(self, other: "Counts") -> "Counts":
-        """What remains of each count without another's; pairs of which nothing remains are gone."""
+        """Subtract other counts; pairs whose count falls to 0 are dropped."""
         times = self.times - other.of(self.key)
         left = times > 0
         return Counts(self.owner[left], self.place[left], times[left], self.places)
@@ -48,18 +48,18 @@ class Moves(NamedTuple):
 
     bounds: Numbers  # [P + 1]
     to: Numbers  # destination of each move [M]
-    times: Numbers  # that it was made [M]
+    times: Numbers  # number of times that each move was made [M]
 
     @classmethod
     def of(cls, owner: Numbers, place: Numbers, *, gap: int, places: int) -> "Moves":
-        """The moves from each visit of a history to its visit `gap` later. [T], [T]"""
+        """The moves from each visit to the one `gap` visits later in the same history. [T], [T]"""
         here = _with_follower(owner, gap)
         origin, to, times = count_pairs(place[here], place[here + gap], places=places)
         bounds = np.searchsorted(origin, np.arange(places + 1)).astype(np.int64)
         return cls(bounds, to, times.astype(np.int64))
 
     def leaving(self, origin: Numbers) -> Counts:
-        """The moves from a place of each history, or from none (-1). [B] -> [S]"""
+        """The moves from one place for each history; none where it is -1. [B] -> [S]"""
         places = len(self.bounds) - 1
         known = np.flatnonzero(origin >= 0)
         moves, edges = slices(self.bounds[origin[known]], self.bounds[origin[known] + 1])
@@ -68,7 +68,7 @@ class Moves(NamedTuple):
 
 
 def moves_leaving(visits: Histories, origin: Numbers, *, gap: int, places: int) -> Counts:
-    """The moves of each history itself from one of its places. [B] -> [S]"""
+    """The moves that each history itself has from one place. [B] -> [S]"""
     owner = visits.owner
     here = _with_follower(owner, gap)
     here = here[visits.place[here] == origin[owner[here]]]

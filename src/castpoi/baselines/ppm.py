@@ -6,8 +6,9 @@ place that followed it c times has the probability
     p_j(place) = (c + escape d p_shorter(place)) / (n + escape d)
 
 where p_shorter is that of the context without its oldest place (PPM with escape method C, where
-`escape` is 1). The chain begins with the popularity of places; then come the contexts of all users
-up to `order`, and then those of the history itself from order 0, its visits, up to `own_order`.
+`escape` is 1). The shortest context of all is the popularity of places. The contexts of all users
+up to `order` follow, then those of the history itself: order 0, which counts its visits, up to
+`own_order`.
 
 Contexts of all orders have one numbering. A context of one place is the number of the place; a
 longer one is found by the key (code of the context without its oldest place) x P + oldest place.
@@ -39,7 +40,7 @@ class PpmConfig(Config):
     escape: Positive = 10.0
     """Weight of shorter contexts of all users."""
     own_escape: NotNegative = 2.0
-    """Weight of shorter contexts of the history, and of all users."""
+    """Weight of shorter contexts of the history, and of the contexts of all users."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +105,7 @@ class Ppm(LearnedCounts):
         return np.log(np.maximum(probability, np.finfo(np.float32).tiny))
 
     def _codes(self, place: Numbers) -> list[int]:
-        """The codes of the last places of a history as contexts, as far as they are known."""
+        """The codes of the contexts at the end of a history, shortest first, until one is unseen."""
         codes = [int(place[-1])]
         for length in range(2, min(self._config.order, len(place)) + 1):
             key = codes[-1] * self.places + int(place[-length])

@@ -1,4 +1,4 @@
-"""Sparse matrices as ragged rows, for counted methods: sums and products of a few rows.
+"""Sparse matrices, row by row, for counting methods.
 
 Shapes: R rows, P columns, N entries, K chosen rows, V entries of one vector.
 """
@@ -32,7 +32,7 @@ class Rows(NamedTuple):
         return len(self.bounds) - 1
 
     def transposed(self, columns: int) -> "Rows":
-        """Columns as rows."""
+        """The transposed matrix."""
         row = np.repeat(np.arange(len(self)), np.diff(self.bounds))
         return Rows.of(self.column, row, self.weight, shape=(columns, len(self)))
 

@@ -1,10 +1,10 @@
 """TIFU-KNN (Hu et al., SIGIR 2020): decayed frequencies of a user and of the most similar users.
 
 The visits of a history are cut into groups of equal size, the last visit in the newest group.
-Within a group a visit has the weight `visit_decay` ** its place from the group's end; a group has
-the weight `group_decay` ** its place from the end. A user is the mean of groups, each the mean of
-its visits: one number for each place. The score is `own_share` of the user's own vector and the
-rest of the mean vector of the `neighbours` nearest users of the train split.
+A visit has the weight `visit_decay` ** (number of later visits in its group), and a group the
+weight `group_decay` ** (number of later groups). The vector of a user, one number for each place,
+is the mean of the groups, each the mean of its visits. The score is the user's own vector times
+`own_share`, plus the mean vector of the `neighbours` nearest train users times 1 - `own_share`.
 
 Shapes: U users of the train split, P places, V visits of one history.
 """
@@ -33,7 +33,7 @@ class TifuKnnConfig(Config):
     group_decay: NotNegative = 0.8
     """Factor of a group's weight for each later group."""
     neighbours: Count = 300
-    """Users whose mean is added."""
+    """Number of nearest users whose mean vector is added."""
     own_share: NotNegative = 0.7
     """Share of the user's own vector in the score."""
 

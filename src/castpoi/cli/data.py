@@ -44,7 +44,7 @@ def audit(console: Console, city: Path) -> None:
 
 @click.command()
 @click.argument("city", type=FOLDER)
-@out_option("The file to write, NAME.inter; NAME.item is next to it.", replaces="former files")
+@out_option("The file to write, NAME.inter; NAME.item is next to it.", replaces="previous files")
 @output_options
 def export(console: Console, city: Path, *, out: Path, overwrite: bool) -> None:
     """Write a CITY as the atomic files of RecBole.

@@ -12,7 +12,7 @@ from rich.text import Text
 from castpoi.checkins.city import City, name_of
 from castpoi.checkins.describe import Bucket, CityDescription, Quartiles, describe_city
 from castpoi.cli.console import Console, output_options
-from castpoi.core.errors import BadInput
+from castpoi.core.errors import BadInput, extra_for
 from castpoi.core.files import write_text, writing
 from castpoi.core.quantities import day_words, distance_words, duration_words, share_words
 
@@ -33,10 +33,10 @@ _MOST_ZONES: Final = 3
 @click.option("--overwrite", is_flag=True, help="Replace a previous page.")
 @output_options
 def describe(console: Console, city: Path, html: Path | None, overwrite: bool) -> None:
-    """Counts, rhythm and distances of CITY.
+    """Show counts, rhythm and distances of a CITY.
 
-    Counts, check-ins per user, share of revisits, histograms of distances and gaps, and the curve
-    of local hours. The page of --html has places and totals, no users; it needs no network.
+    Counts, check-ins per user, share of revisits, histograms of distances and gaps, and check-ins
+    by local hour. The page of --html has places and totals, no users; it needs no network.
     """
     if html is not None:
         _check_vacant(html, overwrite=overwrite)
@@ -65,12 +65,8 @@ def _check_vacant(page: Path, *, overwrite: bool) -> None:
 
 
 def _write_page(page: Path, city: City, description: CityDescription, name: str) -> None:
-    try:
+    with extra_for("--html", "report"):
         from castpoi.reports.city_page import city_page
-    except ModuleNotFoundError as problem:
-        raise BadInput(
-            f"--html needs {problem.name}, which is not installed; pip install 'castpoi[report]'"
-        ) from problem
     html = city_page(city, description, name=name)
     with writing(page, option="--html"):
         page.parent.mkdir(parents=True, exist_ok=True)

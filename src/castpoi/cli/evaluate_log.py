@@ -1,4 +1,4 @@
-"""`castpoi evaluate-log`: how good the answers of a service were, by run."""
+"""`castpoi evaluate-log`: hit rates and MRR of the answers of a service, by run."""
 
 from contextlib import closing
 from pathlib import Path
@@ -7,7 +7,7 @@ import click
 
 from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import FOLDER, store_option
-from castpoi.core.errors import BadInput
+from castpoi.core.errors import extra_for
 
 
 @click.command("evaluate-log")
@@ -17,21 +17,17 @@ from castpoi.core.errors import BadInput
 def evaluate_log(console: Console, log: Path, store: str | None) -> None:
     """Compare the answers of a LOG with the visits that followed: hit rate and MRR of each run.
 
-    LOG is the file of 'castpoi serve --answer-log', the store that of the same service. An answer
-    is compared with the first visit of its user after it; of several answers before the same visit
-    only the last one counts. HR@5 is the share of visits to one of the first five places shown.
+    LOG is the file of 'castpoi serve --answer-log', and --store, which is required, the visit store
+    of that service. An answer is compared with the next visit of its user; of several answers
+    before one visit only the last counts. HR@5: share of visits to one of the first five places
+    shown.
     """
-    try:
+    with extra_for("the visit store", "serve"):
         from castpoi.serving.answer_log import evaluate_log as evaluated
         from castpoi.serving.store import VisitStore
         from castpoi.serving.store_engine import check_exists
-    except ModuleNotFoundError as problem:
-        raise BadInput(
-            f"the visit store needs {problem.name}, which is not installed; "
-            "pip install 'castpoi[serve]'"
-        ) from problem
     if store is None:
-        raise click.UsageError("Give --store: that of the service.")
+        raise click.UsageError("Give --store: the visit store of the service.")
     check_exists(store)
     with closing(VisitStore(store)) as opened:
         rows = evaluated(log, opened)

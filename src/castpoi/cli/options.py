@@ -84,7 +84,8 @@ store_option: Final = click.option(
     metavar="URL",
     envvar="CASTPOI_STORE",
     help="The visit store: sqlite:///FILE or postgresql://USER@HOST/NAME; or CASTPOI_STORE in the "
-    "environment, where other users cannot see a password.  [default: RUN.visits.sqlite]",
+    "environment, where other users cannot see a password.  [default for a RUN: "
+    "RUN.visits.sqlite]",
 )
 
 cold_places_option: Final = click.option(

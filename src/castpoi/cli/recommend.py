@@ -1,9 +1,9 @@
 """`castpoi recommend`: the next places for a user or a history, with reasons."""
 
 import time
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -17,12 +17,13 @@ from castpoi.cli.options import (
     parsed,
     private_places_options,
 )
-from castpoi.core.errors import BadInput
+from castpoi.core.errors import extra_for
 
 if TYPE_CHECKING:  # imported when the command runs, so that --help is fast
-    import polars as pl
-
     from castpoi.recommend.recommendation import ContributingVisit, Recommendation, Recommendations
+
+_LOADING: Final = ("city", "places", "closed", "private_categories")
+"""Options that are arguments of `castpoi.load`."""
 
 
 def _point(text: str) -> tuple[float, float]:
@@ -48,22 +49,22 @@ def _polygon(text: str) -> tuple[tuple[float, float], ...]:
     "history_file",
     metavar="FILE",
     type=FOLDER,
-    help='Visits of anybody: a table with place and time, or JSON [{"place", "at"}].',
+    help='A file of visits: a table with place and time, or JSON [{"place", "at"}].',
 )
-@click.option("--all-users", is_flag=True, help="Every user of the run's city, into --out.")
+@click.option("--all-users", is_flag=True, help="Every user of the run's city; written to --out.")
 @click.option(
     "--users",
     metavar="FILE",
     type=FOLDER,
-    help="The users of a table, into --out; the columns near_lat, near_lon, within_km, south, "
-    "west, north, east, at, category, max_per_category and exclude (ids separated by ;) filter the "
-    "places of one user.",
+    help="The users of a table; written to --out. The columns near_lat, near_lon, within_km, "
+    "south, west, north, east, at, category, max_per_category and exclude (ids separated by ;) "
+    "filter the places of one user.",
 )
 @click.option(
     "--histories",
     metavar="FILE",
     type=FOLDER,
-    help="Everybody in a table of visits (user, place, time), into --out.",
+    help="Everybody in a table of visits (user, place, time); written to --out.",
 )
 @click.option(
     "--k", type=click.IntRange(min=1), default=10, show_default=True, help="Number of places."
@@ -90,7 +91,7 @@ def _polygon(text: str) -> tuple[tuple[float, float], ...]:
     "--exclude",
     multiple=True,
     metavar="PLACE",
-    help="Never this place; repeat it for more.",
+    help="Leave out this place; may be given several times.",
 )
 @click.option(
     "--max-per-category",
@@ -119,7 +120,7 @@ def _polygon(text: str) -> tuple[tuple[float, float], ...]:
     default="local",
     show_default=True,
     help="For many people: this machine, or a Ray cluster (extra castpoi[ray]); a folder then has "
-    "one row a person, with lists.",
+    "one row per person, with lists.",
 )
 @click.option("--address", metavar="HOST:PORT", help="The Ray cluster.  [default: this machine]")
 @out_option(
@@ -140,83 +141,71 @@ def recommend(
     histories: Path | None,
     out: Path | None,
     overwrite: bool,
-    city: Path | None,
-    places: Path | None,
-    closed: Path | None,
     box: str | None,
-    private_categories: tuple[str, ...],
     engine: str,
     address: str | None,
     **options: Any,
 ) -> None:
     """Recommend the most likely next places with a RUN.
 
-    For a user of the run's city, for anybody by a file of visits, or for many people at once; a
-    time without an offset from UTC is the local time of the visited place. Filters apply before the
-    best are chosen.
+    For a user of the run's city, for the visits in a file, or for many people at once. A time
+    without an offset from UTC is the local time of the visited place. Filters apply before the best
+    places are chosen.
     """
     from castpoi.recommend.area import parse_box
-    from castpoi.recommend.input_files import read_frame, read_history
+    from castpoi.recommend.input_files import read_history
     from castpoi.recommend.request import Request
 
-    if [user is None, history_file is None, not all_users, users is None, histories is None].count(
-        False
-    ) != 1:
+    one, many = (user, history_file), (all_users or None, users, histories)
+    if sum(each is not None for each in (*one, *many)) != 1:
         raise click.UsageError(
             "Give one of --user, --history, --all-users, --users and --histories."
         )
-    is_batch = user is None and history_file is None
-    if is_batch != (out is not None):
+    if any(each is not None for each in many) != (out is not None):
         raise click.UsageError("--out goes with --all-users, --users or --histories.")
-    options["categories"] = options["categories"] or None
-    options["exclude"] = options["exclude"] or None
+    loading = {"run": run, **{name: options.pop(name) for name in _LOADING}}
+    loading = {name: v.absolute() if isinstance(v, Path) else v for name, v in loading.items()}
+    options |= {name: options[name] or None for name in ("categories", "exclude")}
     options["box"] = None if box is None else parse_box(box, what="--box")
-    if engine == "ray" and (out is None or options["explain"]):
-        raise click.UsageError("--engine ray goes with --out, and not with --explain.")
-    if address is not None and engine != "ray":
-        raise click.UsageError("--address goes with --engine ray.")
-    files = {"run": run, "city": city, "places": places, "closed": closed}
-    loading: dict[str, Any] = {name: path and path.absolute() for name, path in files.items()}
-    loading["private_categories"] = private_categories
-    load = partial(castpoi.load, **loading)
+    _check_engine(engine, address, is_possible=out is not None and not options["explain"])
     if out is not None:
-        tables = (None if path is None else read_frame(path) for path in (users, histories))
-        _recommend_many(
-            console,
-            load(),
-            *tables,
-            out=out,
-            overwrite=overwrite,
-            on_ray=None if engine == "local" else {"loading": loading, "address": address},
-            **options,
-        )
+        on_ray = None if engine == "local" else {"loading": loading, "address": address}
+        _recommend_many(console, loading, users, histories, out, overwrite, on_ray, options)
         return
     history = None if history_file is None else read_history(history_file)
     request = Request.of(history=history, user=user, **options)
-    recommender = load()
-    (answer,) = recommender.recommend_many([request])
+    (answer,) = castpoi.load(**loading).recommend_many([request])
     for remark in answer.remarks:
         console.note(f"Note: {remark}.")
     show(console, answer)
     console.result(answer.to_dict())
 
 
+def _check_engine(engine: str, address: str | None, *, is_possible: bool) -> None:
+    if engine == "ray" and not is_possible:
+        raise click.UsageError("--engine ray goes with --out, and not with --explain.")
+    if address is not None and engine != "ray":
+        raise click.UsageError("--address goes with --engine ray.")
+
+
 def _recommend_many(
     console: Console,
-    recommender: "castpoi.Recommender",
-    users: "pl.DataFrame | None",
-    histories: "pl.DataFrame | None",
-    *,
+    loading: Mapping[str, Any],
+    users: Path | None,
+    histories: Path | None,
     out: Path,
     overwrite: bool,
-    on_ray: dict[str, Any] | None,
-    **options: Any,
+    on_ray: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
 ) -> None:
-    """Write the recommendations of many people, and say what was done."""
+    """Write the recommendations of many people, and print a summary."""
     from castpoi.recommend.batch import write_batch
+    from castpoi.recommend.input_files import read_frame
     from castpoi.recommend.people import people_of
 
-    people = people_of(recommender, users, histories, **options)
+    recommender = castpoi.load(**loading)
+    tables = (None if path is None else read_frame(path) for path in (users, histories))
+    people = people_of(recommender, *tables, **options)
     if options["explain"]:
         console.note(
             "Note: --explain scores each history again without each of its last visits; it takes "
@@ -242,19 +231,15 @@ def _recommend_many(
         )
     console.print(
         f"{out}: {done['recommendations']:,} recommendations for {len(people):,} people "
-        f"({seconds:.1f} s, {len(people) / seconds:,.0f} people a second)"
+        f"({seconds:.1f} s, {len(people) / seconds:,.0f} people per second)"
     )
     console.result({**done, "seconds": round(seconds, 3), "out": str(out)})
 
 
 def _ray_batch() -> Any:
     """The engine on Ray, which is an extra."""
-    try:
+    with extra_for("--engine ray", "ray"):
         from castpoi.scale import ray_batch
-    except ImportError as missing:
-        raise BadInput(
-            f"--engine ray needs {missing.name}; install it with: pip install 'castpoi[ray]'"
-        ) from missing
     return ray_batch
 
 

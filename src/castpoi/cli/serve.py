@@ -19,9 +19,9 @@ from castpoi.cli.options import (
     private_places_options,
     store_option,
 )
-from castpoi.core.errors import BadInput
+from castpoi.core.errors import BadInput, extra_for
 from castpoi.core.files import read_manifest
-from castpoi.serving.settings import Limits, ServiceSettings, default_store
+from castpoi.serving.settings import Limits, ServiceSettings, default_store, read_api_keys
 
 if TYPE_CHECKING:  # these need torch or an extra
     from castpoi.methods.run import Run
@@ -54,7 +54,7 @@ def _named(text: str) -> tuple[str, str]:
     multiple=True,
     metavar="NAME=RUN",
     type=parsed("NAME=RUN", _named),
-    help="Instead of RUN, several runs: each answers its share of the users. Repeat it.",
+    help="Instead of RUN: one of several runs, each for its share of the users. Repeat it.",
 )
 @click.option(
     "--share",
@@ -68,7 +68,7 @@ def _named(text: str) -> tuple[str, str]:
     "--answer-log",
     type=FOLDER,
     metavar="FILE",
-    help="Append the places that users are shown, for 'castpoi evaluate-log'; ids are hashed.",
+    help="Log the places shown to users, for 'castpoi evaluate-log'; user ids are hashed.",
 )
 @click.option(
     "--host", default=ServiceSettings.host, show_default=True, help="Address to listen on."
@@ -78,8 +78,8 @@ def _named(text: str) -> tuple[str, str]:
 @click.option(
     "--api-key-file",
     type=FOLDER,
-    help="API keys, one a line; or CASTPOI_API_KEYS in the environment, separated by commas. "
-    "Needed for every host except this machine. A proxy must limit the rate of wrong keys.",
+    help="API keys, one per line; or CASTPOI_API_KEYS in the environment, separated by commas. "
+    "Required unless --host is this machine. A proxy must limit the rate of wrong keys.",
 )
 @click.option(
     "--cors-origin",
@@ -115,7 +115,7 @@ def _named(text: str) -> tuple[str, str]:
     type=click.IntRange(min=1),
     default=Limits.waiting,
     show_default=True,
-    help="Most requests that may wait; more are rejected with 503.",
+    help="Maximum number of waiting requests; more are rejected with 503.",
 )
 @cold_places_option
 @closed_places_option
@@ -142,23 +142,9 @@ def serve(
 
     /docs of the service describes the API. A posted visit changes the next recommendation. SIGHUP,
     or POST /v1/model/reload, loads the RUN again without dropping a request. With several --run, a
-    user is always answered by the same one.
+    user always gets the recommendations of the same one.
     """
-    try:
-        from castpoi.recommend.recommender import load
-        from castpoi.serving.answer_log import AnswerLog
-        from castpoi.serving.logs import logged_to_stderr
-        from castpoi.serving.server import listening_socket, serve_until_stopped
-        from castpoi.serving.service import CityImport, Service
-        from castpoi.serving.settings import read_api_keys
-        from castpoi.serving.store import VisitStore
-    except ModuleNotFoundError as problem:
-        raise BadInput(
-            f"serving needs {problem.name}, which is not installed; pip install 'castpoi[serve]'"
-        ) from problem
     folders = _folders(run, runs)
-    weights = _shares(folders, shares)
-    (name, first), *others = folders.items()
     settings = ServiceSettings(
         host=host,
         port=port,
@@ -167,7 +153,39 @@ def serve(
         tiles=tiles,
         limits=Limits(waiting=queue),
     )
-    with listening_socket(host, port) as listening:
+    _serve(
+        console,
+        settings,
+        folders,
+        shares=_shares(folders, shares),
+        store=store,
+        answer_log=answer_log,
+        import_city=import_city,
+        loading=loading,
+    )
+
+
+def _serve(
+    console: Console,
+    settings: ServiceSettings,
+    folders: Mapping[str, Path],
+    *,
+    shares: Mapping[str, float],
+    store: str | None,
+    answer_log: Path | None,
+    import_city: bool,
+    loading: Mapping[str, Any],
+) -> None:
+    """Serve runs until stopped; `loading` has the arguments of `castpoi.load`."""
+    with extra_for("serving", "serve"):
+        from castpoi.recommend.recommender import load
+        from castpoi.serving.answer_log import AnswerLog
+        from castpoi.serving.logs import logged_to_stderr
+        from castpoi.serving.server import listening_socket, serve_until_stopped
+        from castpoi.serving.service import CityImport, Service
+        from castpoi.serving.store import VisitStore
+    (name, first), *others = folders.items()
+    with listening_socket(settings.host, settings.port) as listening:
         visits = VisitStore(store or default_store(first))
         service = Service(
             settings=settings,
@@ -175,7 +193,7 @@ def serve(
             store=visits,
             name=name,
             others={name: partial(load, folder, **loading) for name, folder in others},
-            shares=weights,
+            shares=shares,
             answer_log=None if answer_log is None else AnswerLog(answer_log, visits.secret()),
             city=CityImport(folder=loading["city"], report=console.note) if import_city else None,
             page_of=page_maker(loading["city"]),
@@ -188,7 +206,7 @@ def serve(
 def _folders(run: Path | None, runs: Sequence[tuple[str, str]]) -> dict[str, Path]:
     """The folder of each run by its name; wrong ones are refused before anything is opened."""
     if (run is None) == (not runs):
-        raise click.UsageError("Give either RUN or --run NAME=RUN, once or more often.")
+        raise click.UsageError("Give either RUN or one --run NAME=RUN or more.")
     folders = {name: Path(folder) for name, folder in runs} if run is None else {"": run}
     for folder in folders.values():
         read_manifest(folder, kind="run")
@@ -212,7 +230,7 @@ def _shares(folders: Mapping[str, Path], given: Sequence[tuple[str, str]]) -> di
 
 
 def page_maker(folder: Path | None) -> "Callable[[Run], str] | None":
-    """Makes the page about the city of a run; None without the packages for it."""
+    """A function that makes the page about a run's city; None without the extra for reports."""
     from castpoi.checkins.city import name_of
     from castpoi.checkins.describe import describe_city
     from castpoi.methods.run import city_of

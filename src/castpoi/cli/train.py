@@ -49,8 +49,8 @@ from castpoi.training.train import train as train_run
     type=click.Choice(["test", "validation", "none"]),
     default="test",
     show_default=True,
-    help="Split that the method does not see, to evaluate it on; none: it learns from all "
-    "check-ins, for production, and cannot be evaluated.",
+    help="Split kept out of training, to evaluate the run on; none: train on all check-ins, for "
+    "production, without an evaluation.",
 )
 @options_of(
     TrainingOptions,
@@ -76,7 +76,7 @@ from castpoi.training.train import train as train_run
     "--epochs-from",
     type=FOLDER,
     metavar="RUN",
-    help="Train for the number of epochs that was best in a former RUN of the method.",
+    help="Train for the number of epochs that was best in an earlier RUN of the method.",
 )
 @click.option("--threads", metavar="N", help="CPU cores to use.  [default: all]")
 @click.option(
@@ -119,12 +119,8 @@ def train(
     settings += ["known_time=true"] if known_time else []
     if epochs_from is not None:
         settings.append(f"epochs={best_epoch(epochs_from, METHODS.named(model))}")
-    options = replace(
-        options,
-        settings=pairs_of([*settings, *changes]),
-        tensorboard=tensorboard,
-        warn=console.note,
-    )
+    pairs = pairs_of([*settings, *changes])
+    options = replace(options, settings=pairs, tensorboard=tensorboard, warn=console.note)
     runs = {out / str(each): each for each in seeds} or {out: seed}
     trained = []
     for folder, each in runs.items():
@@ -141,10 +137,10 @@ def train(
         if World.from_environment().is_first:
             trained.append(_show(console, run, city))
     if trained:
-        next_verb = (
-            "serve {}" if holdout == "none" else "evaluate {} --out RESULT" + "S" * bool(seeds)
-        )
-        console.print(f"Next: castpoi {next_verb.format(shlex.quote(str(out)))}")
+        result = f"--out RESULT{'S' * bool(seeds)}"
+        path = shlex.quote(str(out))
+        command = f"serve {path}" if holdout == "none" else f"evaluate {path} {result}"
+        console.print(f"Next: castpoi {command}")
         console.result({"runs": trained} if seeds else trained[0])
 
 

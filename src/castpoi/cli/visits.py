@@ -9,7 +9,7 @@ import polars as pl
 
 from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import FOLDER, out_option, store_option
-from castpoi.core.errors import BadInput
+from castpoi.core.errors import BadInput, extra_for
 from castpoi.methods.run import load_run
 from castpoi.recommend.cold_places import cold_places
 from castpoi.serving.settings import default_store
@@ -25,7 +25,7 @@ from castpoi.serving.settings import default_store
     metavar="FILE",
     help="The new places that the service ranks as well, as for 'castpoi serve --places'.",
 )
-@out_option("The table to write: .parquet or .csv.", replaces="a former table")
+@out_option("The table to write: .parquet or .csv.", replaces="a previous table")
 @output_options
 def export(
     console: Console,
@@ -39,18 +39,13 @@ def export(
     """Write the visits of a service to a table for 'castpoi data prepare'.
 
     The table has user, place and time (UTC); with --run also lat, lon, category and name of each
-    place, and no visits at other places. It has the check-ins that the service imported, too, and
-    nobody who was erased. Only its owner can read it. The service may run meanwhile.
+    place, and no visits at other places. The table includes the check-ins that the service imported
+    and no erased user. Only its owner can read it. The service may keep running.
     """
-    try:
+    with extra_for("the visit store", "serve"):
         from castpoi.serving.export import export_visits
         from castpoi.serving.store import VisitStore
         from castpoi.serving.store_engine import check_exists
-    except ModuleNotFoundError as problem:
-        raise BadInput(
-            f"the visit store needs {problem.name}, which is not installed; "
-            "pip install 'castpoi[serve]'"
-        ) from problem
     if run is None and (store is None or new_places is not None):
         raise click.UsageError("Give --store or --run; with --places, give --run.")
     if out.suffix not in (".parquet", ".csv"):

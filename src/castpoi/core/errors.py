@@ -4,14 +4,15 @@
     ├── BadInput: BadRows, UnknownLayout, WrongClock, UnknownUser, UnknownPlace, NoCandidateLeft
     ├── BrokenFolder, DownloadFailed, TooFewCheckins
     ├── UnknownMethod, BadScores, TrainingDiverged
-    └── BrokenStore, RepeatedKey, ModelNotReady, Overloaded
+    └── BrokenStore, RepeatedKey, ModelNotReady, Overloaded, ServiceFailed
 
 A message has one or two sentences: the thing, the value, the rule, how to fix it. The command line
 prints it and ends with exit code 1.
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class CastPoiError(Exception):
@@ -94,3 +95,15 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`did you mean 'train'? ` for a misspelt word; empty if no known word is close."""
     close = difflib.get_close_matches(word.lower(), known, n=1)
     return f"did you mean '{close[0]}'? " if close else ""
+
+
+@contextmanager
+def extra_for(feature: str, extra: str) -> Iterator[None]:
+    """Imports of a feature in this block; a missing package raises `BadInput` with its extra."""
+    try:
+        yield
+    except ModuleNotFoundError as problem:
+        raise BadInput(
+            f"{feature} needs {problem.name}, which is not installed; "
+            f"pip install 'castpoi[{extra}]'"
+        ) from problem

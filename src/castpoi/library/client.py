@@ -16,9 +16,9 @@ _NAMES: Final = {"near": ("lat", "lon"), "box": ("south", "west", "north", "east
 
 
 class Client:
-    """Asks a service over HTTP; tries again while it is busy, is loading or does not answer.
+    """Sends requests to a service; retries while it is busy, is loading or cannot be reached.
 
-    Trying again is safe: a visit that is sent twice is stored once.
+    Retrying is safe: a visit that is sent twice is stored once.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Client:
         history: Iterable[tuple[str | int, datetime | str | float]] | None = None,
         **options: Any,
     ) -> Recommendations:
-        """The next places of a user, or after a history; options are those of the API."""
+        """The next places of a user or after a history; `options` are fields of the API."""
         return Recommendations.of(self._post("recommend", _body(user, history, options)))
 
     def recommend_batch(self, users: Iterable[str | int], **options: Any) -> list[Recommendations]:
@@ -67,7 +67,7 @@ class Client:
         return int(json.loads(self._call("DELETE", f"users/{quote(str(user))}"))["erased"])
 
     def places(self, **query: Any) -> Iterator[dict[str, Any]]:
-        """Places, most check-ins first; `q` is part of a name, `bbox` an area."""
+        """Places, those with most check-ins first; `q` is part of a name, `bbox` an area."""
         for page in self._pages("places", "places", **query):
             yield from page
 

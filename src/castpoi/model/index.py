@@ -1,16 +1,16 @@
 """The exact best places of a history among very many, without scoring all of them.
 
 The score of a place without the reader is q . e_c + beta_c + one weight per anchor, by the bucket
-of its distance; known places add one number each. Places are cut into stretches of neighbours, and
-each stretch, by how high its places can score, into blocks of equal size. For every block the index
-keeps the mean vector m, the longest distance of a vector from it, the highest popularity, and a
-ball around its points. They bound the score of every place of the block:
+of its distance; known places add one number each. Places are grouped into regions of neighbours;
+each region is sorted by an upper bound of the score and cut into blocks of equal size. The index
+stores the mean vector m of every block, the longest distance of a vector from it, the highest
+popularity, and a ball around its points. They bound the score of every place of the block:
 
     q . m + |q| longest + highest popularity + the highest weights of the distances to the ball
 
-A search scores the known places and the blocks with most of the probability, which gives a k-th
-best score to beat. Blocks, and then places, whose bound is below it are dropped; the rest is
-scored. So the result is exact, whatever the weights. The sum of exp(score) over all places, which
+A search first scores the known places and the blocks with most of the probability. The k-th best of
+these scores is the threshold: blocks, and then places, with a lower bound are dropped, and the rest
+is scored. So the result is exact for any weights. The sum of exp(score) over all places, which
 probabilities need, is exact in the blocks with most of the probability and estimated elsewhere.
 
 Shapes: P places, N blocks, S places of a block, D width, A anchors, K buckets, E known places, C
@@ -41,12 +41,12 @@ Floats = NDArray[np.float64]
 
 BLOCK: Final = 64
 """Places of a block."""
-_STRETCH: Final = 8 * BLOCK  # neighbouring places that are sorted by how high they can score
+_REGION: Final = 8 * BLOCK  # neighbouring places, sorted by an upper bound of their scores
 _HEAD: Final = 64  # blocks that are always scored
 _DRAWN: Final = 2048  # places drawn from all other blocks, to estimate their probability
-_STRIDE: Final = 37  # coprime to the size of a block: the drawn places are of all heights
+_STRIDE: Final = 37  # coprime to the size of a block, so that all its positions are drawn
 _FIRST: Final = 256  # blocks scored next; four times as many in each later round
-_DIRECT: Final = 16_384  # as few allowed places are all scored
+_DIRECT: Final = 16_384  # up to this many allowed places are all scored
 _AT_ONCE: Final = 2**16  # places whose vectors are copied together; bounds the memory
 _CHORD_SLACK: Final = 1e-7  # on the unit sphere, 0.6 m: rounding never drops a place
 _SCORE_SLACK: Final = 1e-3  # the same for scores
@@ -54,7 +54,7 @@ _SCORE_SLACK: Final = 1e-3  # the same for scores
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """A history, as far as the score of a place depends on it."""
+    """The part of an encoded history on which the scores of places depend."""
 
     vector: Values  # [D]
     anchors: Numbers  # places from which distances are measured [A]
@@ -95,16 +95,16 @@ class PlaceIndex:
         """
         self.vectors, self.points = vectors, points
         self.edges = squared_chords(DISTANCE_GATE_EDGES_KM)  # [K - 1]
-        length = vectors.shape[1] ** 0.5  # of a query, as layer normalisation leaves it
+        length = vectors.shape[1] ** 0.5  # of a query: layer normalisation fixes it
         beta = popularity.numpy()
-        place = np.concatenate(neighbours(points, np.arange(len(points)), _STRETCH))
-        _, far = _means(vectors, _filled(place, _STRETCH), _STRETCH)
+        place = np.concatenate(neighbours(points, np.arange(len(points)), _REGION))
+        _, far = _means(vectors, _filled(place, _REGION), _REGION)
         height = beta[place] + length * far[: len(place)]
-        place = place[np.lexsort((height, np.arange(len(place)) // _STRETCH))]
+        place = place[np.lexsort((height, np.arange(len(place)) // _REGION))]
         self.position = np.argsort(place)  # in the blocks, of each place [P]
         self.place = _filled(place, BLOCK)  # [N S]
         self.beta = beta[self.place]
-        self.beta[len(place) :] = -np.inf  # what fills the last block is never found
+        self.beta[len(place) :] = -np.inf  # the padding of the last block is never found
         self.means, self.far = _means(vectors, self.place, BLOCK)  # [N, D], [N S]
         blocks = self.beta.reshape(-1, BLOCK)  # [N, S]
         self.highest = blocks.max(axis=1)  # [N]
@@ -147,7 +147,7 @@ class _Search:
     ) -> None:
         self.index, self.query, self.k, self.is_allowed = index, query, k, is_allowed
         self.place, self.score = np.empty(0, np.int64), np.empty(0, np.float32)
-        self.to_beat = -np.inf  # score of the k-th best place so far
+        self.threshold = -np.inf  # score of the k-th best place so far
         self.length = float(np.linalg.norm(query.vector))
         self.is_scored = np.zeros(len(index.points), dtype=np.bool_)  # [P]
         self.is_scored[query.known] = True
@@ -167,19 +167,19 @@ class _Search:
 
     def add_rest(self) -> None:
         """Score all places that can be among the k best."""
-        index, rest = self.index, np.flatnonzero(self.bound >= self.to_beat)
+        index, rest = self.index, np.flatnonzero(self.bound >= self.threshold)
         rest = rest[np.argsort(-self.bound[rest])]
         start, count = 0, _FIRST
-        while start < len(rest) and self.bound[rest[start]] >= self.to_beat:
+        while start < len(rest) and self.bound[rest[start]] >= self.threshold:
             blocks = rest[start : start + count]
             rows = _rows(blocks)  # [C]
             level = np.repeat(self.level[blocks], BLOCK)
-            is_near = level + self.length * index.far[rows] + index.beta[rows] >= self.to_beat
+            is_near = level + self.length * index.far[rows] + index.beta[rows] >= self.threshold
             self.add_places(index.place[rows[is_near]])
             start, count = start + count, 4 * count
 
     def _add_head(self) -> float:
-        """Score the blocks with most of the probability; the logarithm of all of it."""
+        """Score the blocks with most of the probability; returns log sum exp of all scores."""
         index, count = self.index, min(_HEAD, len(self.bound))
         head = np.argpartition(-self.log_mass, count - 1)[:count]
         rows = _rows(head)
@@ -195,7 +195,7 @@ class _Search:
         return highest + float(np.log(np.exp(masses - highest).sum()))
 
     def _log_rest(self) -> Values:
-        """Logarithms that sum to the mass of all other places, from places drawn by block."""
+        """Logarithms whose exp sum to that of the other places, estimated from drawn places."""
         index = self.index
         expected = np.exp(self.log_mass - self.log_mass.max())  # [N]
         summed = np.cumsum(expected)
@@ -214,8 +214,8 @@ class _Search:
             place, score = place[is_allowed], score[is_allowed]
         place, score = np.append(self.place, place), np.append(self.score, score)
         if len(score) >= self.k:
-            self.to_beat = np.partition(score, len(score) - self.k)[len(score) - self.k]
-            place, score = place[score >= self.to_beat], score[score >= self.to_beat]
+            self.threshold = np.partition(score, len(score) - self.k)[len(score) - self.k]
+            place, score = place[score >= self.threshold], score[score >= self.threshold]
         self.place, self.score = place, score
 
     def _nearness(self) -> tuple[Values, Values]:
@@ -240,7 +240,7 @@ def _rows(blocks: Numbers) -> Numbers:
 
 
 def _highest_of_ranges(weights: Values) -> Values:
-    """The highest weight of every range of buckets, by its first and last. [K] -> [K, K]"""
+    """The highest weight of the buckets from i to j, for all i and j. [K] -> [K, K]"""
     bucket = np.arange(len(weights))
     from_first = np.where(bucket >= bucket[:, None], weights, -np.inf)  # [K, K]
     return np.maximum.accumulate(from_first, axis=1)
@@ -257,12 +257,12 @@ def neighbours(points: Floats, place: Numbers, size: int) -> list[Numbers]:
 
 
 def _filled(place: Numbers, size: int) -> Numbers:
-    """Places in whole groups: the last group is filled with the last place."""
+    """Places padded to whole groups: the last place is repeated."""
     return np.append(place, np.repeat(place[-1:], -len(place) % size))
 
 
 def _means(vectors: Tensor, place: Numbers, size: int) -> tuple[Tensor, Values]:
-    """The mean vector of each `size` places in turn, and each place's distance from it."""
+    """The mean vector of each group of `size` places, and each place's distance from it."""
     means, far = [], []
     for some in torch.from_numpy(place).view(-1, size).split(_AT_ONCE // size + 1):
         own = vectors[some]  # [N, S, D]

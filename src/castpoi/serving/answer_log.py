@@ -1,8 +1,8 @@
-"""The log of answers, and how good they were: the places shown, joined with the visits that came.
+"""The log of answers, and their evaluation: places shown, compared with the visits that followed.
 
-One JSON object a line: `{"at", "user", "run", "model", "places"}`. The id of a user is hashed with
-a secret of the visit store, so that only somebody with the store can join the log with visits, and
-nobody can join those of an erased user.
+One JSON object per line: `{"at", "user", "run", "model", "places"}`. The id of a user is hashed
+with a secret of the visit store. Only somebody with the store can join the log with visits, and the
+store no longer has the id of an erased user.
 """
 
 import hmac
@@ -45,13 +45,13 @@ class AnswerLog:
                 f"the log of answers {file} cannot be written: {problem.strerror}; choose another "
                 "--answer-log"
             ) from problem
-        self._turn = Lock()
+        self._lock = Lock()
 
     def add(self, user: str, run: str, answer: Recommendations, at_us: int) -> None:
-        """Log the places that a user was shown."""
+        """Append the places shown to a user."""
         places = [each.place for each in answer]
         row = {"at": at_us, "user": hashed(user, self.secret), "run": run, "model": answer.model}
-        with self._turn:
+        with self._lock:
             self._file.write(json.dumps({**row, "places": places}) + "\n")
 
     def close(self) -> None:
@@ -65,10 +65,10 @@ def hashed(user: str, secret: bytes) -> str:
 
 
 def evaluate_log(file: Path, store: VisitStore) -> list[dict[str, Any]]:
-    """Hit rates and MRR of each run, over the answers that a visit followed.
+    """Hit rates and MRR of each run, over the answers that were followed by a visit.
 
-    An answer is compared with the first visit of its user after it. Of several answers before the
-    same visit only the last one counts.
+    An answer is compared with the next visit of its user. Of several answers before the same visit
+    only the last one counts.
     """
     answers = _read(file).sort("at")
     visits = pl.concat([pl.DataFrame(schema=_VISITS), *_visits(store, set(answers["user"]))])

@@ -41,10 +41,10 @@ def find_places(
     respond: Respond,
     bbox: Box = None,
     q: Annotated[str, Query(max_length=100, description="Part of a name, category or id.")] = "",
-    after: Annotated[Text, Query(description="The `next` of the former page.")] = "",
+    after: Annotated[Text, Query(description="The `next` of the previous page.")] = "",
     limit: Annotated[int, Query(ge=1, le=MOST_PLACES, description="Number of places.")] = 100,
 ) -> JSONResponse:
-    """Places in a box, with a text in their name, or all; those with most check-ins first.
+    """Places, those with most check-ins first; only in a box, or with a text in their name.
 
     Private places are not listed.
     """
@@ -92,7 +92,7 @@ def get_place(place: PlaceId, service: Served) -> schema.Place:
 
 @router.get("/categories", tags=["places"])
 def list_categories(service: Served) -> schema.Categories:
-    """Categories and their number of places, the largest first; without private ones."""
+    """Categories with their number of places, largest first; private places do not count."""
     recommender = service.recommender
     shown = np.flatnonzero(~recommender.is_private).tolist()
     count = Counter(filter(None, (recommender.places.categories[number] for number in shown)))

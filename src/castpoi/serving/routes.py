@@ -176,7 +176,7 @@ async def delete_visit(
 async def list_users(
     service: Served,
     q: Annotated[Text, Query(description="First characters of the id.")] = "",
-    after: Annotated[Text, Query(description="The `next` of the former page.")] = "",
+    after: Annotated[Text, Query(description="The `next` of the previous page.")] = "",
     limit: Annotated[int, Query(ge=1, le=MOST_USERS, description="Number of users.")] = 100,
 ) -> schema.Users:
     """Users with visits, by id, and their number of visits."""
@@ -194,7 +194,7 @@ async def list_users(
 async def user_visits(
     user: User,
     service: Served,
-    after: Annotated[Text, Query(description="The `next` of the former page.")] = "",
+    after: Annotated[Text, Query(description="The `next` of the previous page.")] = "",
     limit: Annotated[int, Query(ge=1, le=MOST_HISTORY, description="Number of visits.")] = 100,
 ) -> schema.UserVisits:
     """The most recent visits of a user, oldest first; `next` leads to the ones before.

@@ -87,5 +87,5 @@ def cursor_of(text: str) -> Cursor:
     """Read the `next` of a page; raises BadInput."""
     at_us, visit, place = [*text.split(".", 2), "", ""][:3]
     if not (at_us.lstrip("-").isdecimal() and visit.isdecimal()):
-        raise BadInput("after: not the `next` of a former page; leave it out to begin again")
+        raise BadInput("after: not the `next` of a previous page; leave it out to begin again")
     return int(at_us), place, int(visit)

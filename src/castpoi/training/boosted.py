@@ -31,7 +31,7 @@ from castpoi.training.trainer import check_city
 _AT_ONCE: Final = 256
 """Targets whose features are computed at once; bounds the memory."""
 _PAIRS_PER_LEAF: Final = 200
-"""A leaf needs no more than one in this number of all pairs, which matters in a tiny city."""
+"""A leaf needs at most one in this number of all pairs; lowers `leaf_pairs` in a tiny city."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class BoostedTraining(Config):
     patience: Count = 40
     """Trees without a better validation MRR after which training ends."""
     targets: Count = 20_000
-    """Train targets in all: the last ones of every user, equally many of each."""
+    """Total number of train targets: the last ones of every user, equally many of each."""
     learning_rate: Positive = 0.08
     """Weight of each tree."""
     leaves: Size = 31
@@ -84,7 +84,7 @@ class Examples(NamedTuple):
         return np.bincount(self.owner[self.is_target], minlength=len(self.sizes)) > 0
 
     def only_found(self) -> "Examples":
-        """Without the targets that are not among their candidates, which have no gradient."""
+        """Drop the targets that are not among their candidates; they have no gradient."""
         found = self.found
         kept = found[self.owner]
         return Examples(self.features[kept], self.is_target[kept], self.sizes[found])
@@ -106,7 +106,7 @@ def train_boosted(city: City, job: TrainingJob) -> BoostedRanker:
     """Train boosted trees and keep the number of trees that is best on validation."""
     check_city(city)
     job.check_cpu()
-    lightgbm()  # refuses now, not after the features
+    lightgbm()  # fail before the features are computed
     began = perf_counter()
     config, training = configs(job.method, job.options.preset or "tuned", job.options.settings)
     ranker = _without_trees(city, config)
@@ -178,7 +178,7 @@ def _whole(trajectories: Trajectories, rows: Numbers) -> Histories:
 
 
 def _without_trees(city: City, config: BoostedConfig) -> BoostedRanker:
-    """The ranker with all counts."""
+    """The ranker with all counts and no trees."""
     categories = city.places[record.CATEGORY].to_list()
     number = {name: row for row, name in enumerate(sorted({*filter(None, categories)}))}
     return BoostedRanker(
@@ -195,7 +195,7 @@ def _without_trees(city: City, config: BoostedConfig) -> BoostedRanker:
 def _grow(
     train: Examples, validation: Examples, config: BoostedTraining, job: TrainingJob
 ) -> tuple[NDArray[np.uint8], int, int]:
-    """The best trees in LightGBM's text format, the number that was grown, and the best number."""
+    """(trees in LightGBM's text format, number of trees grown, number of trees kept)."""
     booster = _booster(train, validation, config, job.seed)
     mrr_of = _mrr_of(validation)
     best, best_mrr, epoch = 0, -1.0, 0
@@ -218,7 +218,7 @@ def _grow(
 
 
 def _booster(train: Examples, validation: Examples, config: BoostedTraining, seed: int) -> Any:
-    """LightGBM with the data of a training, and no tree yet."""
+    """A booster with its data and no trees."""
     package = lightgbm()
     parameters = {
         "objective": "lambdarank",
@@ -242,7 +242,7 @@ def _booster(train: Examples, validation: Examples, config: BoostedTraining, see
 
 
 def _mrr_of(examples: Examples) -> Callable[[NDArray[np.float64], Any], tuple[str, float, bool]]:
-    """The MRR of scores of all pairs; a target that is no candidate adds nothing."""
+    """A function that computes the MRR; a target that is not among its candidates adds 0."""
     owner, found = examples.owner, examples.found
     target = np.flatnonzero(examples.is_target)  # of the targets that are found
 

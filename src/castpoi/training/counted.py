@@ -1,4 +1,4 @@
-"""Training of counted methods with settings: one pass over the train split, then validation."""
+"""Training of counting methods with settings: one pass over the train split, then validation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

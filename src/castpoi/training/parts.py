@@ -1,11 +1,11 @@
-"""A step in parts, each computed by one thread alone, so that threads wait once per step.
+"""Computes a training step in parts, one thread each, so that threads synchronise once per step.
 
-With several threads torch divides every operation among them, and all wait for the slowest after
-each. If another process has one of the cores, each of thousands of waits takes its time slice. Here
-a thread has a part of the batch from the first operation to the gradient.
+By default torch divides every operation among its threads and waits for the slowest one. If another
+process occupies a core, each of these thousands of waits lasts a time slice. Here one thread
+computes the whole gradient of one part of the batch.
 
-The gradient does not depend on the number of threads: a setting fixes the parts, every part has its
-own random numbers, and gradients are summed in the order of the parts.
+The gradient does not depend on the number of threads: a setting fixes the number of parts, every
+part has its own random numbers, and gradients are summed in the order of the parts.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ class StepParts:
     @classmethod
     @contextmanager
     def of(cls, objective: Objective[Any], parts: int, *, threads: int) -> Iterator["StepParts"]:
-        """While the block runs, as many threads as there are parts, or `threads` if fewer."""
+        """Use one thread per part, but at most `threads`, until the block ends."""
         workers = min(parts, threads)
         if workers == 1:
             yield cls(objective, parts, None)
@@ -44,7 +44,7 @@ class StepParts:
             yield cls(objective, parts, pool)
 
     def backward(self, model: nn.Module, batch: Any, seed: tuple[int, ...]) -> float:
-        """Add the gradients of a batch to the weights; its mean loss."""
+        """Set the gradients of the weights for a batch; returns its mean loss."""
         total = self.objective.targets(batch)
         shares = [self.objective.share(batch, part, self.parts) for part in range(self.parts)]
         weights = list(model.parameters())

@@ -1,11 +1,11 @@
-"""Row-sparse AdamW: weights with one row a place, of which a step uses few.
+"""Row-sparse AdamW: for weights with one row per place, where a step uses few of the rows.
 
-AdamW decays and moves every row in every step, also rows without a gradient, and the running mean
-of the weights follows. For a million places that costs more than all else. Here a row is brought up
-to date when it is next used, and all rows at the end of an epoch: for the steps in between, the
-decay, the moments, the running mean and the way that the first moment still moves a row have closed
-forms. They are those of AdamW but for the change of the learning rate within the few steps in which
-the first moment fades.
+AdamW decays and moves every row in every step, also rows without a gradient, and updates the
+running mean of all of them. For a million places that costs more than the rest of the step. Here a
+row is brought up to date when it is next used, and all rows at the end of an epoch. The decay, the
+moments, the running mean and the moves by the first moment over the skipped steps have closed
+forms. They equal AdamW's except for changes of the learning rate within the few steps in which the
+first moment fades.
 
 Shapes: P rows, U rows of a step.
 """
@@ -27,7 +27,7 @@ class SparseRows:
     """AdamW and the running mean of some weights of a model, row by row."""
 
     def __init__(self, decays: Mapping[str, float]) -> None:
-        """The weights by name, and the weight decay of each."""
+        """`decays` has the weight decay of each weight, by its name."""
         self.decays = decays
         self.leaves: dict[str, Tensor] = {}  # the rows of a step, which receive gradients
         self.tensors: dict[str, list[Tensor]] = {}  # weight, moments, mean [P, ...] each
@@ -44,7 +44,7 @@ class SparseRows:
         means: Mapping[str, Tensor],
         steps: int,
     ) -> None:
-        """Work on these weights, moments and means, in place, after a number of steps."""
+        """Use these weights, moments and means, which are changed in place, after `steps` steps."""
         for name in self.decays:
             moments = [states[name][each] for each in ("exp_avg", "exp_avg_sq")]
             mean = [means[name]] if name in means else []
@@ -97,7 +97,7 @@ class SparseRows:
     def _catch_up(
         self, used: Iterable[Tensor], decay: float, steps: Tensor, rates: Tensor, log_kept: Tensor
     ) -> None:
-        """Steps without a gradient, in place. [U, ...], [U, 1, ...] three times"""
+        """Apply the skipped steps, which had no gradient, in place. [U, ...], [U, 1, ...] each"""
         weight, first, second, *mean = used
         moves = _FADING * (1 - _FADING**steps) / (1 - _FADING)
         weight.mul_((-decay * rates).exp()).sub_(self._move(first, second) * moves)
@@ -107,7 +107,7 @@ class SparseRows:
             each.sub_(weight).mul_(log_kept.exp()).add_(weight)
 
     def _move(self, first: Tensor, second: Tensor) -> Tensor:
-        """The move of a step with these moments, after the steps so far."""
+        """How far a step with these moments moves the weights."""
         steps = max(1, self.steps)
         root = second.sqrt().div_(math.sqrt(1 - _BETA_2**steps)).add_(_EPSILON)
         return first.div(root).mul_(self.rate / (1 - _BETA**steps))

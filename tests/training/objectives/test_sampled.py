@@ -60,7 +60,7 @@ def loss_and_grad(
 def test_with_many_draws_loss_and_gradient_are_those_over_all_places(
     town: City, monkeypatch: pytest.MonkeyPatch, parts: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(sampled, "EVEN", 100_000)
+    monkeypatch.setattr(sampled, "UNIFORM", 100_000)
     config = config_of(**parts)
     expected, expected_grad = loss_and_grad(town, FastObjective, config, margin_weight=0.0)
     found, grad = loss_and_grad(town, SampledObjective, config, margin_weight=0.0)
@@ -73,7 +73,7 @@ def test_with_many_draws_loss_and_gradient_are_those_over_all_places(
 def test_the_mean_over_seeds_is_the_loss_over_all_places(
     town: City, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, count in {"POPULAR": 8, "EVEN": 4, "NEAR": 2, "REACHES": (4, 12)}.items():
+    for name, count in {"POPULAR": 8, "UNIFORM": 4, "NEAR": 2, "REACHES": (4, 12)}.items():
         monkeypatch.setattr(sampled, name, count)
     config = config_of()
     expected, _ = loss_and_grad(town, FastObjective, config, margin_weight=0.0)

@@ -1,8 +1,8 @@
-"""Counts of everybody's visits, from which those of one user can be taken away.
+"""Counts of all users' visits, from which the visits of one user can be subtracted.
 
-A count that includes a user's own later visits would show the trees the answer. So a training
-example subtracts all visits of its user (*leave one user out*), and a history that is served
-subtracts itself, which leaves the other users where its user is among those that were counted.
+Counts that include a user's own later visits would leak the target into the features. So a training
+example subtracts all visits of its user (*leave one user out*), and a request subtracts its
+history: for a user of the train split, this leaves the visits of the other users.
 
 Shapes: B histories, P places, M moves, S counted (history, place) pairs.
 """
@@ -18,7 +18,7 @@ from castpoi.checkins.trajectory import Histories
 from castpoi.core.arrays import Numbers
 
 GAPS: Final = (1, 2)
-"""Moves from the last place, and from the place before it to the visit after the next."""
+"""Visits from the origin of a counted move to its end: 1 from the last place, 2 from that before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class Crowd:
         return len(self.visits)
 
     def moves_without(self, own: Histories, origin: Numbers, *, gap: int) -> Counts:
-        """Moves from a place of each history, without its own. [B] -> [S]"""
+        """Moves of the other users from a place of each history. [B] -> [S]"""
         moves = Moves(self.move_bounds[gap - 1], self.move_to, self.move_count)
         own_moves = moves_leaving(own, origin, gap=gap, places=self.places)
         return moves.leaving(origin).minus(own_moves)

@@ -1,8 +1,8 @@
 """The candidates of a history, and the features from which the trees score each of them.
 
-Candidates are the places of the history's last visits, the nearest to its last place, the places
-that other users visit next most often, and those that they visit most. The same function computes
-the pairs of training and of serving.
+Candidates are the places of the history's last visits, the places nearest to its last place, those
+that other users visit most often after that place, and those that they visit most. Training and
+serving use the same function. In the names of features, *here* is the last place.
 
 Shapes: B histories, P places, N nearest places, E (history, candidate) pairs, F features.
 """
@@ -26,16 +26,16 @@ from castpoi.model.features.known import KnownPairs, known_at_the_end
 NEAR: Final = 40
 NEXT: Final = 40
 POPULAR: Final = 20
-"""Candidates besides the places of the history: nearest, usual next, popular."""
+"""Numbers of candidates: nearest places, usual next places, popular places."""
 
-_OF_HISTORY: Final = 4  # the last visit-pattern features depend on the history alone
+_OF_HISTORY: Final = 4  # visit-pattern features, the last, that depend on the history alone
 _BLOCK: Final = 1024  # places whose distances to all others are held at once
 
 Features = NDArray[np.float32]
 
 
 class Feature(NamedTuple):
-    """A feature, and the term of the explanation that it belongs to."""
+    """A feature, and the term of the score to which its contribution is added."""
 
     name: str
     term: str
@@ -166,7 +166,7 @@ def _candidates(
 
 
 def _place_before_last(histories: Histories) -> Numbers:
-    """The last place but one of each history, -1 if there is none. [B]"""
+    """The place before the last of each history, -1 if there is none. [B]"""
     found = np.full(len(histories), -1)
     has_two = histories.lengths > 1
     found[has_two] = histories.place[histories.bounds[1:][has_two] - 2]
@@ -175,19 +175,17 @@ def _place_before_last(histories: Histories) -> Numbers:
 
 def _popular(visits: Counts, crowd: Crowd, histories: int) -> Numbers:
     """The places that other users visit most. -> [B, POPULAR]"""
-    # a user can lift only own places, so enough of the crowd's best are left
     counts = np.tile(crowd.visits, (histories, 1))  # [B, P]
     counts[visits.owner, visits.place] -= visits.times
     count = min(POPULAR, crowd.places)
-    # equal counts by place number
-    ranked = counts * crowd.places - np.arange(crowd.places)
+    ranked = counts * crowd.places - np.arange(crowd.places)  # equal counts by place number
     return np.argpartition(-ranked, count - 1, axis=1)[:, :count]
 
 
 def _fill_own(
     features: Features, owner: Numbers, key: Numbers, known: KnownPairs, places: int
 ) -> NDArray[np.bool_]:
-    """Set the visit-pattern features; whether each candidate is known. -> [E]"""
+    """Set the visit-pattern features; returns whether each candidate is known. -> [E]"""
     known_key = known.owner * places + known.place
     at = np.searchsorted(key, known_key)
     features[at, :2] = known.features[:, :2]

@@ -1,6 +1,6 @@
 """Boosted trees as a ranking method: LightGBM scores the candidates, popularity orders the rest.
 
-On disk it is the counts of the crowd, the places, and the trees in LightGBM's text format.
+A run stores the counts of all users, the places, and the trees in LightGBM's text format.
 
 Shapes: B histories, P places, C candidates, E (history, candidate) pairs, F features.
 """
@@ -19,7 +19,7 @@ from castpoi.baselines.boosted.pairs import FEATURES, TERMS, Features, Pairs, Pl
 from castpoi.baselines.counting import CountedRanker, SparseScores
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.arrays import Numbers
-from castpoi.core.errors import BadInput
+from castpoi.core.errors import extra_for
 from castpoi.methods.ranker import check_candidates
 from castpoi.model.distances import unit_vectors
 
@@ -35,12 +35,8 @@ def lightgbm() -> ModuleType:
     Raises:
         BadInput: it is not installed.
     """
-    try:
+    with extra_for("boosted", "boosted"):
         import lightgbm
-    except ImportError as missing:
-        raise BadInput(
-            "boosted needs LightGBM, which is not installed; pip install 'castpoi[boosted]'"
-        ) from missing
     return lightgbm
 
 
@@ -75,7 +71,7 @@ class BoostedRanker(CountedRanker):
 
     @property
     def terms(self) -> Mapping[str, str]:
-        """The terms of the score by name, and what each measures."""
+        """The terms of the score by name, each with its description."""
         return TERMS
 
     def pairs(self, histories: Histories, own: Histories) -> Pairs:
@@ -114,9 +110,9 @@ class BoostedRanker(CountedRanker):
         values = np.zeros((len(TERMS), *wanted.shape), dtype=np.float64)  # [terms, B, C]
         values[0] = self._background[wanted]
         key = encoded.owner * self.places + encoded.place
-        asked = np.arange(encoded.histories)[:, None] * self.places + wanted  # [B, C]
-        at = np.minimum(np.searchsorted(key, asked), len(key) - 1)
-        is_scored = key[at] == asked
+        wanted_key = np.arange(encoded.histories)[:, None] * self.places + wanted  # [B, C]
+        at = np.minimum(np.searchsorted(key, wanted_key), len(key) - 1)
+        is_scored = key[at] == wanted_key
         if is_scored.any():
             features = encoded.features[at[is_scored]]
             shares = np.asarray(self._booster.predict(features, pred_contrib=True))  # [S, F + 1]
@@ -149,7 +145,7 @@ class BoostedRanker(CountedRanker):
 
 
 def _summed(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Contributions of features, and of the mean, as terms. [S, F + 1] -> [terms, S]"""
+    """Contributions of the features and of the mean, summed by term. [S, F + 1] -> [terms, S]"""
     of_features = [_TERM_NAMES.index(feature.term) for feature in FEATURES]
     sums = np.zeros((len(TERMS), len(shares)))
     np.add.at(sums, [*of_features, 0], shares.T)

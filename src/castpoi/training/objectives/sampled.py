@@ -1,23 +1,23 @@
 """The sampled objective: the loss of the fast one, at a cost independent of the number of places.
 
 The sum of exp(s) over all places is exact for the target and the known places of a history, whose
-scores are highest, and estimated for all others from places drawn in four ways:
+scores are highest, and estimated for all others from places drawn in three ways:
 
-    popularity    from the check-ins of the train split       shared by the targets of a step
-    even          from all places                             shared
-    near          from the 129 and the 8,193 places nearest to the last place and to home, along a
-                  curve through space                         for each target
+    popular    from the check-ins of the train split          shared by the targets of a step
+    uniform    from all places                                shared
+    near       from the 129 and the 8,193 places nearest to the last place and to home, along a
+               curve through space                            for each target
 
 Near places have to be drawn: the distance gate raises their scores, and otherwise could do so
-without a penalty. Each draw counts by one over the expected number of draws of its place, all ways
-together (log-Q correction), so the sum is estimated without bias.
+without a penalty. Each draw is weighted by one over the expected number of draws of its place in
+all ways together (log-Q correction), so the estimate of the sum has no bias.
 
-The model sees a vocabulary of the places that a step needs: those of its windows, the known ones,
-and the drawn. Only their rows of the place table are read and changed (`training/rows.py`). The
-rivals of the margin and the mean score of label smoothing are those of known and drawn places.
+The model receives only the places that a step needs: those of its windows, the known and the drawn
+ones. Only their rows of the place table are read and changed (`training/rows.py`). The hard
+negatives of the margin and the mean score of label smoothing also use known and drawn places only.
 
 Shapes: S slots of all windows, R targets of a batch, U places of a step, M shared draws, C draws of
-a target, E (target, known place) pairs, Q most known places of a target, A anchors, P places.
+a target, E (target, known place) pairs, Q most known places of one target, A anchors, P places.
 """
 
 from dataclasses import replace
@@ -45,24 +45,24 @@ from castpoi.training.rows import SparseRows
 
 POPULAR: Final = 768
 """Shared places drawn by popularity."""
-EVEN: Final = 256
-"""Shared places drawn evenly."""
+UNIFORM: Final = 256
+"""Shared places drawn uniformly."""
 NEAR: Final = 32
-"""Places drawn for each target, anchor and reach."""
+"""Number of places drawn near each anchor of a target, within each reach."""
 REACHES: Final = (64, 4096)
-"""Places before and after an anchor along the curve, from which the near ones are drawn."""
+"""Near places are drawn from this many before and after an anchor, along the curve."""
 DRAWS: Final = 4 * NEAR
-"""Places drawn for each target alone: two anchors, two reaches."""
-_CURVE: Final = 16  # places that are not ordered further
+"""Places drawn for one target: two anchors times two reaches."""
+_CURVE: Final = 16  # neighbouring places whose order on the curve is arbitrary
 
 
 class PlaceDraws:
-    """Draws places, and computes how often each place is drawn."""
+    """Draws places, and computes their expected number of draws."""
 
     def __init__(
         self, lat: NDArray[np.float64], lon: NDArray[np.float64], visited: Numbers
     ) -> None:
-        """Coordinates of all places [P], and the places of the train split. [N]"""
+        """Coordinates of all places [P], and the place of every train check-in. [N]"""
         self.places = len(lat)
         self.visited = visited
         self.frequency = np.bincount(visited, minlength=self.places) / len(visited)  # [P]
@@ -74,8 +74,8 @@ class PlaceDraws:
     def shared(self, rng: np.random.Generator) -> tuple[Numbers, Numbers]:
         """Places drawn for all targets, each once, and how often each was drawn. [M], [M]"""
         popular = rng.choice(self.visited, POPULAR)
-        even = rng.integers(self.places, size=EVEN)
-        return np.unique(np.concatenate([popular, even]), return_counts=True)
+        uniform = rng.integers(self.places, size=UNIFORM)
+        return np.unique(np.concatenate([popular, uniform]), return_counts=True)
 
     def near(self, anchors: Numbers, rng: np.random.Generator) -> Numbers:
         """Places near the anchors of each target. [R, A] -> [R, A x reaches x NEAR]"""
@@ -88,7 +88,7 @@ class PlaceDraws:
 
     def expected(self, anchors: Numbers, drawn: Numbers) -> NDArray[np.float64]:
         """Expected number of draws of places. [R, A], [R, C] -> [R, C]"""
-        expected = POPULAR * self.frequency[drawn] + EVEN / self.places
+        expected = POPULAR * self.frequency[drawn] + UNIFORM / self.places
         position = self.position[drawn]  # [R, C]
         for anchor in anchors.T:
             apart = np.abs(position - self.position[anchor][:, None])
@@ -99,7 +99,7 @@ class PlaceDraws:
 
 
 class SampledObjective(FastObjective):
-    """All positions of a window at once, known places and draws instead of all places."""
+    """Like `FastObjective`, with known and drawn places instead of all places."""
 
     def __init__(
         self, city: City, *, model: ModelConfig, config: CastPoiTraining, seed: int
@@ -195,10 +195,10 @@ class SampledObjective(FastObjective):
 
 
 class _Places:
-    """The places of a step: their rows of the place table, by a number of their own."""
+    """The rows of the place table that a step uses, renumbered from 0."""
 
     def __init__(self, used: Numbers, rows: SparseRows) -> None:
-        """Places in order, each once. [U]"""
+        """`used` has the places of the step, each once, in order. [U]"""
         self.used = used
         leaves = rows.take(torch.from_numpy(used + 1))
         self.table = PlaceTable(
@@ -207,7 +207,7 @@ class _Places:
         )
 
     def local(self, places: NDArray[np.integer]) -> Tensor:
-        """The numbers of places in the table; NO_PLACE stays. [...] -> [...]"""
+        """The numbers of places within the step; NO_PLACE stays. [...] -> [...]"""
         found = np.searchsorted(self.used, places)
         return torch.from_numpy(np.where(places == NO_PLACE, NO_PLACE, found))
 
@@ -230,7 +230,7 @@ class _Places:
 
 
 def _nearness(model: CastPoi, inputs: ScoreInputs, candidates: Numbers) -> Tensor:
-    """The term of distance, by the numbers of the city. [R, C] -> [R, C]"""
+    """The distance term; candidates have the numbers of the city. [R, C] -> [R, C]"""
     gate = dict(model.named_terms()).get("distance")
     if gate is None:
         return inputs.state.new_zeros(candidates.shape)
@@ -238,7 +238,7 @@ def _nearness(model: CastPoi, inputs: ScoreInputs, candidates: Numbers) -> Tenso
 
 
 def _of_known(model: CastPoi, inputs: ScoreInputs, places: NDArray[np.int32]) -> Tensor:
-    """The cheap terms of known places; their numbers in the city. [E] -> [E]"""
+    """Revisit and distance term of known places, by their numbers of the city. [E] -> [E]"""
     owner, terms = inputs.known.owner, dict(model.named_terms())
     values = inputs.state.new_zeros(len(owner))
     if "revisit" in terms:
