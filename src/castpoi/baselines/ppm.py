@@ -105,7 +105,7 @@ class Ppm(LearnedCounts):
         return np.log(np.maximum(probability, np.finfo(np.float32).tiny))
 
     def _codes(self, place: Numbers) -> list[int]:
-        """The codes of the contexts at the end of a history, shortest first, until one is unseen."""
+        """Codes of the contexts at the end of a history, shortest first, until one is unseen."""
         codes = [int(place[-1])]
         for length in range(2, min(self._config.order, len(place)) + 1):
             key = codes[-1] * self.places + int(place[-length])

@@ -1,7 +1,7 @@
 """Results of one city and split, compared on the same targets.
 
 Ranks are joined by check-in id, in any order of the tables; a target that one result lacks is an
-error. `compare` makes one row a method, several seeds as mean and sample standard deviation. A
+error. `compare` makes one row per method, several seeds as mean and sample standard deviation. A
 `Contender` is one method, or one variant of it, with the results of all its seeds.
 
 Shapes: S seeds, N targets.
@@ -26,7 +26,7 @@ _SHOWN: Final = 12  # characters of a fingerprint in an error
 
 @dataclass(frozen=True)
 class Contender:
-    """A name and one result a seed."""
+    """A name and one result per seed."""
 
     name: str
     results: tuple[Result, ...]
@@ -92,7 +92,7 @@ class Comparison:
 
 
 def compare(results: Sequence[Result], *, sort_by: str = "MRR") -> Comparison:
-    """One row a method, sorted by the mean of a metric."""
+    """One row per method, sorted by the mean of a metric."""
     if sort_by not in METRICS:
         raise BadInput(f"'{sort_by}' is not a metric; sort by one of {', '.join(METRICS)}")
     if not results:

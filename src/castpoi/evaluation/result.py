@@ -1,6 +1,6 @@
 """A result on disk: the rank of every target, the metrics, and where they come from.
 
-RESULT/ranks.parquet   one row a target, joined across methods by `checkin`
+RESULT/ranks.parquet   one row per target, joined across methods by `checkin`
 RESULT/metrics.json    metrics, strata, n, seconds, and properties of the ten best places (beyond)
 RESULT/manifest.json   method, row (method, preset, settings), seed, fingerprint and size of the
                        city, part, command, versions, commit, wall time, SHA-256 of the files
@@ -83,7 +83,7 @@ _EVALUATE_AGAIN: Final = "evaluate again with 'castpoi evaluate'"
 class Result(OfMethod):
     """The ranks that one method gave the targets of one split of a city."""
 
-    ranks: pl.DataFrame  # one row a target, in canonical order
+    ranks: pl.DataFrame  # one row per target, in canonical order
     beyond: BeyondAccuracy  # properties of the ten best places of all targets
     seconds: float  # time to encode, score and rank all targets, and to list their best places
     name: str = "this result"  # its folder, for errors
@@ -185,7 +185,7 @@ def copy_records(run: Path, folder: Path) -> None:
 
 
 def rank_table(city: City, rows: NDArray[np.int64], ranks: NDArray[np.float64]) -> pl.DataFrame:
-    """One row a target of `city.trajectories`; distance and hours are null after no visit."""
+    """One row per target of `city.trajectories`; distance and hours are null after no visit."""
     trajectories = city.trajectories
     place = trajectories.place[rows]
     has_history = rows > trajectories.starts[rows]

@@ -1,10 +1,11 @@
 """Significance: is one contender better than another on the same targets?
 
 The metric of every target is averaged over equally many seeds of each side, and the differences are
-tested three times: by the Wilcoxon signed-rank test (are they symmetric about zero?), by a paired
-bootstrap over users (is their mean zero?), and by a bootstrap over users and seeds (would other
-trainings give the same?). A user with several targets is drawn with all of them. The p-values of a
-family of tests are corrected together, and the verdict follows the most careful test.
+tested three times: by the Wilcoxon signed-rank test of the users' means (are they symmetric about
+zero?), by a paired bootstrap over users (is the mean zero?), and by a bootstrap over users and
+seeds (would other trainings give the same?). A user with several targets is drawn with all of them.
+The p-values of a family of tests are corrected together. A difference is significant only if all
+three tests reject.
 docs/statistics.md states every choice.
 
 Shapes: N targets, U users, S seeds, B samples.
@@ -34,7 +35,7 @@ BLOCK: Final = 2**19
 MOST_KEPT: Final = 2**28
 """Users times samples that are kept for the next test, in bytes."""
 
-_ROUNDING: Final = 1e-12  # means that are equal on paper may differ by this much
+_ROUNDING: Final = 1e-12  # equal means may differ by this much in float64
 MOST_EXACT: Final = 50
 """Differences up to which p is exact; the number of sign patterns, 2^50, is whole in float64."""
 DECIMALS: Final = 12
@@ -65,7 +66,7 @@ class SignedRank:
 
 
 def signed_rank(differences: NDArray[np.float64]) -> SignedRank:
-    """Test paired differences, one a target, for symmetry about zero. [N]
+    """Test paired differences, one per user, for symmetry about zero. [U]
 
     The two-sided Wilcoxon signed-rank test. Differences of zero are left out (Wilcoxon 1945);
     equal sizes share their mean rank. Up to 50 differences of different sizes have an exact p;
@@ -110,7 +111,7 @@ def _normal_p(smaller: float, shared: NDArray[np.int64]) -> float:
     variance = moved * (moved + 1) * (2 * moved + 1) / 24
     variance -= float((shared.astype(np.float64) ** 3 - shared).sum()) / 48
     p = math.erfc((mean - smaller) / math.sqrt(2 * variance))
-    return max(p, sys.float_info.min)  # a finite sample never proves it
+    return max(p, sys.float_info.min)  # never 0: the sample is finite
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,7 +43,7 @@ class Comparison:
 
     @property
     def frame(self) -> pl.DataFrame:
-        """One row a method: means and deviations of all metrics as fractions, and the tests.
+        """One row per method: means and deviations of all metrics as fractions, and the tests.
 
         `MRR_difference` is the lead over `against`, between `MRR_low` and `MRR_high` (95 %);
         `MRR_p` is the corrected p-value of the most careful of three tests, None if a trained side

@@ -1,4 +1,4 @@
-"""Evaluation from Python: of a trained model, a method by name, a model of one's own, or lists."""
+"""Evaluation from Python: of a trained model, a counting baseline, your own model, or lists."""
 
 from os import PathLike
 from pathlib import Path
@@ -39,9 +39,9 @@ def evaluate(
 ) -> Result:
     """Rank every target of a split among all places of the city.
 
-    `model` is a trained model, the folder of a run, the name of a counting method such as
-    "revisit", or a model of your own (docs/own-model.md). A trained model remembers its city.
-    `split` is "test" or "validation". Nothing is written: `result.save(folder)` does that.
+    `model` is a trained model, the folder of a run, the name of a counting baseline such as
+    "revisit", or a model of your own (docs/own-model.md). A trained model needs no `city`.
+    `split` is "test" or "validation". To write the result, call `result.save(folder)`.
     """
     progress = progress or shown()
     if isinstance(city, str | PathLike):
@@ -57,7 +57,7 @@ def evaluate(
     if isinstance(model, Recommender):
         return evaluate_run(model.run, city or model.city, part=split, progress=progress)
     if city is None:
-        raise BadInput("give the city, too: castpoi.evaluate(model, city)")
+        raise BadInput("this model has no city of its own; give it: castpoi.evaluate(model, city)")
     if isinstance(model, str):
         if METHODS.named(model).needs_training:
             raise BadInput(
@@ -80,7 +80,7 @@ def evaluate_lists(
     `lists` is a frame, or a csv, jsonl or parquet file, with the columns user and place (or other
     usual names), and either rank (1 is best) or score (higher is better). Ids are those of the
     city. A list need not name all places: the others are tied below it. A user without a list is an
-    error. The list of a user counts for all of the user's targets.
+    error. The list of a user is used for all targets of that user.
     """
     table = _lists_of(lists, city)
     users = np.unique(table[record.USER].to_numpy())

@@ -39,7 +39,7 @@ def train(
 
     `holdout` is the split to predict later, "test" or "validation", of which the method sees
     nothing. With None it learns from all check-ins, for production, and cannot be evaluated; no
-    split selects its epoch, so give `epochs`, or a former run with `epochs_from`.
+    split selects its epoch, so give `epochs`, or an earlier run with `epochs_from`.
     """
     method, progress = METHODS.named(model), progress or shown()
     texts = {name: _text(value) for name, value in {**(settings or {}), **more_settings}.items()}

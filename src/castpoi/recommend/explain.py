@@ -1,11 +1,11 @@
 """Explanations: the terms of a score, the visits that contribute to it, and counterfactuals.
 
 The *counterfactual* of a visit is the score of a place after the same history without the visit,
-encoded and scored again. Without attention, the weight of a visit is its share of what the score
-would lose without each of a few visits: the last ones, and the latest to each candidate. On Gowalla
-California 12 of the last 50 visits have 80 % of all losses, and 93 % of the largest ones. So every
-method can be explained: a counterfactual needs only `encode` and `score`. With attention, the
-weight of a visit is its share of the attention, mean over heads and layers.
+encoded and scored again. It needs only `encode` and `score`, so every method can be explained. The
+*loss* of a visit is how much the score falls without it. Without attention, the weight of a visit
+is its share of the losses of a few visits: the last ones, and the latest to each candidate. On
+Gowalla California 12 of the last 50 visits have 80 % of all losses, and 93 % of the largest ones.
+With attention, the weight of a visit is its share of the attention, mean over heads and layers.
 
 The counterfactuals of a history are one batch, whose scores differ from those of each history
 alone by float rounding.
@@ -24,11 +24,11 @@ from castpoi.checkins.trajectory import Histories
 from castpoi.methods.ranker import Explains, Ranker
 
 VISITS_SHOWN: Final = 5
-"""The maximal number of visits that explain one recommendation."""
+"""Maximum number of visits that explain one recommendation."""
 LAST_VISITS: Final = 50
 """Only these last visits have counterfactuals."""
 COUNTERFACTUALS: Final = 12
-"""The most counterfactuals of a history; they bound the cost of an explanation."""
+"""Maximum number of counterfactuals of a history; bounds the cost of an explanation."""
 
 _ALWAYS: Final = 2  # last visits with a counterfactual, whatever their places
 _ROUNDING: Final = 1e-4  # smaller losses may come from the order of float32 sums
@@ -143,7 +143,7 @@ def _visits_to_leave_out(
 def _most_missed(
     scores: NDArray[np.float32], visits: NDArray[np.int64], scores_without: ScoresWithout
 ) -> list[tuple[VisitContribution, ...]]:
-    """The visits without which each score falls most; a visit that raises a score is not one."""
+    """The visits without which each score falls most; visits that lower it are left out."""
     lower = scores_without(visits)  # [V, C]
     losses = (scores - lower).T  # [C, V]
     losses[losses <= _ROUNDING] = 0.0

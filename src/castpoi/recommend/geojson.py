@@ -18,7 +18,7 @@ def feature(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def feature_collection(answer: Mapping[str, Any], rows: str) -> dict[str, Any]:
-    """An answer whose list `rows` has places; its other fields stay beside the features."""
+    """An answer, whose field `rows` has places, as a FeatureCollection with its other fields."""
     others = {name: value for name, value in answer.items() if name != rows}
     features = [feature(row) for row in answer[rows]]
     return {"type": "FeatureCollection", "features": features, **others}

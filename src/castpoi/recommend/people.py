@@ -29,7 +29,7 @@ _HOW: Final = "name them user, place and time, or in one of the usual ways"
 
 @dataclass(frozen=True, kw_only=True)
 class People:
-    """The people of a job, in order, and what is asked for them."""
+    """The people of a batch, in order, with their visits or filters."""
 
     users: pl.Series
     """Their ids, each once."""
@@ -40,7 +40,7 @@ class People:
     filters: pl.DataFrame | None = None
     """Their own filters (`FILTER_COLUMNS`), row by row."""
     common: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of `Recommender.recommend` for all."""
+    """Arguments of `Recommender.recommend` for everybody."""
 
     def __post_init__(self) -> None:
         if self.users.is_empty():
@@ -86,7 +86,7 @@ class People:
         return len(self.users)
 
     def requests(self, start: int, end: int) -> Iterator[tuple[str, Request | CastPoiError]]:
-        """Each person of a slice, with a request or the error in it."""
+        """Each person of a slice, with a request, or the error of an invalid one."""
         filters = None if self.filters is None else self.filters[start:end].to_dicts()
         for row, user in enumerate(self.users[start:end].to_list()):
             own = {} if filters is None else _own_filters(filters[row])
@@ -105,7 +105,7 @@ class People:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the ids and of everything that is asked."""
+        """SHA-256 of the ids, visits, filters and options."""
         content = hashlib.sha256(json.dumps(dict(self.common), default=str).encode())
         tables = [self.users.to_frame(), *([] if self.filters is None else [self.filters])]
         for table in tables:

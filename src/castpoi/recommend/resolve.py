@@ -39,7 +39,7 @@ NEARBY: Final = 100
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedRequest:
-    """Which of the allowed places come next after a history?"""
+    """A request as the model needs it: one history and the allowed places."""
 
     history: Histories  # one
     at_us: int  # time of the request, from which "ago" is counted; UTC microseconds
@@ -116,7 +116,7 @@ def resolve_requests(
     now_us: int,
     needs_next_time: bool = False,
 ) -> list[ResolvedRequest | CastPoiError]:
-    """Resolve each request, or find its BadInput, UnknownUser or NoCandidateLeft.
+    """Resolve each request, or return its BadInput, UnknownUser or NoCandidateLeft.
 
     Places where `is_private` are recommended only to people who have visited them. [P] Without
     `at_us`, the time of the request is that of the last visit; for a model with `needs_next_time`
@@ -177,7 +177,7 @@ def _resolved(
 def history_of(
     visits: Visits, places: PlaceBook, *, name: Callable[[int], str] = name_of
 ) -> Histories:
-    """The history of one person, or its error raised; see `histories_of`."""
+    """The history of one person; raises its error. See `histories_of`."""
     (found,) = histories_of([visits], places, name=name)
     if isinstance(found, BadInput):
         raise found

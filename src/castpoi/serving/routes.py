@@ -56,7 +56,7 @@ User = Annotated[Id, Path(description="Id of the user.")]
     "/recommend", tags=["recommend"], response_model=Recommendations, responses=_BODY | GEOJSON
 )
 async def recommend(body: RecommendBody, service: Served, respond: Respond) -> JSONResponse:
-    """The most probable next places of a user or after a history, with `explain` also why."""
+    """The most probable next places of a user or after a history; with `explain`, the reasons."""
     answer = await service.recommend(body.request(explain=body.explain), body.run)
     return respond(answer.to_dict(), "recommendations")
 
@@ -65,9 +65,9 @@ async def recommend(body: RecommendBody, service: Served, respond: Respond) -> J
     "/explain", tags=["recommend"], response_model=Recommendations, responses=_BODY | GEOJSON
 )
 async def explain(body: RecommendBody, service: Served, respond: Respond) -> JSONResponse:
-    """The same with explanations: terms, contributing visits, counterfactuals.
+    """The next places with explanations: terms, contributing visits, counterfactuals.
 
-    With `candidates`, the explanations of these places.
+    With `candidates`, only these places are ranked and explained.
     """
     answer = await service.recommend(body.request(explain=True), body.run)
     return respond(answer.to_dict(), "recommendations")
@@ -80,7 +80,7 @@ async def explain(body: RecommendBody, service: Served, respond: Respond) -> JSO
     responses=_BODY | _LINES,
 )
 async def recommend_batch(body: BatchBody, service: Served) -> StreamingResponse:
-    """The answers to many requests, one a line, in their order (NDJSON).
+    """The answers to many requests, one per line, in their order (NDJSON).
 
     A line has the answer of `/v1/recommend`, or `error` if a request cannot be answered; the
     others are not affected.
@@ -90,7 +90,7 @@ async def recommend_batch(body: BatchBody, service: Served) -> StreamingResponse
 
 
 async def _lines(service: Service, requests: Sequence[RecommendBody]) -> AsyncIterator[bytes]:
-    """Few requests at once, so that those of other clients never wait for a whole batch."""
+    """Answer a few requests at a time, so that other clients do not wait for the whole batch."""
     together = service.settings.limits.together
     for start in range(0, len(requests), together):
         work = [

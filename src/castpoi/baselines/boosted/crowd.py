@@ -18,7 +18,7 @@ from castpoi.checkins.trajectory import Histories
 from castpoi.core.arrays import Numbers
 
 GAPS: Final = (1, 2)
-"""Visits from the origin of a counted move to its end: 1 from the last place, 2 from that before."""
+"""Visits between the ends of a move: 1 from the last place, 2 from the place before it."""
 
 
 @dataclass(frozen=True, kw_only=True)

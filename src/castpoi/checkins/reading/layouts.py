@@ -1,7 +1,6 @@
 """The layouts in which check-ins are published, and the usual names of columns.
 
-A new layout is one `Layout` in `LAYOUTS`; its fields and hooks are all that differs. docs/data.md
-describes the files of each layout.
+To add a layout, add a `Layout` to `LAYOUTS`. docs/data.md describes the files of each layout.
 """
 
 import re
@@ -21,7 +20,7 @@ Word = Literal["user", "place", "lat", "lon", "time", "zone", "category", "name"
 NEEDED: Final[tuple[Word, ...]] = ("user", "place", "lat", "lon", "time")
 NEEDED_OF_PLACES: Final[tuple[Word, ...]] = ("place", "lat", "lon")
 WORDS_OF_PLACES: Final[tuple[Word, ...]] = (*NEEDED_OF_PLACES, "zone", "category", "name")
-"""What a places table may have."""
+"""The columns that a places table may have."""
 
 INTERACTIONS: Final = ".inter"
 """Suffix of RecBole's table of check-ins; the table of places next to it ends in `.item`."""
@@ -29,7 +28,7 @@ ITEMS: Final = ".item"
 TEXT_SUFFIXES: Final = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", INTERACTIONS)
 SUFFIXES: Final = (*TEXT_SUFFIXES, *SCANS)
 ENDINGS: Final = ".csv, .tsv, .txt, .parquet, .jsonl, .json, .geojson or .inter"
-"""The usual ones, for errors."""
+"""The usual suffixes, for errors."""
 
 # Names are compared in lower case without spaces, dots, dashes and underscores; the best is first.
 USUAL_NAMES: Final[Mapping[Word, tuple[str, ...]]] = {
@@ -69,7 +68,7 @@ def parse_columns(text: str, option: str = "--columns") -> dict[str, str]:
 
 
 class Conventions(NamedTuple):
-    """Meaning of cells of a file that its columns leave open."""
+    """How to read cells whose meaning the columns do not determine."""
 
     naive_times: NaiveTimes | None = None  # times without offset; None: not defined
     padding_place: str | None = None  # place id of padding rows, which are no check-ins
@@ -196,19 +195,19 @@ PART_NAMES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("validation", "validate", "valid", "val", "dev"), VALIDATION),
     **dict.fromkeys(("test", "testing"), TEST),
 }
-"""The parts of a split by the names they have in files and columns."""
+"""Names in files and columns -> split."""
 
 
 def part_by_name(path: Path) -> str | None:
-    """The part of a split in a file, by the name of the file: `NYC_train.csv`, `valid.parquet`."""
+    """The split of a file by its name: `NYC_train.csv`, `valid.parquet`."""
     words = re.split(r"[^a-z]+", path.name.lower())
     return next((PART_NAMES[word] for word in words if word in PART_NAMES), None)
 
 
 def files_of_folder(folder: Path) -> list[Path]:
-    """The files of check-ins in a folder; only the three parts of a split if all three are there.
+    """The files of check-ins in a folder; if it has a file for every split, only those files.
 
-    STHGCN folders may have a part twice: last visits alone, and `*_with_traj` with all visits.
+    STHGCN folders may have a split twice: last visits alone, and `*_with_traj` with all visits.
     """
     files = sorted(path for path in folder.iterdir() if path.name.lower().endswith(SUFFIXES))
     parts = {path: part for path in files if (part := part_by_name(path)) is not None}
@@ -250,7 +249,7 @@ def column_of(columns: Sequence[str], word: Word) -> str | None:
 
 
 def needed_column(columns: Sequence[str], word: Word, *, where: str, how_to_fix: str) -> str:
-    """The same for a field that the table must have."""
+    """Like `column_of`, for a field that the table must have."""
     if found := column_of(columns, word):
         return found
     names = ", ".join(columns)
@@ -296,7 +295,7 @@ def recognise(
 
 
 def _without_header(columns: Sequence[str], option: str) -> str:
-    """A hint for a header with a number in it, which is probably the first row."""
+    """A hint if the header has a number in it, so it is probably the first row."""
     if not any(re.fullmatch(r"-?\d+([.,]\d+)?", column.strip()) for column in columns):
         return ""
     if list(columns) == positions(len(columns)):

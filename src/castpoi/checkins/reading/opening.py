@@ -1,4 +1,4 @@
-"""Opening files and data frames as sources: the layout, the columns and the delimiter of each."""
+"""Opens files and data frames as sources: recognises layout, columns and delimiter."""
 
 import codecs
 import csv
@@ -144,7 +144,7 @@ def _open(
 
 
 def _delimiter_of(path: Path, first_line: str, *, no_header: bool) -> tuple[str, tuple[str, ...]]:
-    """(delimiter, remarks): by the suffix of the file if its first line has that one."""
+    """(delimiter, remarks): that of the suffix if the first line has it, else the most frequent."""
     name = path.name.lower()
     found = max(_DELIMITERS, key=first_line.count)
     if no_header and found not in first_line:
@@ -190,9 +190,9 @@ def _in_words(delimiter: str) -> str:
 
 
 def _first_line(path: Path, encoding: str | None) -> str:
-    """The first line; without an encoding, as UTF-8 if it is that, otherwise as latin-1.
+    """The first line; without an encoding, as UTF-8 if it is valid, otherwise as latin-1.
 
-    The next lines are checked too, so that polars does not read a line without an end.
+    The length of the next lines is checked too, so that polars never reads an endless line.
     """
     try:
         with open_text(path, encoding or "utf-8") as text:

@@ -1,4 +1,4 @@
-"""Source files to one table of raw check-ins: ids as codes, times as clocks, broken rules marked.
+"""Reads sources as one table of raw check-ins: ids as codes, times as clocks, broken rules marked.
 
 Only single rows are checked here; `rules.check_rows` decides whether a broken rule is an error.
 """
@@ -141,10 +141,10 @@ def _remarks_on_columns(
 def _with_ranked_ids(
     rows: pl.DataFrame, texts: dict[str, pl.Series]
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Codes of users and places become the rank of their id, without blanks around it, in byte
-    order; and a remark if there were blanks. Ids that differ only in blanks become one.
+    """Replace codes of users and places by the rank of their id in byte order.
 
-    Changes `texts` to the ids by rank.
+    Blanks around ids are trimmed, so ids that differ only in blanks become one; returns a remark if
+    there were any. Changes `texts` to the ids by rank.
     """
     trimmed: list[str] = []
     is_trimmed = pl.repeat(False, rows.height, eager=True)
@@ -210,7 +210,7 @@ class _Reader:
                 )
 
     def _parsed(self, times_in_sample: pl.Series, means: NaiveTimes) -> pl.DataFrame:
-        """All rows, in one scan; if one cannot be read, all again in every way that is known."""
+        """All rows, in one scan; if a value cannot be read, all again with every known format."""
         has_texts = times_in_sample.dtype == pl.String
         formats = times.formats_in(times_in_sample) if has_texts else [times.EPOCH]
         try:
@@ -306,7 +306,7 @@ class _Reader:
         return found
 
     def _without_blank_lines(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """A line without any cell, often the last one, is no row; the others keep their numbers."""
+        """Drop lines without any cell, often the last one; the other rows keep their numbers."""
         if not self.source.is_text or not (rows[BROKEN] == CODE["no user"]).any():
             return rows
         cells = pl.all().exclude(record.ROW).is_null()
@@ -315,7 +315,7 @@ class _Reader:
         return rows.join(blank, on=record.ROW, how="anti", maintain_order="left")
 
     def _with_bad_ids(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Mark rows whose user or place is blank, a word for nothing, or has a NUL."""
+        """Mark rows whose user or place is blank, a text such as NULL, or has a NUL character."""
         for word in _IDS:
             texts = self.categories[word].to_series()  # few texts, not all rows
             bad = {

@@ -52,11 +52,11 @@ SCANS: Final[dict[str, Callable[[Path], pl.LazyFrame]]] = {
     ".json": scan_json,
     ".geojson": scan_json,
 }
-"""How a file is read, by its suffix."""
+"""Suffix -> function that reads such a file."""
 
 
 def scan_by_suffix(path: Path) -> Callable[[Path], pl.LazyFrame] | None:
-    """How to read a file whose columns have types; None for others."""
+    """The function that reads a file whose columns have types; None for others."""
     name = path.name.lower()
     return next((scan for suffix, scan in SCANS.items() if name.endswith(suffix)), None)
 
@@ -82,7 +82,7 @@ def _plain(name: str, dtype: pl.DataType, values: pl.Expr) -> Iterator[tuple[str
     elif dtype in _COORDINATES and name.endswith("coordinates"):  # GeoJSON: lon, lat
         yield record.LAT, values.list.get(1, null_on_oob=True)
         yield record.LON, values.list.get(0, null_on_oob=True)
-    elif isinstance(dtype, pl.List) and "categor" in name:  # the best category is the first
+    elif isinstance(dtype, pl.List) and "categor" in name:  # the main category is the first
         yield name, values.list.first()
     elif dtype == pl.Binary and name in _BINARY_POINTS:
         yield record.LAT, lat_of(values)
