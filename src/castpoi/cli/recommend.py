@@ -164,13 +164,12 @@ def recommend(
     if any(each is not None for each in many) != (out is not None):
         raise click.UsageError("--out goes with --all-users, --users or --histories.")
     loading = {"run": run, **{name: options.pop(name) for name in _LOADING}}
-    loading = {name: v.absolute() if isinstance(v, Path) else v for name, v in loading.items()}
     options |= {name: options[name] or None for name in ("categories", "exclude")}
     options["box"] = None if box is None else parse_box(box, what="--box")
     _check_engine(engine, address, is_possible=out is not None and not options["explain"])
     if out is not None:
-        on_ray = None if engine == "local" else {"loading": loading, "address": address}
-        _recommend_many(console, loading, users, histories, out, overwrite, on_ray, options)
+        ray = None if engine == "local" else {"loading": _absolute(loading), "address": address}
+        _recommend_many(console, loading, users, histories, out, overwrite, ray, options)
         return
     history = None if history_file is None else read_history(history_file)
     request = Request.of(history=history, user=user, **options)
@@ -186,6 +185,11 @@ def _check_engine(engine: str, address: str | None, *, is_possible: bool) -> Non
         raise click.UsageError("--engine ray goes with --out, and not with --explain.")
     if address is not None and engine != "ray":
         raise click.UsageError("--address goes with --engine ray.")
+
+
+def _absolute(loading: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with absolute paths, as the workers of a cluster have other working folders."""
+    return {name: v.absolute() if isinstance(v, Path) else v for name, v in loading.items()}
 
 
 def _recommend_many(
