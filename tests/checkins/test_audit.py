@@ -58,7 +58,7 @@ def shifted(city: City, table: str, change: pl.Expr) -> City:
 
 def test_the_share_of_the_crowds_future_is_a_warning(city: City) -> None:
     # Train, UTC: 13:00, 14:00, 15:00 and 20:00 of the first day; both test targets are a day later.
-    assert found(city, "the crowd's future").status == "passed"
+    assert found(city, "training on later check-ins").status == "passed"
     early = [
         *VISITS[:4],
         *((user, place, f"2024-01-02 {at[-5:]}") for user, place, at in VISITS[4:]),
@@ -66,7 +66,7 @@ def test_the_share_of_the_crowds_future_is_a_warning(city: City) -> None:
     early[4:6] = [(2, OFFICE, "2024-01-02 10:00"), (2, PARK, "2024-01-02 14:30")]
     early[6:] = [(2, CAFE, "2024-01-03 13:00"), (2, PARK, "2024-01-03 20:00")]
     # One of four train check-ins is later than the target at 14:00, none later than the other one.
-    warning = found(small_city(early, PARTS), "the crowd's future")
+    warning = found(small_city(early, PARTS), "training on later check-ins")
     assert warning.status == "warned"
     assert "on average 12.5% of the train check-ins are later than a test target" in warning.finding
     assert "within a user" in found(city, "split overlap").finding
@@ -100,7 +100,7 @@ FAULTS: dict[str, tuple[Callable[[City], City], str, str]] = {
     ),
     "a target that repeats its history at the same instant": (
         lambda _: small_city(SAME_INSTANT, ["train", "train", "test"]),
-        "target in its own past",
+        "target in its own history",
         "1 test targets repeat a check-in of their history at the same instant; prepare without",
     ),
     "a target at a place that is not in train": (
@@ -157,7 +157,7 @@ def test_the_same_place_at_another_instant_or_of_another_user_is_no_leak(
     visits: list[tuple[int, int, str]],
 ) -> None:
     city = small_city(visits, ["train", "train", "test"])
-    assert found(city, "target in its own past").status == "passed"
+    assert found(city, "target in its own history").status == "passed"
 
 
 def test_parts_of_a_chronological_split_follow_one_another_in_time(city: City) -> None:

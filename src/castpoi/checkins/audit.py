@@ -1,7 +1,7 @@
 """The audit: eleven checks of a city.
 
 A check *fails* if metrics measured on the city would be wrong (leakage, a broken split, a wrong
-clock), and *warns* if they would be right but may mislead.
+clock), and *warns* if they would be correct but misleading.
 """
 
 from collections.abc import Callable
@@ -133,8 +133,8 @@ def _parts_follow_in_time(visits: Trajectories) -> tuple[Status, str]:
     return "passed", "every check-in is in one part, and the parts do not overlap in time"
 
 
-def _crowds_future(city: City) -> tuple[Status, str]:
-    """Check-ins of others that a model learns from although they are later than its targets."""
+def _later_training(city: City) -> tuple[Status, str]:
+    """Train check-ins of other users that are later than the targets."""
     visits = city.trajectories
     learned = np.sort(visits.at_us[visits.part == _TRAIN])
     targets = visits.at_us[visits.part == _TEST]
@@ -145,8 +145,8 @@ def _crowds_future(city: City) -> tuple[Status, str]:
         return "passed", "no train check-in is later than a test target"
     return "warned", (
         f"on average {later.mean():.1%} of the train check-ins are later than a test target: "
-        "models learn what other people did after it. Such results compare methods; for results "
-        "as in a forecast, prepare with --split chronological"
+        "models learn what other people did after it. Such results are fit to compare methods; for "
+        "results as in a forecast, prepare with --split chronological"
     )
 
 
@@ -204,10 +204,10 @@ def _popularity(city: City) -> tuple[Status, str]:
 CHECKS: Final[dict[str, Test]] = {
     "fingerprint": _fingerprint,
     "time order": _time_order,
-    "target in its own past": _own_past,
+    "target in its own history": _own_past,
     "unseen users or places": _unseen,
     "split overlap": _overlap,
-    "the crowd's future": _crowds_future,
+    "training on later check-ins": _later_training,
     "share of revisits": _revisits,
     "rhythm": _rhythm,
     "local clock": _local_clock,

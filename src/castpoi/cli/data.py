@@ -27,9 +27,9 @@ _MARKS = {"passed": "passed", "warned": "WARNED", "failed": "FAILED"}
 def audit(console: Console, city: Path) -> None:
     """Check a CITY for leakage, wrong clocks and oddities.
 
-    Checks: fingerprint, time order, targets in their own past, unseen users or places, overlap of
-    the splits, the crowd's future, share of revisits, rhythm, local clock, teleports, popularity
-    skew.
+    Checks: fingerprint, time order, targets in their own history, unseen users or places, overlap
+    of the splits, training on later check-ins, share of revisits, rhythm, local clock, teleports,
+    popularity skew.
     """
     with console.progress().task("auditing"):
         outcomes = audit_city(City.load(city, verify=False))

@@ -68,7 +68,7 @@ split_option: Final = click.option(
     type=click.Choice(["test", "validation"]),
     default="test",
     show_default=True,
-    help="Split to predict; the method sees only check-ins before it.",
+    help="Split to predict; the method uses only check-ins before it.",
 )
 
 port_option: Final = click.option(

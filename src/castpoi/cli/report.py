@@ -22,7 +22,7 @@ from castpoi.reports.report import Report, write_report
     metavar="NAME",
     multiple=True,
     help="The method or row that the report is about; may be given several times. All others are "
-    "baselines.  [default: what the suite says, or castpoi and castpoi-next]",
+    "baselines.  [default: those of the suite, else castpoi and castpoi-next]",
 )
 @output_options
 def report(

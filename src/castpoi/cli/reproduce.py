@@ -37,7 +37,9 @@ def _is_value(word: str) -> bool:
 )
 @seeds_option("Seeds, as in '--seeds 42 43 44'; by default those of the suite.")
 @click.option("--out", required=True, type=FOLDER, help="Folder for everything.")
-@click.option("--only", multiple=True, metavar="ROW...", help="Only these rows; CITY comes first.")
+@click.option(
+    "--only", multiple=True, metavar="ROW...", help="Only these rows; give CITY before this option."
+)
 @options_of(Pace, "pace", types=PACE_TYPES)
 @click.option("--dry-run", is_flag=True, help="List the experiments and their time; run none.")
 @output_options

@@ -107,7 +107,7 @@ def _words(value: object) -> str:
 @click.option("--preset", metavar="NAME", help="Preset whose values are shown.")
 @output_options
 def methods(console: Console, name: str | None, preset: str | None) -> None:
-    """List the methods; with a NAME, the settings of one, with their values in a preset.
+    """List the methods; with a NAME, list the settings of that method and their values in a preset.
 
     'castpoi train --set NAME=VALUE' changes a setting.
     """

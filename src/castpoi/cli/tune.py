@@ -53,7 +53,7 @@ _LEARNED = [method for method in METHODS if method.needs_training]
     "--at-most",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Where there are more combinations, draw N of them by the seed.",
+    help="Try at most N of the combinations, drawn at random by the seed.",
 )
 @click.option(
     "--seed",

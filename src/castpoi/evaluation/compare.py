@@ -129,8 +129,8 @@ def join_ranks(results: Sequence[Result]) -> NDArray[np.float64]:
             )
         if not result.by_checkin[IS_REVISIT].equals(first.by_checkin[IS_REVISIT]):
             raise BrokenFolder(
-                f"{first.name} and {result.name} do not agree which targets are revisits; evaluate "
-                "both again"
+                f"{first.name} and {result.name} have different revisits among their targets; "
+                "evaluate both again"
             )
     return np.stack([result.by_checkin[RANK].to_numpy() for result in results])
 

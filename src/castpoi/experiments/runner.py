@@ -54,7 +54,7 @@ class Pace:
     threads: int | None = None
     """CPU cores to share among the jobs.  [default: all]"""
     any_code: bool = False
-    """Keep results that another version of the method has made."""
+    """Keep results of another version of the method, instead of making them again."""
     keep_runs: bool = False
     """Keep the trained weights."""
 
@@ -92,7 +92,7 @@ def run_plan(
 ) -> list[Failure]:
     """Run all experiments of a plan that are not done; returns the failures in their order.
 
-    The status is opened when nobody else can write to it; `name` is that of the progress bar.
+    The status is opened under the lock of the folder; `name` is that of the progress bar.
     """
     with ExitStack() as held:
         with writing(folder.root):
@@ -252,7 +252,7 @@ class _Worker:
 
 
 def spec_of(experiment: Experiment, folder: SuiteFolder, pace: Pace) -> dict[str, Any]:
-    """What the worker of an experiment reads; `record` goes into the result."""
+    """The spec that the worker of an experiment reads; `record` goes into the result."""
     return {
         "city": str(experiment.city.folder),
         "run": str(folder.run(experiment)),

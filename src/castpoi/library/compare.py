@@ -55,7 +55,7 @@ class Comparison:
     def table(self) -> Table:
         """The table as reports show it, in percent."""
         headers = [f"{metric} − {self.against}" for metric in TESTED if self.against]
-        known = " Methods know the time of each target." if self.rows.known_time else ""
+        known = " Methods receive the time of each target." if self.rows.known_time else ""
         tested = f" Differences from {self.against} with 95 % intervals; {STARS}"
         return Table(
             name="comparison",

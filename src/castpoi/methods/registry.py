@@ -1,7 +1,7 @@
 """The ranking methods by name. Adding a method takes its file and one entry here.
 
-Modules are named, not imported (as the verbs in cli/main.py): listing methods is fast, and loading
-a run never imports the code that trained it. Another package adds a `Method` by an entry point of
+Modules are given by name and imported when they are used, so listing methods is fast, and loading a
+run never imports the code that trained it. Another package adds a `Method` by an entry point of
 the group `castpoi.methods` (docs/reproduce.md has an example).
 """
 
@@ -30,7 +30,7 @@ class Method:
 
     name: str
     line: str
-    """One line about it."""
+    """Its description in one line."""
     label: str = ""
     """Its name in tables.  [default: the name]"""
     ranker: str
@@ -42,11 +42,11 @@ class Method:
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings that define the method, by name, as text."""
     version: int = 1
-    """Raised when a change of the code moves its numbers: suites make older results again."""
+    """Raise it when a change of the code moves its numbers; suites then make older results again."""
     demo_epochs: float = 1.0
     """Share of the epochs of `castpoi demo`; less for a method with slow epochs."""
     package: str = ""
-    """A package of an extra that it needs."""
+    """A package of an extra, without which it cannot be used."""
 
     @property
     def is_available(self) -> bool:
@@ -194,7 +194,7 @@ def _sequence(name: str, label: str, line: str, **more: Any) -> Method:
 
 
 def _learned_counts(name: str, label: str, line: str, ranker: str) -> Method:
-    """A counted method with settings."""
+    """A counting method with settings."""
     return Method(
         name=name, label=label, line=line, ranker=f"castpoi.baselines.{ranker}",
         trainer=_COUNTED, presets=("tuned",),

@@ -1,7 +1,7 @@
 """CaST-POI as a ranking method: numpy in, numpy out.
 
-On disk it is its config, its weights by name, and the coordinates of its places: a run ranks
-without its city.
+A run stores the config, the weights by name, and the coordinates of the places, so it ranks without
+its city.
 
 Shapes: B histories, P places, C candidates, T slots.
 """
@@ -76,7 +76,7 @@ class CastPoiRanker:
 
     @property
     def terms(self) -> Mapping[str, str]:
-        """The terms of the score by name, and what each measures."""
+        """The terms of the score by name, each with its description."""
         return {name: MEANINGS[name] for name in self.model.config.terms}
 
     @torch.inference_mode()

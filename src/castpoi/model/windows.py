@@ -133,7 +133,7 @@ class BatchBuilder:
         outside = (histories.place < 0) | (histories.place >= len(self.lat))
         if outside.any():
             raise BadInput(
-                f"a history visits place {histories.place[outside][0]}, but the model knows "
+                f"a history visits place {histories.place[outside][0]}, but the model has "
                 f"places 0 to {len(self.lat) - 1}; encode histories of the city it was made for"
             )
         if self.config.known_time and histories.next_at_us is None:

@@ -176,7 +176,8 @@ class Recommender:
     ) -> SimilarPlaces:
         """The k places most similar to a place, private and closed places left out.
 
-        By the vectors of the model if it has them, else places of the same category, nearest first.
+        Places are compared by the vectors of the model. A model without vectors gives places of the
+        same category, nearest first.
         """
         request = Request.of(history=(), k=k, within_km=within_km, categories=categories)
         return similar_places(

@@ -1,8 +1,8 @@
 """The results in a folder, by city and row.
 
 The folder may be that of a suite, one result, or any folder with results below it. Results with
-equal splits belong to one city. Methods that are given the time of a target are a city of their
-own, because their numbers cannot be compared with those of others.
+equal splits belong to one city. Methods that are given the time of a target form a separate city,
+because their numbers cannot be compared with those of other methods.
 """
 
 import json
@@ -272,7 +272,7 @@ class Evidence:
 def read_evidence(folder: Path, *, ours: Sequence[str] = ()) -> Evidence:
     """Read all results in and below a folder, and the suite that they belong to.
 
-    With `ours`, names of methods or rows, the report is about these, whatever the suite says.
+    With `ours`, names of methods or rows, the report is about these instead of those of the suite.
     """
     if not folder.is_dir():
         raise BrokenFolder(f"{folder} is not a folder; name one that holds results or a suite")

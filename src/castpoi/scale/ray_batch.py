@@ -1,14 +1,14 @@
 """Recommendations for many people on a Ray cluster, with Ray Data.
 
-    OUT.parts/people/        what is asked: one row a person
-    OUT.parts/answers/       parquet, one row a person with list columns, or an error
+    OUT.parts/people/        the requests: one row per person
+    OUT.parts/answers/       parquet, one row per person with list columns, or an error
     OUT.parts/checkpoint/    which people are done: the same command resumes after a kill
     OUT (no suffix)          the folder answers/ with _SUCCESS
-    OUT.parquet, .csv, ...   one row a recommendation, in the order of the people
+    OUT.parquet, .csv, ...   one row per recommendation, in the order of the people
 
 An actor loads the run by its path and answers with the batch code of the library, so the rows are
-those of the local engine. An actor, or a machine, that dies costs time, not rows. All machines must
-see the folders of the run, its city and OUT at the same path.
+those of the local engine. If an actor or a machine is lost, its work is repeated, and no row is
+missing. All machines must have the folders of the run, its city and OUT at the same path.
 """
 
 import os
@@ -46,9 +46,9 @@ from castpoi.recommend.recommender import load
 from castpoi.recommend.request import Visits
 
 ROWS: Final = 1_024
-"""People of a block of Ray Data: what the death of a machine can cost each of its actors."""
+"""People in a block of Ray Data: each actor of a lost machine loses at most one block of work."""
 ATTEMPTS: Final = 5
-"""How often a job is started at most; again after a machine was lost at a bad moment."""
+"""Maximum number of starts of a job; it is started again if the loss of a machine ended it."""
 HOST_AND_PORT: Final = re.compile(r"[\w.-]+:\d+")
 
 _NUMBER: Final = "number"  # of a person; the id of the checkpoint
@@ -69,7 +69,9 @@ class PeopleRanker:
                     f"{version}; install the same version on all of them"
                 )
             self.recommender = load(**loading)
-        except CastPoiError as problem:  # raised with the first block: Ray restarts what dies here
+        except (
+            CastPoiError
+        ) as problem:  # raised with the first block: Ray restarts an actor that fails here
             self.problem = problem
 
     def __call__(self, table: pa.Table) -> pa.Table:
@@ -133,7 +135,7 @@ def _connect(address: str | None) -> None:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     try:
         if address is not None and HOST_AND_PORT.fullmatch(address):
-            host, port = address.rsplit(":", 1)  # Ray itself waits for a minute
+            host, port = address.rsplit(":", 1)  # Ray alone would wait for a minute
             socket.create_connection((host, int(port)), timeout=5).close()
         if address is None:
             # a core more than actors, which take one each, for reading and writing
@@ -151,7 +153,7 @@ def _run(parts: Path, arguments: Mapping[str, Any]) -> None:
     """Answer everybody who has no answer yet; starts again if a machine was lost too early."""
     context = DataContext.get_current()
     context.enable_progress_bars = False
-    context.use_datasource_v2 = False  # whose reader of metadata dies with its machine
+    context.use_datasource_v2 = False  # its reader of metadata is lost with its machine
     context.max_consecutive_actor_init_deaths = ATTEMPTS
     context.checkpoint_config = CheckpointConfig(
         id_column=_NUMBER,
@@ -179,7 +181,7 @@ def _run(parts: Path, arguments: Mapping[str, Any]) -> None:
 
 
 def _cores() -> int:
-    """Most actors: one for each core of the cluster, less one a machine for reading and writing."""
+    """Maximum number of actors: all cores, less one per machine for reading and writing."""
     nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
     alive = [node for node in nodes if node["Alive"]]
     return max(1, sum(int(node["Resources"].get("CPU", 0)) - 1 for node in alive))
@@ -194,7 +196,7 @@ def _own_error(problem: BaseException) -> CastPoiError | None:
 
 
 def _table(people: People) -> pl.DataFrame:
-    """What is asked for each person, one row each."""
+    """The requests, one row per person."""
     table = pl.DataFrame({_NUMBER: np.arange(len(people)), record.USER: people.users})
     if people.filters is not None:
         table = table.hstack(people.filters)

@@ -1,4 +1,4 @@
-"""Training: `fit` makes a ranker of a city in memory, `train` makes a saved run of a city's folder.
+"""Training: `fit` trains on a city in memory; `train` trains on a city's folder and saves the run.
 
 A learned method keeps its checkpoints in RUN.training, next to the future run, until the run is
 complete; the same command resumes from there (see `checkpoint.py`). Where several processes train
@@ -46,9 +46,9 @@ def fit(
 ) -> Run:
     """Train or count a method to predict `part`.
 
-    A learned method learns from `city.train`; validation selects its epoch. A counted one counts
-    all splits before `part`. With None nothing is held out: both learn from all check-ins, and the
-    last epoch is kept.
+    A learned method learns from `city.train`; validation selects its epoch. A counting baseline
+    counts all splits before `part`. If `part` is None, both learn from all check-ins, and the last
+    epoch is kept.
 
     Raises:
         BadInput: an option does not fit the method.
@@ -116,7 +116,7 @@ def _check(method: Method, part: str | None, options: TrainingOptions) -> None:
     parts_before(part)
     if options.given and not method.needs_training:
         raise BadInput(
-            f"{method.name} is counted, not learned, so it has nothing to set; "
+            f"{method.name} is a counting baseline, which has no settings; "
             f"leave out {', '.join(options.given)}"
         )
     if method.presets and options.preset not in (None, *method.presets):
@@ -195,7 +195,7 @@ def changed_settings(
 
 
 def known_parts(method: Method, part: str | None) -> tuple[str, ...]:
-    """The splits a ranker has seen; a learned one only train, as validation just selects it."""
+    """The splits that a ranker learns from; validation only selects the epoch of a learned one."""
     counted = parts_before(part)
     return (record.TRAIN,) if method.needs_training and part else counted
 

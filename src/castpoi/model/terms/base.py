@@ -1,4 +1,4 @@
-"""The base score, and what a further cheap term of the score is.
+"""The base score, and the interface of the other cheap terms.
 
     s(u, c) = h_u . e_c    base         the state after the last visit times the place
             + beta_c       popularity   one number for each place
@@ -8,8 +8,8 @@
 
 A *cheap term* computes few learned numbers for each history, its *compact* values, and adds them to
 the scores of all places by an *index* that has no gradient: one value for each known place
-(revisit), one for each cell of distances (distance). The gradient takes the same way back. So the
-model, the exact scorer, the losses and the explanation need no more of a term than this class.
+(revisit), one for each cell of distances (distance). The gradient takes the same way back. The
+model, the exact scorer, the losses and the explanations use only the methods of this class.
 
 Shapes: B histories (or any positions), T slots, P places, C candidates, D width, E (history, known
 place) pairs, A anchors.

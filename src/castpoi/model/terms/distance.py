@@ -1,4 +1,4 @@
-"""The distance gate: how much nearness counts, given the state of the user. Not in the paper.
+"""The distance gate: weighs nearness by the state of the user. Not in the paper.
 
     delta_u(c) = sum over anchors a of w_a(h_u) [ bucket of the distance from a to c ]
 
