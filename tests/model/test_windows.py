@@ -113,6 +113,6 @@ def test_a_batch_moves_to_a_device_whole() -> None:
 
 @pytest.mark.parametrize("place", [-1, 7])
 def test_a_place_of_another_city_is_refused(place: int) -> None:
-    words = f"a history visits place {place}, but the model knows places 0 to 6"
+    words = f"a history visits place {place}, but the model has places 0 to 6"
     with pytest.raises(BadInput, match=words):
         batch_of(CONFIG, [(place, 0, 0)])

@@ -110,7 +110,7 @@ def test_known_time_is_refused_for_a_counted_method(
     words = ["--model", "revisit", "--known-time", "--out", tmp_path / "run"]
     refused = castpoi("train", town_folder, *words)
     assert refused.code == 1
-    assert "revisit is counted, not learned, so it has nothing to set; leave out" in refused.err
+    assert "revisit is a counting baseline, which has no settings; leave out" in refused.err
 
 
 def test_curves_for_tensorboard_are_written_to_their_folder(

@@ -43,8 +43,8 @@ def similar(
 ) -> None:
     """Show the places of a RUN that are most similar to a PLACE, given by its id.
 
-    Places are compared by the vectors of the model. A model without vectors gives places of the same
-    category, nearest first.
+    Places are compared by the vectors of the model. A model without vectors gives places of the
+    same category, nearest first.
     """
     model = castpoi.load(run, **loading)
     answer = model.similar(place, k=k, within_km=within_km, categories=categories or None)

@@ -42,7 +42,7 @@ class Method:
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings that define the method, by name, as text."""
     version: int = 1
-    """Raise it when a change of the code moves its numbers; suites then make older results again."""
+    """Raised when a change of the code moves its numbers; suites then replace older results."""
     demo_epochs: float = 1.0
     """Share of the epochs of `castpoi demo`; less for a method with slow epochs."""
     package: str = ""

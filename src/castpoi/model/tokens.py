@@ -3,10 +3,10 @@
     x_i = W_in [ e_place ; e_time(t_i) ; e_geo(l_{i-1}, l_i) ]  ( + e_position_i ) ( + e_next_i )
 
 The position is added here only if positions are absolute; relative ones are in the backbone. The
-last vector is ours, for models that receive the time of the next visit (`ModelConfig.known_time`): the
-hour of the next visit, separately for working days and weekends, and the time until then. In the
-history that is the visit that followed. The clock is that of the visit itself: the offset from UTC
-of the next one would reveal where it is.
+last vector is ours, for models that receive the time of the next visit (`ModelConfig.known_time`):
+its hour, separately for working days and weekends, and the time until then. Within the history, the
+next visit is the one that followed. The clock is that of the visit itself: the offset from UTC of
+the next one would reveal where it is.
 
 Shapes: B histories, T slots, D width.
 """

@@ -1,11 +1,11 @@
 """The forecast: a cheap estimate of the reader's term for places that the reader does not read.
 
-    f_u(c) = A h_u . e_c  +  b_c  +  distance of c from the user's anchors  +  whether c is a known place of u
+    f_u(c) = A h_u . e_c  +  b_c  +  distance from c to the anchors  +  whether u has visited c
 
-It is trained together with the reader, by least squares, on the reader's term of the places that are read,
-and it is not part of the score. It selects the candidates worth reading: in training, where a few
-represent all places, and in a shortlist. It is defined up to a constant for each history. An
-untrained forecast is close to zero.
+It is trained together with the reader, by least squares, on the reader's term of the places that
+are read, and it is not part of the score. It selects the candidates worth reading: in training,
+where a few represent all places, and in a shortlist. It is defined up to a constant for each
+history. An untrained forecast is close to zero.
 
 Shapes: B histories (or any positions), C candidates, P places, D width.
 """
