@@ -77,7 +77,7 @@ def test_every_experiment_of_the_readme_is_in_the_committed_results(
     assert planned.code == 0, planned.err
     assert planned.json["to_run"] == 0
     named = [(each["row"], each["seed"]) for each in planned.json["experiments"]]
-    used = [(row, seed) for row in README_ROWS for seed in nyc.contenders[row].seeds or (0,)]
+    used = [(row, each.seed) for row in README_ROWS for each in nyc.of(row)]
     assert sorted(named) == sorted(used)
 
 

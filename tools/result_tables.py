@@ -76,31 +76,23 @@ def _linked(each: RowResult) -> str:
 
 README_ROWS: Final = {
     "castpoi-next": "**castpoi-next**, our model (default)",
+    "boosted": "boosted trees on counted features (LightGBM)",
     "castpoi": "castpoi, the paper's model trained here",
+    "ppm": "PPM: counted Markov chains, a second of training",
     "stamp-tuned": "STAMP, tuned: the best tuned sequence model",
     "core": "CORE: the best sequence model with RecBole's settings",
     "revisit": "revisit: own visits times popularity, no training",
 }
 """The rows of the suite `readme`, as the README names them; the paper's values are added."""
-_PEERS: Final = ROOT / "results" / "peers"
-_README_PEERS: Final = {
-    "boosted": "boosted trees on counted features (LightGBM)",
-    "ppm": "PPM: counted Markov chains, a second of training",
-}
-"""Rows of the suite `peers` in the README."""
 
 
 def headline_table(evidence: Evidence) -> str:
-    """The rows of the README by MRR: our models, the best baselines, peers, paper, a heuristic."""
-    city, peers = (
-        next(city for city in each.cities if city.name == _FIRST)
-        for each in (evidence, read_evidence(_PEERS))
-    )
+    """The rows of the README by MRR: our models, the best baselines, the paper, a heuristic."""
+    city = next(city for city in evidence.cities if city.name == _FIRST)
     metrics = ("HR@1", "HR@10", "MRR")
     lines = [
-        (label, [fmean(_values(of, name, metric)) for metric in metrics])
-        for of, rows in ((city, README_ROWS), (peers, _README_PEERS))
-        for name, label in rows.items()
+        (label, [fmean(_values(city, name, metric)) for metric in metrics])
+        for name, label in README_ROWS.items()
     ]
     theirs = [
         paper_value(evidence.tables[0], paper_city(city.name, city.targets), PAPERS_METHOD, metric)
@@ -115,17 +107,12 @@ def headline_table(evidence: Evidence) -> str:
 
 def peers_table(evidence: Evidence) -> str:
     """HR@10 / MRR of castpoi-next and the peers on each city; the number of seeds in brackets."""
-    peers = read_evidence(_PEERS)
-    names = ["castpoi-next", *(row.name for row in peers.rows)]
-    lines = []
-    for city in peers.cities:
-        ours = next(each for each in evidence.cities if each.fingerprint == city.fingerprint)
-        found = [(of, name) for name in names for of in [ours if name == names[0] else city]]
-        cells = [
-            f"{_slashed(_means(of, name))} ({len(of.of(name))})" if name in of.contenders else "–"
-            for of, name in found
-        ]
-        lines.append([city.name, *cells])
+    names = ("castpoi-next", "boosted", "ppm", "tifu-knn", "ease")
+    lines = [
+        [city.name, *(f"{_slashed(_means(city, name))} ({len(city.of(name))})" for name in names)]
+        for city in evidence.splits
+        if all(name in city.contenders for name in names)
+    ]
     return _piped([["city", *(f"`{name}`" for name in names)], ["---"] * (1 + len(names)), *lines])
 
 

@@ -72,6 +72,14 @@ def test_the_log_of_a_training_is_read_from_the_result(tmp_path: Path) -> None:
     assert city.of("revisit")[0].training_seconds is None
 
 
+def test_steps_of_a_training_without_a_loss_are_no_epochs(tmp_path: Path) -> None:
+    folder = write_suite(tmp_path / "s", targets=4)
+    for log in folder.glob("*/castpoi/*/run/log.jsonl"):
+        log.write_text('{"event": "epoch finished", "epoch": 1, "metrics": {"MRR": 0.2}}\n')
+    (city,) = read_evidence(folder).cities
+    assert city.of("castpoi")[0].epochs == []
+
+
 def test_a_result_of_a_row_that_was_changed_since_is_left_out(tmp_path: Path) -> None:
     root = write_suite(tmp_path / "s", targets=4)
     suite = json.loads((root / "suite.json").read_text())

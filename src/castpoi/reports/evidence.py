@@ -93,8 +93,8 @@ class RowResult:
 
     @cached_property
     def epochs(self) -> list[dict[str, Any]]:
-        """The finished epochs of its training, in order."""
-        return self._logged("epoch finished")
+        """The finished epochs of its training, in order; none for trees, which have no loss."""
+        return [each for each in self._logged("epoch finished") if "loss" in each]
 
     @property
     def parameters(self) -> int | None:
