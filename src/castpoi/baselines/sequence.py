@@ -140,7 +140,7 @@ class SequenceModel(nn.Module):
 
 
 def model_class(name: str) -> type[SequenceModel]:
-    """The class of a model."""
+    """Import and return the class of a model."""
     module, _, kind = MODELS[name].partition(":")
     return getattr(import_module(f"castpoi.baselines.{module}"), kind)
 

@@ -76,12 +76,12 @@ CA: Final = replace(TKY, name="ca", core="twice")
 RECIPES: Final = {recipe.name: recipe for recipe in (NYC, TKY, CA)}
 
 PUBLISHED: Final = Recipe(name="published", keep_duplicates=True, published_split=True)
-"""For files to which every step but the last has been applied before they were published."""
+"""For files that were published with all steps but the last applied."""
 
 
 @dataclass(frozen=True)
 class StepCount:
-    """The number of check-ins before a step, and what is left after it."""
+    """The counts before and after a step."""
 
     step: str
     checkins_before: int

@@ -46,12 +46,12 @@ _NUMBERS_AS_ZONES: Final = (
 )
 _LEAST_PLACES: Final = 5
 _MANY_CHECKINS: Final = 500
-"""A city with this many check-ins at fewer places was made of the wrong column."""
+"""A city with this many check-ins at fewer places was read from a wrong column."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preparation(Config):
-    """Everything that decides which city is made from its sources."""
+    """All options of a preparation: with equal sources they give an equal city."""
 
     format: str = "auto"
     """Layout of the source; auto recognises all of them."""

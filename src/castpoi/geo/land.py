@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _LEAST_MARGIN: Final = 0.5  # degrees
-_FINEST: Final = 2500  # points across a box: of closer points one is left
+_FINEST: Final = 2500  # points across a box; of closer points one is kept
 
 
 class Window(NamedTuple):
@@ -25,7 +25,7 @@ class Window(NamedTuple):
 
 
 def window_around(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> Window:
-    """The window of most of some places, with as much again on each side. [P] each"""
+    """The window of nearly all places, with a margin of its own size on each side. [P] each"""
     turned = np.radians(lon)
     middle = float(np.degrees(np.arctan2(np.sin(turned).mean(), np.cos(turned).mean())))
     east_of_middle = (lon - middle + 180.0) % 360.0 - 180.0

@@ -46,7 +46,7 @@ PLACES: Final = "places.parquet"
 LOG: Final = "log.jsonl"
 
 KNOWN_CHECKINS: Final = "checkins"
-"""Column of the run's places that a city lacks: check-ins in the splits that the run uses."""
+"""Column of a run's places that a city does not have: check-ins in the splits that it uses."""
 
 PLACE_SCHEMA: Final = pl.Schema([*record.PLACE_SCHEMA.items(), (KNOWN_CHECKINS, pl.UInt32())])
 
@@ -55,7 +55,7 @@ _TRAIN_AGAIN: Final = "train again with 'castpoi train'"
 
 @dataclass(frozen=True, kw_only=True)
 class Run(OfMethod):
-    """A ranker and its origin, in memory or on disk."""
+    """A ranker with its settings and provenance, in memory or on disk."""
 
     ranker: SavableRanker[Any]
     places: pl.DataFrame
@@ -72,7 +72,7 @@ class Run(OfMethod):
 
     @property
     def model_sha256(self) -> str:
-        """SHA-256 of the model."""
+        """SHA-256 of the weights or counts."""
         return str(self.manifest[SHA256][MODEL])
 
     @property

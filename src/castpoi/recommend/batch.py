@@ -1,10 +1,10 @@
 """Recommendations for many people at once: one frame, or files that are written part by part.
 
-    OUT.parquet, .csv, .jsonl    one row a recommendation, in the order of the people
+    OUT.parquet, .csv, .jsonl    one row per recommendation, in the order of the people
     OUT.geojson                  the same as points
     OUT (no suffix)              a folder with part-00000.parquet ..., and _SUCCESS
     OUT.rejected.csv             people without an answer, and why; only if there are some
-    OUT.parts/                   the finished parts of a job that is under way
+    OUT.parts/                   the finished parts of an unfinished job
 
 A job is cut into parts of people. Each part appears whole, so the same command resumes after a
 kill: it computes the missing parts only. Memory does not grow with the number of people.
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 BLOCK: Final = 256
 """People that are scored together, if the city is not huge."""
 MOST_SCORES: Final = 1 << 24
-"""Scores that are computed together at most: bounds the memory of a large batch."""
+"""Maximum number of scores computed together; bounds the memory of a large batch."""
 PART: Final = 8_192
-"""People of one part: what a kill can cost."""
+"""People in one part; a kill loses at most the work of one part."""
 SUFFIXES: Final = (".parquet", ".csv", ".jsonl", ".geojson")
 _JOB: Final = "manifest.json"
 _DONE: Final = "_SUCCESS"

@@ -1,4 +1,4 @@
-"""Requests: whose visits, how many places, and which places are allowed.
+"""Requests: a history or a user, the number of places, and the filters.
 
 Input is checked and times are read here, once; everything after this module works with UTC
 microseconds. A time with an offset from UTC is an instant. A time without one is *naive*: the local
@@ -139,7 +139,7 @@ class Visit:
 
     @classmethod
     def of(cls, visit: "AnyVisit") -> "Visit":
-        """A visit from itself, from `{"place": ..., "at": ...}` or from a pair."""
+        """A visit from a `Visit`, from `{"place": ..., "at": ...}` or from a pair."""
         if isinstance(visit, cls):
             return visit
         if isinstance(visit, Mapping):
@@ -253,7 +253,7 @@ class Request:
 
     history: Visits | None = None
     user: str | None = None  # a user of the run's city
-    k: int = DEFAULT_K  # the maximal number of places
+    k: int = DEFAULT_K  # maximum number of places
     at_us: int | None = None
     """Time of the request; later visits are left out. None: the last visit, or now for a model
     that needs the time of the next visit. UTC microseconds."""

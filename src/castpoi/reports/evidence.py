@@ -33,7 +33,7 @@ from castpoi.reports.outlines import (
 OUTDATED: Final = "outdated"
 """State of a result whose row was changed in the suite after the result was made."""
 NOTES: Final = "notes.json"
-"""A file next to results: a sentence about each of some rows, which the report shows."""
+"""A file next to results: sentences about rows, which the report shows."""
 _SUITE: Final = "suite.json"
 _STARTED: Final = "started_utc"
 _NOT_RESULTS: Final = ("runs", "logs")
@@ -62,7 +62,7 @@ class RowResult:
 
     @property
     def trained(self) -> dict[str, Any]:
-        """What the result records about its training."""
+        """The record of its training in the manifest."""
         return self.result.manifest.get("trained") or {}
 
     @property

@@ -37,7 +37,7 @@ from castpoi.reports.style import (
 )
 
 _LABEL_CHARACTERS: Final = 26  # of a line; longer labels would leave no space for the bars
-_COLOURED: Final = 3  # baselines with a colour; with more of them ours cannot be made out
+_COLOURED: Final = 3  # baselines with a colour; more would hide our methods
 _STRATA_ROWS: Final = 3
 _CURVES: Final = 4  # baselines with a training curve
 _LONG: Final = 20  # epochs; beyond that the axis is logarithmic

@@ -28,7 +28,7 @@ class Cell:
 
     text: str
     value: float | None = None  # the number behind the text
-    order: float | None = None  # what a page sorts by where the text has several numbers
+    order: float | None = None  # the number that a page sorts by, if the text has several
     parts: Mapping[str, float] = field(default_factory=dict)  # the numbers behind the text by name
     std: float | None = None  # sample standard deviation over seeds, in the unit of the text
     stars: str = ""

@@ -154,7 +154,7 @@ def habits_of(
 ) -> Values:
     """Habits of pairs of stretches of positions first:end, each of one history. [S] -> [E, habits]
 
-    All stretches take the memory of the longest.
+    Every stretch is padded to the longest.
     """
     sums = _Stretches(visits, first, end, window).sums(pairs)
     habits = np.empty((len(pairs.stretch), len(HABITS)), dtype=np.float32)
@@ -289,7 +289,7 @@ def _numbered(place: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _angle(local: Numbers) -> Values:
-    """Of the hand of a 24-hour clock. [N]"""
+    """The angle of the hand of a 24-hour clock. [N]"""
     return (hour_of(local) * (2 * np.pi / 24)).astype(np.float32)
 
 

@@ -3,9 +3,9 @@
 A position whose window has a few hundred places has that many pairs, of a hundred bytes each: all
 pairs of one user's million visits would take tens of gigabytes. So the pairs of a block, 64
 positions of one user, are computed when a batch needs them. Blocks are kept until they fill
-`KEPT_BYTES`, enough for ordinary cities; later ones are computed again when they are needed again.
-That changes the time of an epoch, and no bit of any feature. Threads may share the blocks: two may
-compute the same block, with the same bits.
+`KEPT_BYTES`, enough for ordinary cities; later ones are computed again whenever they are needed.
+That changes the time of an epoch, but no feature. Threads may share the blocks: two threads that
+compute the same block get equal features.
 
 Shapes: R positions.
 """
