@@ -48,8 +48,8 @@ class Bert4RecConfig(TransformerConfig):
     """Visits from the end of one training window to the next; epochs rotate through the others.
     In RecBole a window ends at every visit in every epoch (1)."""
     forgets_first_visit: bool = False
-    """Whether ranking always leaves out the first visit, as in RecBole. Otherwise it is left out only
-    if a full window needs space for the mask."""
+    """Whether ranking always leaves out the first visit, as in RecBole. Otherwise it is left out
+    only if a full window needs space for the mask."""
 
 
 class MaskedBlock(PostNormBlock):
