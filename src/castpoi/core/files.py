@@ -84,7 +84,7 @@ KINDS: Final = {
 def new_folder(target: Path, *, kind: str, overwrite: bool = False) -> Iterator[Path]:
     """Build a folder in a staging folder and move it to the target when the block succeeds.
 
-    `kind` is one of `KINDS`. With `overwrite` a former folder of the same kind is replaced, unless
+    `kind` is one of `KINDS`. With `overwrite` a previous folder of the same kind is replaced, unless
     it holds files that castpoi did not write. If `target` is a link, the folder that it points to
     is built, and the link stays. At the end the folder is written to the disk.
     """
@@ -101,7 +101,7 @@ def new_folder(target: Path, *, kind: str, overwrite: bool = False) -> Iterator[
 
 
 def _put(new: Path, target: Path, *, kind: str, overwrite: bool) -> None:
-    """Move a folder to its target; a former target is moved to where the new folder was."""
+    """Move a folder to its target; a previous target is moved to where the new folder was."""
     try:
         new.rename(target)  # replaces an empty folder; the system refuses to replace any other
     except OSError:

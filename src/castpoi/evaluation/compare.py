@@ -173,7 +173,7 @@ def with_equal_seeds(one: Contender, other: Contender) -> tuple[Contender, Conte
     """Both with the same number of seeds: those they share first, then the lowest.
 
     A mean over more seeds is less extreme, which a signed-rank test favours (docs/statistics.md).
-    A counting method has no seeds to be matched.
+    A counting baseline has no seeds to match.
     """
     if one.is_counted or other.is_counted:
         return one, other

@@ -1,8 +1,8 @@
 """Overlap with training: could a target be memorised from the trajectories of train?
 
-The overlap of a target is the length of the longest sequence of visits that ends with it and that
-a train trajectory, of anybody, has too: 1 if only its place is known, 2 if somebody has made the
-same move to it, and so on (overlap from the end, Luca et al. 2023).
+The overlap of a target is the length of the longest sequence of visits that ends with it and also
+occurs in a train trajectory of any user: 1 if only its place does, 2 if somebody has made the same
+move to it, and so on (overlap from the end, Luca et al. 2023).
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ from castpoi.checkins import record
 from castpoi.checkins.trajectory import Trajectories
 
 MOST: Final = 4
-"""The longest sequence that is looked for."""
+"""Longest sequence that is compared, in visits."""
 
 
 def overlap_with_train(trajectories: Trajectories, targets: NDArray[np.int64]) -> NDArray[np.int64]:

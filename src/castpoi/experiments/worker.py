@@ -54,7 +54,7 @@ def end_with_starter() -> None:
 
 
 def make(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Train and evaluate an experiment, or only train a trial; the record of its making."""
+    """Train and evaluate an experiment, or only train a trial; returns its record."""
     city, run_folder, out = (Path(spec[name]) for name in ("city", "run", "result"))
     record, part = dict(spec["record"]), spec["part"]
     row = row_from_dict(record["row"])

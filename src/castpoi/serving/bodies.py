@@ -1,4 +1,4 @@
-"""What the API accepts: ids, times, and request bodies by field.
+"""Input of the API: ids, times, and request bodies by field.
 
 Bodies are checked before anything is done: unknown fields are rejected, and "10" is not a number.
 Ids may be whole numbers, and times epochs.
@@ -129,7 +129,7 @@ class BoxBody(_Strict):
 
 
 class HistoryVisit(_Strict):
-    """A visit of a history."""
+    """One visit of a history: a place and a time."""
 
     place: Id
     at: Time
@@ -222,7 +222,7 @@ class RecommendBody(_Strict):
 
 
 class BatchBody(_Strict):
-    """Requests that are answered one a line."""
+    """Requests that are answered one per line."""
 
     model_config = _with_examples({"requests": [{"user": "470", "k": 3}, {"history": [], "k": 3}]})
 

@@ -1,4 +1,4 @@
-"""The service's log: events with fields, one a line; no user id, no coordinate, no key."""
+"""The service's log: events with fields, one per line; no user id, no coordinate, no key."""
 
 import logging
 import traceback

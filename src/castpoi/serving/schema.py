@@ -1,4 +1,4 @@
-"""What the API returns besides recommendations; these dataclasses are the response models."""
+"""Responses of the API besides recommendations; these dataclasses are the response models."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -14,7 +14,7 @@ _TILES: Final = re.compile(r"https?://[\w.:-]+/[^\s\"'<>;,]*\{z\}[^\s\"'<>;,]*")
 
 API_KEYS_VARIABLE: Final = "CASTPOI_API_KEYS"
 LEAST_KEY_LENGTH: Final = 16
-"""Characters of an API key; shorter keys can be guessed."""
+"""Minimum length of an API key in characters; shorter keys can be guessed."""
 
 MOST_HISTORY: Final = 1000  # visits of a history, posted or read from the store (the latest)
 MOST_RECOMMENDATIONS: Final = 100  # the largest k
@@ -39,9 +39,9 @@ class Limits:
     body_bytes: int = 1 << 20
     """Largest body of a request, in bytes."""
     waiting: int = 256
-    """Most requests that wait for the model; more are rejected with 503."""
+    """Maximum number of requests that wait for the model; more are rejected with 503."""
     together: int = 32
-    """Most requests in one batch of the model."""
+    """Maximum number of requests in one batch of the model."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

@@ -1,9 +1,10 @@
 """The database of the visit store: SQLite or PostgreSQL, its tables, and time limits.
 
     users    number, user_id             a user id is stored here and nowhere else
-    visits   user, place_id, at_us, key  key: digest of the client's key of the visit
+    visits   user, place_id, at_us, key  key: digest of the client's key, or of time and place
     about    name, value                 version of the tables, the imported city, whether a user
-                                         was added or erased, unfinished erasures
+                                         was added or erased, unfinished erasures, the secret of
+                                         the answer log
 
 A PostgreSQL server whose processes are stopped still has a kernel that accepts connections and
 acknowledges data. Neither the server's statement_timeout nor TCP's limits end such a wait, so a
