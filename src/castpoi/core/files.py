@@ -84,9 +84,9 @@ KINDS: Final = {
 def new_folder(target: Path, *, kind: str, overwrite: bool = False) -> Iterator[Path]:
     """Build a folder in a staging folder and move it to the target when the block succeeds.
 
-    `kind` is one of `KINDS`. With `overwrite` a previous folder of the same kind is replaced, unless
-    it holds files that castpoi did not write. If `target` is a link, the folder that it points to
-    is built, and the link stays. At the end the folder is written to the disk.
+    `kind` is one of `KINDS`. With `overwrite` a previous folder of the same kind is replaced,
+    unless it holds files that castpoi did not write. If `target` is a link, the folder that it
+    points to is built, and the link stays. At the end the folder is written to the disk.
     """
     check_vacant(target, kind=kind, overwrite=overwrite)
     with ExitStack() as held:
