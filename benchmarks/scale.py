@@ -36,7 +36,7 @@ from castpoi.training.loop import TrainingContext, TrainingLoop
 SIZES: Final = (10_000, 100_000, 1_000_000)
 REQUESTS: Final = 100
 STEPS: Final = {"sampled": 60, "fast": 6}
-MOST_PLACES_OF_FAST: Final = 100_000
+MAX_PLACES_OF_FAST: Final = 100_000
 NOISE: Final = 0.5  # of the spread of vectors and popularity
 CATEGORIES: Final = 20
 FILTERS: Final[dict[str, dict[str, Any]]] = {
@@ -93,7 +93,7 @@ def _training_among(run: Run, places: int) -> dict[str, Any]:
     city = _city_of_copies(city_of(run), enlarged(run, places).places)
     model, found = ModelConfig.preset("next"), {}
     for name in ("sampled", "fast"):
-        if name == "fast" and places > MOST_PLACES_OF_FAST:
+        if name == "fast" and places > MAX_PLACES_OF_FAST:
             continue
         training = replace(CastPoiTraining.preset("next"), objective=name)
         objective = objective_of(city, model, training, seed=7)

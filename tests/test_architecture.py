@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "castpoi"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-MOST_STEPS = {"Preparation": 10, "Training": 12, "A request": 12}
+MAX_STEPS = {"Preparation": 10, "Training": 12, "A request": 12}
 
 
 def section(heading: str) -> str:
@@ -21,7 +21,7 @@ def section(heading: str) -> str:
 
 
 def steps() -> Iterator[str]:
-    for heading in MOST_STEPS:
+    for heading in MAX_STEPS:
         yield from re.findall(r"^\d+\. `([^`]+)`", section(heading), re.M)
 
 
@@ -64,11 +64,11 @@ def test_every_step_is_a_function_that_exists(name: str) -> None:
     assert is_there, f"{line_of(name)}: there is no such function"
 
 
-@pytest.mark.parametrize("heading", MOST_STEPS)
+@pytest.mark.parametrize("heading", MAX_STEPS)
 def test_each_path_is_short(heading: str) -> None:
     numbers = [int(each) for each in re.findall(r"^(\d+)\. `", section(heading), re.M)]
     assert numbers == list(range(1, len(numbers) + 1))
-    assert 5 <= len(numbers) <= MOST_STEPS[heading]
+    assert 5 <= len(numbers) <= MAX_STEPS[heading]
 
 
 def test_the_diagram_and_the_table_have_exactly_the_packages() -> None:

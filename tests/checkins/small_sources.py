@@ -54,5 +54,5 @@ def small(dataset: str, content: bytes, *urls: str, checksum: str | None = "sha2
         urls=urls or DATASETS[dataset].urls,
         size=None,
         checksum=(checksum, digest) if checksum else None,
-        least_rows=ROWS,
+        min_rows=ROWS,
     )

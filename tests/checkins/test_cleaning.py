@@ -71,12 +71,12 @@ def test_the_core_filters_places_then_users_in_each_round() -> None:
     assert kept(frame, cleaning.keep_core(frame, "iterate", 3, 2)) == []
 
 
-def slow_core(rows: list[Row], rounds: int, least_place: int, least_user: int) -> list[Row]:
+def slow_core(rows: list[Row], rounds: int, min_place: int, min_user: int) -> list[Row]:
     for _ in range(rounds):
         places = Counter(place for _, place, _ in rows)
-        rows = [row for row in rows if places[row[1]] >= least_place]
+        rows = [row for row in rows if places[row[1]] >= min_place]
         users = Counter(user for user, _, _ in rows)
-        rows = [row for row in rows if users[row[0]] >= least_user]
+        rows = [row for row in rows if users[row[0]] >= min_user]
     return rows
 
 
@@ -85,26 +85,26 @@ def slow_core(rows: list[Row], rounds: int, least_place: int, least_user: int) -
 def test_the_core_agrees_with_a_slow_loop(
     rows: list[tuple[int, int, int]],
     rounds: Literal["once", "twice", "iterate"],
-    least_place: int,
-    least_user: int,
+    min_place: int,
+    min_user: int,
 ) -> None:
     frame = checkins(list(rows))
     all_rows = kept(frame, np.ones(frame.height, dtype=np.bool_))
     number = {"once": 1, "twice": 2, "iterate": 70}[rounds]
-    slow = slow_core(all_rows, number, least_place, least_user)
-    assert kept(frame, cleaning.keep_core(frame, rounds, least_place, least_user)) == slow
+    slow = slow_core(all_rows, number, min_place, min_user)
+    assert kept(frame, cleaning.keep_core(frame, rounds, min_place, min_user)) == slow
 
 
 @given(rows_of_a_city, st.integers(1, 6), st.integers(1, 6))
 @settings(max_examples=60, deadline=None)
 def test_in_the_iterated_core_every_place_and_user_has_enough(
-    rows: list[tuple[int, int, int]], least_place: int, least_user: int
+    rows: list[tuple[int, int, int]], min_place: int, min_user: int
 ) -> None:
     frame = checkins(list(rows))
-    core = frame.filter(pl.Series(cleaning.keep_core(frame, "iterate", least_place, least_user)))
-    assert cleaning.keep_core(core, "iterate", least_place, least_user).all()
-    assert all(count >= least_place for count in Counter(core[record.PLACE]).values())
-    assert all(count >= least_user for count in Counter(core[record.USER]).values())
+    core = frame.filter(pl.Series(cleaning.keep_core(frame, "iterate", min_place, min_user)))
+    assert cleaning.keep_core(core, "iterate", min_place, min_user).all()
+    assert all(count >= min_place for count in Counter(core[record.PLACE]).values())
+    assert all(count >= min_user for count in Counter(core[record.USER]).values())
 
 
 def test_a_check_in_far_from_both_neighbours_is_isolated() -> None:

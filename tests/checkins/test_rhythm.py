@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from castpoi.checkins.prepare import Preparation, make_city
-from castpoi.checkins.rhythm import LEAST_CHECKINS, Rhythm, rhythm_of
+from castpoi.checkins.rhythm import MIN_CHECKINS, Rhythm, rhythm_of
 from castpoi.core.errors import WrongClock
 from tests.messages import refused
 from tests.sources import table
@@ -59,10 +59,10 @@ def test_a_shift_of_the_clock_rotates_the_curve(counts: list[int], shift: int) -
 
 
 def test_too_few_check_ins_are_not_judged() -> None:
-    rhythm = rhythm_of(np.zeros(LEAST_CHECKINS - 1, dtype=np.int64))
+    rhythm = rhythm_of(np.zeros(MIN_CHECKINS - 1, dtype=np.int64))
     assert not rhythm.is_judged
     assert rhythm.sentence == "499 check-ins are too few to check the clock"
-    assert rhythm_of(np.zeros(LEAST_CHECKINS, dtype=np.int64)).is_judged
+    assert rhythm_of(np.zeros(MIN_CHECKINS, dtype=np.int64)).is_judged
 
 
 def test_times_before_1970_have_their_hour_too() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from castpoi.checkins import record
 from castpoi.checkins.trajectory import Trajectories
-from castpoi.evaluation.overlap import MOST, overlap_with_train
+from castpoi.evaluation.overlap import MAX_LENGTH, overlap_with_train
 
 TRAIN, TEST = record.PARTS.index(record.TRAIN), record.PARTS.index(record.TEST)
 
@@ -37,7 +37,7 @@ def test_overlaps_worked_by_hand() -> None:
     assert overlaps([[1, 2, 3, 9], [5, 6, 2]]) == [0, 1]  # nobody was at 9; the place 2 only
     assert overlaps([[1, 2, 3, 4, 5], [7, 2, 3]]) == [0, 2]  # the move from 2 to 3
     assert overlaps([[1, 2, 3, 4, 5], [1, 2, 3]]) == [0, 3]
-    assert overlaps([[1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5]]) == [0, MOST]
+    assert overlaps([[1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5]]) == [0, MAX_LENGTH]
 
 
 def test_a_sequence_does_not_reach_from_one_person_to_the_next() -> None:
@@ -61,7 +61,7 @@ def test_it_is_that_of_a_slow_search(people: list[list[int]]) -> None:
             [0]
             + [
                 length
-                for length in range(1, min(MOST, len(own)) + 1)
+                for length in range(1, min(MAX_LENGTH, len(own)) + 1)
                 for other in people
                 for start in range(len(other) - 1)
                 if other[:-1][start : start + length] == own[-length:]

@@ -163,7 +163,7 @@ def test_a_ranker_that_reads_few_visits_is_given_no_others() -> None:
 
     ranker = Watched(np.arange(5, dtype=np.float32))
     rank_targets(ranker, city.trajectories, rows, method="watched")
-    object.__setattr__(ranker, "abilities", Abilities(most_visits=2))
+    object.__setattr__(ranker, "abilities", Abilities(max_visits=2))
     rank_targets(ranker, city.trajectories, rows, method="watched")
     assert lengths[0] > 2
     assert lengths[1:] == [2]

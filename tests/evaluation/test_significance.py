@@ -153,7 +153,7 @@ def test_the_size_of_a_block_of_draws_changes_nothing(
     differences = np.random.default_rng(2).normal(0.2, 1.0, size=40)
     whole = bootstrap(*differences)
     monkeypatch.setattr(significance, "BLOCK", block)
-    monkeypatch.setattr(significance, "MOST_KEPT", 0)
+    monkeypatch.setattr(significance, "MAX_KEPT", 0)
     assert bootstrap(*differences).samples == pytest.approx(whole.samples)
 
 

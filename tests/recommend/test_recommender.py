@@ -181,7 +181,7 @@ def test_a_large_batch_is_answered_in_blocks_of_bounded_memory(
     requests = [Request.of(history=DAY[:count], k=2) for count in (1, 0, 7, 2, 3, 0, 4)]
     alone = [recommender.recommend_many([request])[0] for request in requests]
     monkeypatch.setattr(recommender.ranker, "encode", counted)
-    monkeypatch.setattr("castpoi.recommend.recommender.MOST_SCORES", 10)  # of five places
+    monkeypatch.setattr("castpoi.recommend.recommender.MAX_SCORES", 10)  # of five places
     found = recommender.answer([each for each in recommender.resolve(requests) if is_valid(each)])
     assert sizes == [2, 2, 1]
     assert [places(each) for each in found] == [places(each) for each in alone]

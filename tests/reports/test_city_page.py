@@ -15,8 +15,8 @@ from castpoi.checkins.city import City
 from castpoi.checkins.describe import describe_city
 from castpoi.geo.distance import haversine_km
 from castpoi.reports.city_page import (
-    MOST_DOTS,
-    MOST_PLACES,
+    MAX_DOTS,
+    MAX_PLACES,
     busiest_places,
     city_page,
     place_map,
@@ -195,7 +195,7 @@ def test_the_busiest_places_are_listed_and_orange() -> None:
     lat = 40.0 + np.arange(30) / 100
     city = city_at(lat, np.full(30, -74.0), np.arange(1, 31))
     listed = busiest_places(city)
-    assert len(listed) == MOST_PLACES
+    assert len(listed) == MAX_PLACES
     assert (listed[0].name, listed[0].checkins) == ("Place 29", 30)
     assert dots(city)[1].tolist() == [[pytest.approx(0.0), pytest.approx(40.29)]]
 
@@ -234,7 +234,7 @@ def test_neighbours_of_many_places_share_a_dot() -> None:
     lat, lon = 40 + rng.uniform(0, 1, 20_000), -74 + rng.uniform(0, 1, 20_000)
     city = city_at(lat, lon, rng.integers(0, 4, 20_000))
     ordinary, _ = dots(city)
-    assert 1000 < len(ordinary) < 2 * MOST_DOTS
+    assert 1000 < len(ordinary) < 2 * MAX_DOTS
     assert len(place_map(city).inline().encode()) < 1_500_000
 
 

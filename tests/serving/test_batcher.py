@@ -41,7 +41,7 @@ class Worker:
 
 
 def batcher_of(worker: Worker, *, together: int = 8, waiting: int = 100) -> Batcher[int, int]:
-    return Batcher(worker, thread="worker", most_together=together, most_waiting=waiting)
+    return Batcher(worker, thread="worker", max_batch=together, max_waiting=waiting)
 
 
 async def begun(worker: Worker) -> None:

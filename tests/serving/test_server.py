@@ -15,7 +15,7 @@ from castpoi.core.errors import BadInput
 from castpoi.recommend.recommender import Recommender
 from castpoi.recommend.request import moment_of
 from castpoi.serving import logs
-from castpoi.serving.server import AcceptErrors, most_connections
+from castpoi.serving.server import AcceptErrors, max_connections
 from tests.serving.live import living, service_of, wait_until
 
 
@@ -27,7 +27,7 @@ def test_connections_leave_some_files_to_the_service(
     monkeypatch: pytest.MonkeyPatch, limit: int, connections: int | None
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
-    assert most_connections() == connections
+    assert max_connections() == connections
 
 
 def test_requests_above_the_limit_of_connections_are_rejected(

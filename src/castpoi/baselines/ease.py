@@ -20,7 +20,7 @@ from castpoi.core.arrays import Floats, Numbers
 from castpoi.core.config import Config, NotNegative, Positive
 from castpoi.core.errors import BadInput
 
-_MOST_PLACES: Final = 20_000
+_MAX_PLACES: Final = 20_000
 """A larger city does not fit: each table of all pairs of places would take more than 3 GB."""
 _KEPT: Final = 100
 """Weights of each place that are kept: the largest, by their absolute value."""
@@ -49,10 +49,10 @@ class Ease(LearnedCounts):
     @classmethod
     def learn(cls, visits: Histories, *, places: int, config: EaseConfig) -> Self:
         """Compute the weights between all places from the places that each user visited."""
-        if places > _MOST_PLACES:
+        if places > _MAX_PLACES:
             raise BadInput(
                 f"the city has {places:,} places, but EASE learns the weights between at most "
-                f"{_MOST_PLACES:,}; prepare the city with fewer places (--min-place-checkins)"
+                f"{_MAX_PLACES:,}; prepare the city with fewer places (--min-place-checkins)"
             )
         visited = np.zeros((len(visits), places), dtype=np.float32)  # [U, P]
         visited[visits.owner, visits.place] = 1.0

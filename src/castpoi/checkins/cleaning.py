@@ -184,9 +184,7 @@ def keep_without_repeats(checkins: pl.DataFrame, minutes: float) -> Mask:
     return keep
 
 
-def keep_core(
-    checkins: pl.DataFrame, rounds: CoreRounds, least_place: int, least_user: int
-) -> Mask:
+def keep_core(checkins: pl.DataFrame, rounds: CoreRounds, min_place: int, min_user: int) -> Mask:
     """Check-ins at places with enough check-ins, then of users with enough: that is one round.
 
     `iterate` repeats rounds until every remaining place and user has enough.
@@ -196,9 +194,9 @@ def keep_core(
     most = {"once": 1, "twice": 2, "iterate": len(user) + 1}[rounds]
     for _ in range(most):
         left = len(user)
-        enough = _often_enough(place, least_place)
+        enough = _often_enough(place, min_place)
         keep[keep], user, place = enough, user[enough], place[enough]
-        enough = _often_enough(user, least_user)
+        enough = _often_enough(user, min_user)
         keep[keep], user, place = enough, user[enough], place[enough]
         if len(user) == left:
             break

@@ -20,7 +20,7 @@ from castpoi import __version__
 from castpoi.core.errors import DownloadFailed
 from castpoi.core.progress import Progress
 
-LARGEST: Final = 2 << 30  # limit for a download in bytes; no data set here is near it
+MAX_BYTES: Final = 2 << 30  # limit for a download in bytes; no data set here is near it
 _CHUNK: Final = 1 << 17
 _MEGABYTE: Final = 1e6
 _MAY_PASS: Final = {408, 416, 425, 429, 500, 502, 503, 504}
@@ -76,7 +76,7 @@ def _attempt(
         if size is not None and total not in (None, size):
             raise DownloadFailed(f"announces {total:,} bytes, the published file has {size:,}")
         expected = size or total
-        most, name = expected or LARGEST, f"{part.stem} (MB)"
+        most, name = expected or MAX_BYTES, f"{part.stem} (MB)"
         megabytes = expected and expected / _MEGABYTE
         with part.open("ab" if is_rest else "wb") as sink, progress.task(name, megabytes) as task:
             task.advance(before / _MEGABYTE)
@@ -96,7 +96,7 @@ def _announced(response: HTTPResponse, before: int) -> int | None:
     if response.chunked or not (length.isascii() and length.isdigit()):
         return None
     total = before + int(length)
-    if total > LARGEST:
+    if total > MAX_BYTES:
         raise DownloadFailed(f"announces {total:,} bytes, more than any public data set has")
     return total
 

@@ -47,7 +47,7 @@ class Dataset:
     checksum: tuple[str, str] | None = None  # published, if known: (method in `hashlib`, digits)
     text_checksums: tuple[tuple[str, str], ...] = ()  # the same of copies of the unpacked file
     recipe: str | None = None  # the cleaning recipe of the paper for the raw file
-    least_rows: int  # number of check-ins according to the publisher; the file may have more
+    min_rows: int  # number of check-ins according to the publisher; the file may have more
     page: str  # description by its publisher
     citation: str  # what to cite, and the terms of use
 
@@ -58,7 +58,7 @@ class Dataset:
 
 
 def _tsmc2014(
-    name: str, member: str, least_rows: int, text_checksums: tuple[tuple[str, str], ...] = ()
+    name: str, member: str, min_rows: int, text_checksums: tuple[tuple[str, str], ...] = ()
 ) -> Dataset:
     hosts = ("www-public.imtbs-tsp.eu", "www-public.it-sudparis.eu", "www-public.tem-tsp.eu")
     return Dataset(
@@ -71,7 +71,7 @@ def _tsmc2014(
         checksum=("sha256", "cbe3fdab373d24b09b5fc53509c8958c77ff72b6c1a68589ce337d4f9a80235b"),
         text_checksums=text_checksums,
         recipe="tky",
-        least_rows=least_rows,  # dataset_TSMC2014_readme.txt of the authors
+        min_rows=min_rows,  # dataset_TSMC2014_readme.txt of the authors
         page="https://sites.google.com/site/yangdingqi/home/foursquare-dataset",
         citation="For research; no licence is stated, the authors ask to be cited: D. Yang, "
         "D. Zhang, V. W. Zheng, Z. Yu. Modeling User Activity Preference by Leveraging User "
@@ -80,13 +80,13 @@ def _tsmc2014(
     )
 
 
-def _snap(name: str, *, least_rows: int) -> Dataset:
+def _snap(name: str, *, min_rows: int) -> Dataset:
     published = f"loc-{name}_totalCheckins.txt.gz"
     return Dataset(
         name=name,
         urls=(f"https://snap.stanford.edu/data/{published}",),
         published=published,
-        least_rows=least_rows,  # the page of SNAP; the files have a few more
+        min_rows=min_rows,  # the page of SNAP; the files have a few more
         page=f"https://snap.stanford.edu/data/loc-{name}.html",
         citation="For research; no licence is stated, cite: E. Cho, S. A. Myers, J. Leskovec. "
         "Friendship and Mobility: User Movement in Location-Based Social Networks. KDD 2011.",
@@ -106,13 +106,13 @@ DATASETS: Final[dict[str, Dataset]] = {
         ),
     ),
     "gowalla": replace(
-        _snap("gowalla", least_rows=6_442_890),
+        _snap("gowalla", min_rows=6_442_890),
         # size and md5: sisinflab/DataRec, datarec/datasets/gowalla/gowalla_checkins.py
         size=105_470_044,
         checksum=("md5", "8ebd5ed2dd376d8982987c49429cb9f9"),
     ),
     # no size and no checksum of it is published as far as we know
-    "brightkite": _snap("brightkite", least_rows=4_491_143),
+    "brightkite": _snap("brightkite", min_rows=4_491_143),
 }
 """The public data sets by the word on the command line."""
 
@@ -244,7 +244,7 @@ def _checked(path: Path, data: Dataset, *, is_published: bool) -> _Checked:
             raise DownloadFailed(f"its {method} is {found}, that of the published file {expected}")
         checks.append(method)
     with _unpacked(path, data) if is_published else path.open("rb") as text:
-        rows = _count_rows(text, data.least_rows)
+        rows = _count_rows(text, data.min_rows)
     checks += ["integrity", "rows"] if is_published else ["rows"]
     checked = _Checked(bytes=size, sha256=_digest_of(path, "sha256"), rows=rows, checks=checks)
     if known := [method for method, digits in copies if _digest_of(path, method) == digits]:

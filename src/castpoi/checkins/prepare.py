@@ -39,12 +39,12 @@ from castpoi.geo.zones import (
     zones_of,
 )
 
-_MOST_SHIFT_HOURS: Final = 48
+_MAX_SHIFT_HOURS: Final = 48
 _NUMBER: Final = r"^[+-]?[\d.]+$"
 _NUMBERS_AS_ZONES: Final = (
     "numbers in the zone column are no zones: those places have the zone of their coordinates"
 )
-_LEAST_PLACES: Final = 5
+_MIN_PLACES: Final = 5
 _MANY_CHECKINS: Final = 500
 """A city with this many check-ins at fewer places was read from a wrong column."""
 
@@ -85,10 +85,10 @@ class Preparation(Config):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if abs(self.clock_shift_hours) > _MOST_SHIFT_HOURS:
+        if abs(self.clock_shift_hours) > _MAX_SHIFT_HOURS:
             raise BadInput(
                 f"--clock-shift is {self.clock_shift_hours:+g} hours; no clock is wrong by more "
-                f"than {_MOST_SHIFT_HOURS} hours"
+                f"than {_MAX_SHIFT_HOURS} hours"
             )
         if self.zone:
             check_zone(self.zone, where="--zone")
@@ -294,7 +294,7 @@ def _numbered(column: str, table: pl.DataFrame, schema: pl.Schema) -> pl.DataFra
 
 
 def _check_number_of_places(places: int, checkins: int, raw: RawCheckins) -> None:
-    if places >= _LEAST_PLACES or checkins < _MANY_CHECKINS:
+    if places >= _MIN_PLACES or checkins < _MANY_CHECKINS:
         return
     source, meaning = raw.sources[0], raw.meanings[0]
     other = unused_columns(source.columns, meaning, {}).get("place", "COLUMN")

@@ -16,10 +16,10 @@ from castpoi.checkins.record import HOUR_US
 TROUGH_HOURS: Final = range(1, 7)
 """The quietest hour is one of these."""
 USUAL_TROUGH: Final = 3
-LEAST_DAY_NIGHT_RATIO: Final = 1.5
+MIN_DAY_NIGHT_RATIO: Final = 1.5
 SILENT_NIGHT_RATIO: Final = 999.0  # represents a city without any check-in at night
-LEAST_CHECKINS: Final = 500  # with fewer check-ins the share of an hour is mostly random
-MOST_HOURS_OF_DATES: Final = 6
+MIN_CHECKINS: Final = 500  # with fewer check-ins the share of an hour is mostly random
+MAX_HOURS_OF_DATES: Final = 6
 """Dates at midnight UTC are at few local hours: one for each zone, and one for its summer time."""
 
 
@@ -36,17 +36,17 @@ class Rhythm:
     @property
     def is_judged(self) -> bool:
         """Whether there are enough check-ins for a finding."""
-        return self.checkins >= LEAST_CHECKINS
+        return self.checkins >= MIN_CHECKINS
 
     @property
     def are_dates(self) -> bool:
         """Whether the times seem to be dates without a time of day."""
-        return sum(share > 0 for share in self.hour_share) <= MOST_HOURS_OF_DATES
+        return sum(share > 0 for share in self.hour_share) <= MAX_HOURS_OF_DATES
 
     @property
     def is_human(self) -> bool:
         """Whether the hours are plausible for people in their own time zone."""
-        has_nights = self.day_night_ratio >= LEAST_DAY_NIGHT_RATIO
+        has_nights = self.day_night_ratio >= MIN_DAY_NIGHT_RATIO
         return self.trough_hour in TROUGH_HOURS and has_nights and not self.are_dates
 
     @property

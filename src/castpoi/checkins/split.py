@@ -20,12 +20,12 @@ from castpoi.core.arrays import Numbers
 from castpoi.core.errors import BadInput, TooFewCheckins
 
 SplitKind = Literal["leave-one-out", "chronological", "given"]
-LEAST_CHECKINS_OF_USER: Final = 3
+MIN_CHECKINS_OF_USER: Final = 3
 TIME_SHARES: Final = (0.8, 0.9)
 """Share of all check-ins before the validation cut and before the test cut."""
 
 _NEEDS: Final[Mapping[SplitKind, str]] = {
-    "leave-one-out": f"it needs a user with {LEAST_CHECKINS_OF_USER} or more check-ins whose last "
+    "leave-one-out": f"it needs a user with {MIN_CHECKINS_OF_USER} or more check-ins whose last "
     "place is in train",
     "chronological": "the users and places of the last 10 % must be in the first 80 %",
     "given": "the users and places of the test check-ins must be in train",
@@ -63,7 +63,7 @@ def leave_one_out(user: Numbers, place: Numbers) -> Parts:
         return part
     last = np.flatnonzero(np.r_[user[1:] != user[:-1], True])
     counts = np.diff(np.r_[-1, last])
-    enough = counts >= LEAST_CHECKINS_OF_USER
+    enough = counts >= MIN_CHECKINS_OF_USER
     part[last[enough]] = _TEST
     part[last[enough] - 1] = _VALIDATION
     part[np.repeat(~enough, counts)] = _LEFT_OUT

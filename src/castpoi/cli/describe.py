@@ -19,7 +19,7 @@ from castpoi.core.quantities import day_words, distance_words, duration_words, s
 _PAGE: Final = b"<!doctype html>"
 _BAR_WIDTH: Final = 32
 _LABEL_WIDTH: Final = 22
-_MOST_ZONES: Final = 3
+_MAX_ZONES: Final = 3
 
 
 @click.command()
@@ -106,8 +106,8 @@ def _when_and_where(description: CityDescription) -> str:
     if not description.checkins:
         return "no check-ins"
     zones = [zone.label for zone in description.zones]
-    named = ", ".join(zones[:_MOST_ZONES])
-    more = f" and {len(zones) - _MOST_ZONES} more zones" if len(zones) > _MOST_ZONES else ""
+    named = ", ".join(zones[:_MAX_ZONES])
+    more = f" and {len(zones) - _MAX_ZONES} more zones" if len(zones) > _MAX_ZONES else ""
     first, last = day_words(description.first_day), day_words(description.last_day)
     return f"{first} to {last}, {description.days:,} days\nin {named}{more}"
 

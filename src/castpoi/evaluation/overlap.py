@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from castpoi.checkins import record
 from castpoi.checkins.trajectory import Trajectories
 
-MOST: Final = 4
+MAX_LENGTH: Final = 4
 """Longest sequence that is compared, in visits."""
 
 
 def overlap_with_train(trajectories: Trajectories, targets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Visits of the longest sequence that ends with each target and is in train, up to `MOST`."""
+    """Visits of the longest sequence that ends with each target and occurs in train."""
     place = trajectories.place
     is_train = trajectories.part == record.PARTS.index(record.TRAIN)
     position = np.arange(len(place)) - trajectories.starts  # visits of the user before each
     sequence, in_train = place, is_train  # the number of the sequence that ends at each visit
     overlap = np.zeros(len(targets), dtype=np.int64)
-    for length in range(1, MOST + 1):
+    for length in range(1, MAX_LENGTH + 1):
         if length > 1:
             before = np.r_[0, sequence[:-1]]
             pairs = before * (int(place.max()) + 1) + place

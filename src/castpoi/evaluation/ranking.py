@@ -60,7 +60,7 @@ def scored_blocks(
         for start in range(0, len(rows), step):
             block = rows[start : start + step]
             histories = trajectories.histories_before(
-                block, known_time=abilities.needs_next_time, most=abilities.most_visits
+                block, known_time=abilities.needs_next_time, most=abilities.max_visits
             )
             scores = ranker.score(ranker.encode(histories))
             if scores.shape != (len(block), ranker.places):

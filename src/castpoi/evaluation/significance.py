@@ -32,11 +32,11 @@ DRAWS: Final = 20_000
 """The paper's number of draws."""
 BLOCK: Final = 2**19
 """Users times samples that are averaged at a time: a few megabytes."""
-MOST_KEPT: Final = 2**28
+MAX_KEPT: Final = 2**28
 """Users times samples that are kept for the next test, in bytes."""
 
 _ROUNDING: Final = 1e-12  # equal means may differ by this much in float64
-MOST_EXACT: Final = 50
+MAX_EXACT: Final = 50
 """Differences up to which p is exact; the number of sign patterns, 2^50, is whole in float64."""
 DECIMALS: Final = 12
 """Rounding of differences, so that the order in which seeds are summed breaks no tie."""
@@ -79,7 +79,7 @@ def signed_rank(differences: NDArray[np.float64]) -> SignedRank:
     mean_rank = np.cumsum(shared) - (shared - 1) / 2  # of each size
     ranks = mean_rank[which]
     sum_for, sum_against = float(ranks[moved > 0].sum()), float(ranks[moved < 0].sum())
-    is_exact = len(sizes) == len(moved) <= MOST_EXACT
+    is_exact = len(sizes) == len(moved) <= MAX_EXACT
     smaller = min(sum_for, sum_against)
     p = _exact_p(smaller, len(moved)) if is_exact else _normal_p(smaller, shared)
     return SignedRank(
@@ -164,7 +164,7 @@ class Users:
     ) -> NDArray[np.float64]:
         """Means over the targets of users that are drawn with replacement. [S, N] -> [S, B]"""
         sums, targets = self.sums(values).T, self.targets  # [U, S], [U]
-        blocks = _kept if draws * len(targets) <= MOST_KEPT else _times_drawn
+        blocks = _kept if draws * len(targets) <= MAX_KEPT else _times_drawn
         means = [
             (times @ sums) / (times @ targets)[:, None]  # [b, S]
             for times in (each.astype(np.float64) for each in blocks(len(targets), seed, draws))

@@ -14,7 +14,7 @@ from castpoi.methods.outline import row_from_dict
 
 _RATES: Final = Path(__file__).with_name("rates.toml")
 _COUNTING_SECONDS: Final = 3.0  # to start a process and count; ranking takes less than a second
-_LEAST_LEFT: Final = 0.05  # share of its estimate that an experiment still needs after that time
+_MIN_LEFT: Final = 0.05  # share of its estimate that an experiment still needs after that time
 _ROUGH: Final = "rough rates"
 _NOT_KNOWN: Final = "not known"
 
@@ -127,7 +127,7 @@ def remaining(
     """The time left for experiments that wait and for those that have run for some seconds."""
     known = [each.seconds for each in waiting if each.seconds is not None]
     known += [
-        max(each.seconds - elapsed, _LEAST_LEFT * each.seconds)
+        max(each.seconds - elapsed, _MIN_LEFT * each.seconds)
         for each, elapsed in running
         if each.seconds is not None
     ]

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 EARTH_RADIUS_KM: Final = 6371.0
 KM_PER_DEGREE: Final = EARTH_RADIUS_KM * math.pi / 180
-_LEAST_COSINE: Final = 0.01  # keeps the squares near the poles from becoming infinitely wide
+_MIN_COSINE: Final = 0.01  # keeps the squares near the poles from becoming infinitely wide
 
 SPATIAL_BIAS_EDGES_KM: Final = (0.5, 2.0, 5.0, 20.0, 100.0)
 """Distance between a past visit and a candidate: walk, neighbourhood, district, city, beyond."""
@@ -54,5 +54,5 @@ def squares_of(
     height = size_km / KM_PER_DEGREE
     band = np.floor(lat / height)
     cosine = np.cos(np.radians((band + 0.5) * height))
-    width = height / np.maximum(cosine, _LEAST_COSINE)
+    width = height / np.maximum(cosine, _MIN_COSINE)
     return np.stack([band, np.floor(lon / width)], axis=-1).astype(np.int64)  # [P, 2]

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-_LEAST_MARGIN: Final = 0.5  # degrees
+_MIN_MARGIN: Final = 0.5  # degrees
 _FINEST: Final = 2500  # points across a box; of closer points one is kept
 
 
@@ -32,7 +32,7 @@ def window_around(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> Window:
     sides = []
     for degrees in (lat, east_of_middle):
         low, high = (float(side) for side in np.quantile(degrees, (0.01, 0.99)))
-        margin = max(high - low, _LEAST_MARGIN)
+        margin = max(high - low, _MIN_MARGIN)
         sides.append((low - margin, high + margin))
     (south, north), (west, east) = sides
     return Window(

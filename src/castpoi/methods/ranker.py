@@ -26,7 +26,7 @@ class Abilities(NamedTuple):
 
     needs_next_time: bool = False
     """Histories must contain the time of the next visit (`Histories.next_at_us`)."""
-    most_visits: int | None = None
+    max_visits: int | None = None
     """Number of last visits of a history that can change its scores; None: all."""
     has_reader: bool = False
     """Scores contain an expensive term, so `Shortlists.forecast` saves time."""

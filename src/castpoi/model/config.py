@@ -127,7 +127,7 @@ class ModelConfig(Config):
         return states + self.backbone_layers * (self.window - 1)
 
     @property
-    def most_visits(self) -> int:
+    def max_visits(self) -> int:
         """Number of last visits that can change the score, with the one before the first move."""
         return max(self.visits_read + 1, REVISIT_WINDOW)
 

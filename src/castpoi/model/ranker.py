@@ -68,7 +68,7 @@ class CastPoiRanker:
         config = self.model.config
         return Abilities(
             needs_next_time=config.known_time,
-            most_visits=config.most_visits,
+            max_visits=config.max_visits,
             has_reader=config.candidate_conditioning,
             takes_new_places=config.shared_vectors,
             has_index=not config.candidate_conditioning and self.places > INDEX_FROM,

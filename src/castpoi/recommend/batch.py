@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 BLOCK: Final = 256
 """People that are scored together, if the city is not huge."""
-MOST_SCORES: Final = 1 << 24
+MAX_SCORES: Final = 1 << 24
 """Maximum number of scores computed together; bounds the memory of a large batch."""
 PART: Final = 8_192
 """People in one part; a kill loses at most the work of one part."""
@@ -150,7 +150,7 @@ def _answer_slice(
     task: Task,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The recommendations of some people, and the people without an answer."""
-    size = max(1, min(BLOCK, MOST_SCORES // len(recommender.places)))
+    size = max(1, min(BLOCK, MAX_SCORES // len(recommender.places)))
     starts = people_range[::size]
     ends = [min(start + size, people_range.stop) for start in starts]
     blocks = []

@@ -29,7 +29,7 @@ _NEEDED: Final[Mapping[Word, str]] = {
     "lon": record.LON,
 }
 _OPTIONAL: Final[Mapping[Word, str]] = {"name": record.NAME, "category": record.CATEGORY}
-_MOST_DEGREES: Final = {record.LAT: 90, record.LON: 180}
+_MAX_DEGREES: Final = {record.LAT: 90, record.LON: 180}
 
 
 def with_cold_places(
@@ -111,8 +111,8 @@ def _read(source: TableOfPlaces, known: pl.DataFrame) -> pl.DataFrame:
         place.is_in(known[record.PLACE_ID].implode()),
         "the run already has this place; leave it out, only new places are added",
     )
-    points = {name: pl.col(name).cast(pl.Float64, strict=False) for name in _MOST_DEGREES}
-    for name, most in _MOST_DEGREES.items():
+    points = {name: pl.col(name).cast(pl.Float64, strict=False) for name in _MAX_DEGREES}
+    for name, most in _MAX_DEGREES.items():
         is_right = points[name].is_between(-most, most).fill_null(value=False)
         table.reject(~is_right, f"its {name} must be degrees from -{most} to {most}")
     return table.rows.with_columns(**points)

@@ -34,7 +34,7 @@ from castpoi.core.provenance import Stopwatch
 from castpoi.methods.ranker import Explains, FindsBest, abilities_of
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import Run, city_of, load_run
-from castpoi.recommend.batch import MOST_SCORES, recommend_people
+from castpoi.recommend.batch import MAX_SCORES, recommend_people
 from castpoi.recommend.closed_places import ClosedPlaces, closed_ids
 from castpoi.recommend.cold_places import TableOfPlaces, with_cold_places
 from castpoi.recommend.explain import Explanation, explain
@@ -253,7 +253,7 @@ class Recommender:
         groups: dict[tuple[int | None, bool], list[int]] = defaultdict(list)
         for number, request in enumerate(requests):
             groups[self.places_to_score(request), request.explain].append(number)
-        together = max(1, MOST_SCORES // len(self.places))
+        together = max(1, MAX_SCORES // len(self.places))
         found: dict[int, Recommendations] = {}
         for (size, _), numbers in groups.items():
             for start in range(0, len(numbers), together):

@@ -34,14 +34,14 @@ Clock = Callable[[], int]
 """Returns the current time in UTC microseconds."""
 
 DEFAULT_K: Final = 10
-MOST_AHEAD_US: Final = 24 * HOUR_US
+MAX_AHEAD_US: Final = 24 * HOUR_US
 """How far a visit may be ahead of our clock: clocks of phones and time zones differ."""
 
 _HOW: Final = "name them place and time, or in one of the usual ways"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _LONGEST_DATE: Final = len("2012-04-03")  # a text of this length has no time of day
-_MOST_SHOWN: Final = 40
+_MAX_SHOWN: Final = 40
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _of_text(at: object, *, what: str) -> Moment:
 
 def _shown(at: object) -> str:
     text = str(at)
-    return text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "…"
+    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "…"
 
 
 AnyTime = datetime | np.datetime64 | str | int | float | Moment

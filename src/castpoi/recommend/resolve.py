@@ -25,7 +25,7 @@ from castpoi.geo.zones import offsets_minutes, to_utc_us
 from castpoi.recommend.area import Point, is_in_box, is_in_polygon
 from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.request import (
-    MOST_AHEAD_US,
+    MAX_AHEAD_US,
     Request,
     Visits,
     check_in_range,
@@ -244,7 +244,7 @@ def _at_time(
     if at_us is not None:
         latest_us, why = at_us, "later than the time of the request"
     else:
-        latest_us, why = now_us + MOST_AHEAD_US, "more than a day later than now"
+        latest_us, why = now_us + MAX_AHEAD_US, "more than a day later than now"
     before = history.until(latest_us)
     if later := len(history.place) - len(before.place):
         remarks.append(f"{_were(later, 'visit')} left out: {why}")

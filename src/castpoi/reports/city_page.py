@@ -36,15 +36,15 @@ from castpoi.reports.style import (
     new_figure,
 )
 
-MOST_PLACES: Final = 20
-MOST_DOTS: Final = 4000
+MAX_PLACES: Final = 20
+MAX_DOTS: Final = 4000
 """Places of a map with a dot each; of more places, neighbours share one."""
-_MOST_ZONES: Final = 6
-_MOST_BUSIEST: Final = 100
+_MAX_ZONES: Final = 6
+_MAX_BUSIEST: Final = 100
 _CELLS: Final = 64  # across the map, where neighbours share a dot
 _LABEL_CHARACTERS: Final = 22
 _KM_PER_DEGREE: Final = math.radians(1) * EARTH_RADIUS_KM
-_LEAST_SPAN: Final = 0.005  # degrees, about half a kilometre
+_MIN_SPAN: Final = 0.005  # degrees, about half a kilometre
 _MARGIN: Final = 0.05
 _WEEKDAYS: Final = {
     day[:3]: day
@@ -84,7 +84,7 @@ def busiest_places(city: City) -> list[BusyPlace]:
     """The places with most check-ins; private homes are left out."""
     count = checkins_per_place(city)
     public = np.flatnonzero(~city.is_private)
-    top = public[np.argsort(-count[public], kind="stable")][:MOST_PLACES]
+    top = public[np.argsort(-count[public], kind="stable")][:MAX_PLACES]
     chosen = city.places[top].select(record.NAME, record.CATEGORY).rows()
     return [
         BusyPlace(name=name or "(no name)", category=category or "", checkins=checkins)
@@ -94,8 +94,8 @@ def busiest_places(city: City) -> list[BusyPlace]:
 
 def _zone_words(description: CityDescription) -> str:
     """The time zones with most check-ins, and how many more there are."""
-    named = [f"{zone.label} ({zone.share:.1%})" for zone in description.zones[:_MOST_ZONES]]
-    more = len(description.zones) - _MOST_ZONES
+    named = [f"{zone.label} ({zone.share:.1%})" for zone in description.zones[:_MAX_ZONES]]
+    more = len(description.zones) - _MAX_ZONES
     return ", ".join(named) + (f" and {more:,} more" if more > 0 else "")
 
 
@@ -167,8 +167,8 @@ def place_map(city: City) -> Chart:
     is_private = city.is_private
     drawn = np.flatnonzero(~is_far & ~is_private)
     drawn = drawn[np.argsort(-count[drawn], kind="stable")]
-    top = drawn[: min(busiest(len(drawn), 0.01), _MOST_BUSIEST)]
-    is_shared = len(drawn) > MOST_DOTS
+    top = drawn[: min(busiest(len(drawn), 0.01), _MAX_BUSIEST)]
+    is_shared = len(drawn) > MAX_DOTS
     squeeze = max(0.02, math.cos(math.radians((south + north) / 2)))
     aspect = min(1.2, max(0.6, (north - south) / ((right - west) * squeeze)))
     dots = (east[drawn], lat[drawn], count[drawn])
@@ -251,10 +251,10 @@ def _window(degrees: NDArray[np.float64]) -> tuple[float, float]:
     """Ends of the map along one axis; a few places far outside do not shrink the city."""
     low, high = float(degrees.min()), float(degrees.max())
     core_low, core_high = (float(cut) for cut in np.quantile(degrees, (0.01, 0.99)))
-    core = max(core_high - core_low, _LEAST_SPAN)
+    core = max(core_high - core_low, _MIN_SPAN)
     if high - low > 2.5 * core:
         low, high = core_low - core * 0.1, core_high + core * 0.1
-    half = max(high - low, _LEAST_SPAN) * (0.5 + _MARGIN)
+    half = max(high - low, _MIN_SPAN) * (0.5 + _MARGIN)
     return (low + high) / 2 - half, (low + high) / 2 + half
 
 

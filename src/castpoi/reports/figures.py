@@ -42,7 +42,7 @@ _STRATA_ROWS: Final = 3
 _CURVES: Final = 4  # baselines with a training curve
 _LONG: Final = 20  # epochs; beyond that the axis is logarithmic
 _CALIBRATED: Final = 4
-_FEWEST: Final = 20  # targets of a bin of calibration
+_MIN_TARGETS: Final = 20  # targets of a bin of calibration
 _BIAS_TITLES: Final = {"spatial": "distance to candidate", "temporal": "age of the visit"}
 
 
@@ -351,8 +351,8 @@ def reliability_lines(evidence: Evidence, city: CityEvidence) -> Chart | None:
         city=city.name,
         headline=f"The calibration error of {drawn[0].label} is {100 * error:.1f} points",
         caption="Ten bins of equal width by the softmax of the first place, all seeds together; "
-        f"bins of fewer than {_FEWEST} targets are left out. Below the dotted line a method is "
-        "overconfident.",
+        f"bins of fewer than {_MIN_TARGETS} targets are left out. Below the dotted line a method "
+        "is overconfident.",
         figure=figure,
     )
 
@@ -363,7 +363,7 @@ def pooled(seeds: Sequence[Calibration]) -> list[tuple[float, float]]:
     for low in sorted({each.low for seed in seeds for each in seed.bins}):
         bins = [each for seed in seeds for each in seed.bins if each.low == low]
         total = sum(each.n for each in bins)
-        if total >= _FEWEST:
+        if total >= _MIN_TARGETS:
             sure = sum(each.n * each.confidence for each in bins) / total
             curve.append((sure, sum(each.n * each.accuracy for each in bins) / total))
     return curve

@@ -142,7 +142,7 @@ def create_app(
 def _add_middleware(app: FastAPI, service: Service, is_stopping: Callable[[], bool]) -> None:
     """Add the middleware; the last one added handles a request first."""
     settings = service.settings
-    app.add_middleware(BodyLimit, most_bytes=settings.limits.body_bytes)
+    app.add_middleware(BodyLimit, max_bytes=settings.limits.body_bytes)
     app.add_middleware(AuthMiddleware, keys=KeyRing(settings.api_keys), origins=settings.origins)
     if settings.origins:
         app.add_middleware(

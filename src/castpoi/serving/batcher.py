@@ -32,12 +32,12 @@ class Batcher(Generic[Item, Answer]):
         answer_all: Callable[[Sequence[Item]], Sequence[Answer | Exception]],
         *,
         thread: str,
-        most_together: int,
-        most_waiting: int,
+        max_batch: int,
+        max_waiting: int,
     ) -> None:
         self.answer_all = answer_all
-        self.most_together = most_together
-        self.most_waiting = most_waiting
+        self.max_batch = max_batch
+        self.max_waiting = max_waiting
         self._waiting: deque[tuple[Item, asyncio.Future[Answer]]] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=thread)
         self._working: asyncio.Task[None] | None = None
@@ -49,9 +49,9 @@ class Batcher(Generic[Item, Answer]):
 
     async def submit(self, item: Item) -> Answer:
         """The answer to an item; raises `Overloaded` at once if too many wait already."""
-        if len(self._waiting) >= self.most_waiting:
+        if len(self._waiting) >= self.max_waiting:
             raise Overloaded(
-                f"{self.most_waiting} requests wait already, which is the limit; "
+                f"{self.max_waiting} requests wait already, which is the limit; "
                 f"try again in {RETRY_SECONDS} s"
             )
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
@@ -70,7 +70,7 @@ class Batcher(Generic[Item, Answer]):
         """Answer batch after batch until no item waits."""
         loop = asyncio.get_running_loop()
         while self._waiting:
-            size = min(self.most_together, len(self._waiting))
+            size = min(self.max_batch, len(self._waiting))
             batch = [self._waiting.popleft() for _ in range(size)]
             batch = [(item, answer) for item, answer in batch if not answer.done()]
             items = [item for item, _ in batch]

@@ -27,13 +27,13 @@ from castpoi.geo.distance import EARTH_RADIUS_KM
 from castpoi.recommend.area import Box
 from castpoi.recommend.request import DEFAULT_K, Moment, Request, Visits, moment_of
 from castpoi.serving.settings import (
-    MOST_CANDIDATES,
-    MOST_CATEGORIES,
-    MOST_CORNERS,
-    MOST_HISTORY,
-    MOST_RECOMMENDATIONS,
-    MOST_REQUESTS,
-    MOST_VISITS,
+    MAX_CANDIDATES,
+    MAX_CATEGORIES,
+    MAX_CORNERS,
+    MAX_HISTORY,
+    MAX_RECOMMENDATIONS,
+    MAX_REQUESTS,
+    MAX_VISITS,
 )
 
 _DATE_ONLY: Final = len("2012-04-03")
@@ -145,11 +145,9 @@ class RecommendBody(_Strict):
 
     user: Id | None = Field(None, description="A user whose visits are in the store.")
     history: list[HistoryVisit] | None = Field(
-        None, max_length=MOST_HISTORY, description="Visits in any order; may be empty."
+        None, max_length=MAX_HISTORY, description="Visits in any order; may be empty."
     )
-    k: int = Field(
-        DEFAULT_K, ge=1, le=MOST_RECOMMENDATIONS, description="Maximal number of places."
-    )
+    k: int = Field(DEFAULT_K, ge=1, le=MAX_RECOMMENDATIONS, description="Maximal number of places.")
     at: Instant | None = Field(
         None,
         description="Time of the request, with an offset; later visits are left out. By default "
@@ -166,24 +164,24 @@ class RecommendBody(_Strict):
     polygon: list[Point] | None = Field(
         None,
         min_length=3,
-        max_length=MOST_CORNERS,
+        max_length=MAX_CORNERS,
         description="Only places in this polygon, by its corners in order.",
     )
     categories: list[Id] | None = Field(
-        None, min_length=1, max_length=MOST_CATEGORIES, description="Only these categories."
+        None, min_length=1, max_length=MAX_CATEGORIES, description="Only these categories."
     )
     max_per_category: int | None = Field(
         None, ge=1, description="At most this many places of one category."
     )
     exclude: list[Id] | None = Field(
-        None, max_length=MOST_CANDIDATES, description="Never these places, by id."
+        None, max_length=MAX_CANDIDATES, description="Never these places, by id."
     )
     exclude_visited: bool = Field(False, description="Only places that the history never visits.")
     new_only: bool = Field(
         False, description=f"Only places not among the last {REVISIT_WINDOW} visits."
     )
     candidates: list[Id] | None = Field(
-        None, min_length=1, max_length=MOST_CANDIDATES, description="Only these places, by id."
+        None, min_length=1, max_length=MAX_CANDIDATES, description="Only these places, by id."
     )
     explain: bool = Field(False, description="Whether to return terms, visits, counterfactuals.")
     run: Id | None = Field(
@@ -226,7 +224,7 @@ class BatchBody(_Strict):
 
     model_config = _with_examples({"requests": [{"user": "470", "k": 3}, {"history": [], "k": 3}]})
 
-    requests: list[RecommendBody] = Field(min_length=1, max_length=MOST_REQUESTS)
+    requests: list[RecommendBody] = Field(min_length=1, max_length=MAX_REQUESTS)
 
 
 class PostedVisit(_Strict):
@@ -247,7 +245,7 @@ class PostedVisit(_Strict):
 class PostedVisits(_Strict):
     """Many visits, of which all or none are stored."""
 
-    visits: list[PostedVisit] = Field(min_length=1, max_length=MOST_VISITS)
+    visits: list[PostedVisit] = Field(min_length=1, max_length=MAX_VISITS)
 
 
 ONE: Final = "one visit"

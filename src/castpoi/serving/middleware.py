@@ -219,15 +219,15 @@ def _host_name(host: str) -> str:
 class BodyLimit(_Middleware):
     """Rejects a body that is too large, with or without a Content-Length."""
 
-    def __init__(self, app: ASGIApp, most_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
         super().__init__(app)
-        self.most_bytes = most_bytes
-        self.rule = f"the body is larger than {most_bytes} bytes, which is the limit"
+        self.max_bytes = max_bytes
+        self.rule = f"the body is larger than {max_bytes} bytes, which is the limit"
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on while its body is within the limit."""
         length = Headers(scope=scope).get("content-length", "0")
-        if length.isdigit() and int(length) > self.most_bytes:
+        if length.isdigit() and int(length) > self.max_bytes:
             await error_answer(413, self.rule)(scope, receive, send)
             return
         received = 0
@@ -236,7 +236,7 @@ class BodyLimit(_Middleware):
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > self.most_bytes:
+            if received > self.max_bytes:
                 raise HTTPException(413, self.rule)
             return message
 

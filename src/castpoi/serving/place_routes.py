@@ -17,7 +17,7 @@ from castpoi.recommend.similar import SimilarPlaces
 from castpoi.serving import schema
 from castpoi.serving.bodies import Id, Text
 from castpoi.serving.dependencies import GEOJSON, Respond, Served, api_router, errors
-from castpoi.serving.settings import MOST_PLACES, MOST_RECOMMENDATIONS
+from castpoi.serving.settings import MAX_PLACES, MAX_RECOMMENDATIONS
 
 router = api_router()
 
@@ -25,7 +25,7 @@ PlaceId = Annotated[Id, Path(description="Id of the place.")]
 Box = Annotated[
     str | None, Query(max_length=100, description="Only in south,west,north,east, in degrees.")
 ]
-Number = Annotated[int, Query(ge=1, le=MOST_RECOMMENDATIONS, description="Number of places.")]
+Number = Annotated[int, Query(ge=1, le=MAX_RECOMMENDATIONS, description="Number of places.")]
 Categories = Annotated[
     list[Id] | None, Query(description="Only places of this category; may be repeated.")
 ]
@@ -42,7 +42,7 @@ def find_places(
     bbox: Box = None,
     q: Annotated[str, Query(max_length=100, description="Part of a name, category or id.")] = "",
     after: Annotated[Text, Query(description="The `next` of the previous page.")] = "",
-    limit: Annotated[int, Query(ge=1, le=MOST_PLACES, description="Number of places.")] = 100,
+    limit: Annotated[int, Query(ge=1, le=MAX_PLACES, description="Number of places.")] = 100,
 ) -> JSONResponse:
     """Places, those with most check-ins first; only in a box, or with a text in their name.
 

@@ -14,7 +14,7 @@ from castpoi.core.errors import BadInput, CastPoiError
 from castpoi.geo.zones import offsets_minutes
 from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.recommendation import Recommendations
-from castpoi.recommend.request import MOST_AHEAD_US, Moment, Visits, local_datetime
+from castpoi.recommend.request import MAX_AHEAD_US, Moment, Visits, local_datetime
 from castpoi.recommend.resolve import history_of
 from castpoi.serving import bodies, schema
 from castpoi.serving.bodies import (
@@ -35,7 +35,7 @@ from castpoi.serving.dependencies import (
     errors,
 )
 from castpoi.serving.service import Service
-from castpoi.serving.settings import MOST_HISTORY, MOST_USERS
+from castpoi.serving.settings import MAX_HISTORY, MAX_USERS
 from castpoi.serving.store_visits import StoredHistory, StoredVisit
 
 _NDJSON: Final = "application/x-ndjson"
@@ -137,7 +137,7 @@ def _stored_visit(posted: PostedVisit, number: int, places: PlaceBook, now_us: i
     """A posted visit as a row of the store; its number is in errors."""
     what = f"visits[{number}].at"
     at_us = _instant_us(posted.place, posted.at, places, what=what)
-    if at_us > now_us + MOST_AHEAD_US:
+    if at_us > now_us + MAX_AHEAD_US:
         at, now = (f"{local_datetime(us, 0):%Y-%m-%dT%H:%M:%SZ}" for us in (at_us, now_us))
         raise BadInput(
             f"{what}: {at} is more than a day after {now}, the current time of this machine; "
@@ -177,7 +177,7 @@ async def list_users(
     service: Served,
     q: Annotated[Text, Query(description="First characters of the id.")] = "",
     after: Annotated[Text, Query(description="The `next` of the previous page.")] = "",
-    limit: Annotated[int, Query(ge=1, le=MOST_USERS, description="Number of users.")] = 100,
+    limit: Annotated[int, Query(ge=1, le=MAX_USERS, description="Number of users.")] = 100,
 ) -> schema.Users:
     """Users with visits, by id, and their number of visits."""
     _ = service.recommender  # a new store has no city before the run is loaded
@@ -195,7 +195,7 @@ async def user_visits(
     user: User,
     service: Served,
     after: Annotated[Text, Query(description="The `next` of the previous page.")] = "",
-    limit: Annotated[int, Query(ge=1, le=MOST_HISTORY, description="Number of visits.")] = 100,
+    limit: Annotated[int, Query(ge=1, le=MAX_HISTORY, description="Number of visits.")] = 100,
 ) -> schema.UserVisits:
     """The most recent visits of a user, oldest first; `next` leads to the ones before.
 

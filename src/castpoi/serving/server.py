@@ -67,7 +67,7 @@ class AcceptErrors:
             )
 
 
-def most_connections() -> int | None:
+def max_connections() -> int | None:
     """The number of connections within the limit of open files; None without a limit."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
@@ -143,7 +143,7 @@ def server_of(
             lifespan="on",
             ws="none",
             proxy_headers=False,
-            limit_concurrency=most_connections(),
+            limit_concurrency=max_connections(),
             timeout_graceful_shutdown=service.settings.grace_seconds,
         )
     )

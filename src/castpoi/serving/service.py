@@ -27,7 +27,7 @@ from castpoi.serving.bodies import Id
 from castpoi.serving.logs import log_event, log_failure
 from castpoi.serving.middleware import Metrics
 from castpoi.serving.schema import ModelCard
-from castpoi.serving.settings import MOST_HISTORY, ServiceSettings
+from castpoi.serving.settings import MAX_HISTORY, ServiceSettings
 from castpoi.serving.store import VisitStore
 from castpoi.serving.store_visits import StoredVisit
 
@@ -121,7 +121,7 @@ class Service:
         self.clock = clock  # decides which posted visits are in the future
         # one thread for the model and one for histories: the model never waits for the store
         limits = settings.limits
-        bounds = {"most_together": limits.together, "most_waiting": limits.waiting}
+        bounds = {"max_batch": limits.together, "max_waiting": limits.waiting}
         self.batcher: Batcher[tuple[str, Request], Recommendations]
         self.batcher = Batcher(self._answer_all, thread="model", **bounds)
         self.histories = Batcher(self._read_histories, thread="histories", **bounds)
@@ -275,7 +275,7 @@ class Service:
 
     def _read_histories(self, users: Sequence[str]) -> list[Visits]:
         """The latest visits of each user; runs in the thread of histories."""
-        found = self.store.histories(users, most=MOST_HISTORY)
+        found = self.store.histories(users, most=MAX_HISTORY)
         return [Visits.at_instants(found[user].place_ids, found[user].at_us) for user in users]
 
 

@@ -13,18 +13,18 @@ from castpoi.core.errors import BadInput
 _TILES: Final = re.compile(r"https?://[\w.:-]+/[^\s\"'<>;,]*\{z\}[^\s\"'<>;,]*")
 
 API_KEYS_VARIABLE: Final = "CASTPOI_API_KEYS"
-LEAST_KEY_LENGTH: Final = 16
+MIN_KEY_LENGTH: Final = 16
 """Minimum length of an API key in characters; shorter keys can be guessed."""
 
-MOST_HISTORY: Final = 1000  # visits of a history, posted or read from the store (the latest)
-MOST_RECOMMENDATIONS: Final = 100  # the largest k
-MOST_REQUESTS: Final = 1000  # requests of one batch
-MOST_VISITS: Final = 1000  # visits posted at once
-MOST_CANDIDATES: Final = 1000  # candidates or excluded places named in a request
-MOST_CATEGORIES: Final = 50  # categories named in a request
-MOST_CORNERS: Final = 100  # corners of a polygon
-MOST_PLACES: Final = 20_000  # places listed at once
-MOST_USERS: Final = 1000  # users listed at once
+MAX_HISTORY: Final = 1000  # visits of a history, posted or read from the store (the latest)
+MAX_RECOMMENDATIONS: Final = 100  # the largest k
+MAX_REQUESTS: Final = 1000  # requests of one batch
+MAX_VISITS: Final = 1000  # visits posted at once
+MAX_CANDIDATES: Final = 1000  # candidates or excluded places named in a request
+MAX_CATEGORIES: Final = 50  # categories named in a request
+MAX_CORNERS: Final = 100  # corners of a polygon
+MAX_PLACES: Final = 20_000  # places listed at once
+MAX_USERS: Final = 1000  # users listed at once
 
 
 def default_store(run: Path) -> str:
@@ -73,9 +73,9 @@ class ServiceSettings:
                 "give --api-key-file FILE (or the environment variable CASTPOI_API_KEYS), or "
                 "serve on 127.0.0.1"
             )
-        if any(len(key) < LEAST_KEY_LENGTH or not key.isascii() for key in self.api_keys):
+        if any(len(key) < MIN_KEY_LENGTH or not key.isascii() for key in self.api_keys):
             raise BadInput(
-                f"an API key is shorter than {LEAST_KEY_LENGTH} characters or not plain ASCII; "
+                f"an API key is shorter than {MIN_KEY_LENGTH} characters or not plain ASCII; "
                 "make one with: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
             )
         for origin in self.origins:

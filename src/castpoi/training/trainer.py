@@ -27,7 +27,7 @@ from castpoi.training.objectives import Objective
 
 Model = TypeVar("Model", bound=nn.Module)
 
-MOST_SCORES: Final = 10**9
+MAX_SCORES: Final = 10**9
 """Scores that a validation computes at most, of all targets and places."""
 
 
@@ -142,7 +142,7 @@ def _validation(plan: TrainingPlan[Any], city: City, method: str, group: Process
     With very many places, some of the targets, evenly spread, are ranked.
     """
     rows = city.targets(record.VALIDATION)
-    most = max(1, MOST_SCORES // city.places.height)
+    most = max(1, MAX_SCORES // city.places.height)
     rows = rows[:: -(-len(rows) // most)] if len(rows) > most else rows
     own = rows[group.world.rank :: group.world.ranks]
 

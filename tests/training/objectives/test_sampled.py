@@ -155,6 +155,6 @@ def test_few_targets_validate_many_places(town: City, monkeypatch: pytest.Monkey
         return rank_targets(ranker, trajectories, rows, **rest)
 
     monkeypatch.setattr(trainer, "rank_targets", counted)
-    monkeypatch.setattr(trainer, "MOST_SCORES", 5 * town.places.height)
+    monkeypatch.setattr(trainer, "MAX_SCORES", 5 * town.places.height)
     fit(town, NEXT, seed=1, options=options(epochs="1"))
     assert 1 <= ranked[0] <= 5

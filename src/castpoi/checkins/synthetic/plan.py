@@ -26,12 +26,12 @@ Rng = np.random.Generator
 
 ZONE: Final = "America/New_York"  # time zone of the city; it has daylight-saving time
 
-FEWEST_PLACES: Final = 20  # below this there are not enough homes, workplaces and other places
+MIN_PLACES: Final = 20  # below this there are not enough homes, workplaces and other places
 
-MOST_CHECKINS: Final = 1_000_000_000
+MAX_CHECKINS: Final = 1_000_000_000
 _RANGES: Final = {
-    "users": (1, MOST_CHECKINS),
-    "places": (FEWEST_PLACES, MOST_CHECKINS),
+    "users": (1, MAX_CHECKINS),
+    "places": (MIN_PLACES, MAX_CHECKINS),
     "days": (1, 3_650),
     "checkins_per_day": (1e-6, 50),
     "exploration_rho": (0, 1),
@@ -54,7 +54,7 @@ CITY_RADIUS_KM: Final = 24.0
 COMPANIONS: Final = 3  # number of places where people commonly go after a place
 LONGEST_JUMP_KM: Final = 60.0
 BLOCK_KM: Final = 0.5
-FEWEST_CHECKINS: Final = 3  # so that everyone has a history, a validation target and a test target
+MIN_CHECKINS: Final = 3  # so that everyone has a history, a validation target and a test target
 _SPREAD: Final = 1.1
 """Standard deviation of the logarithm of rates; the median is half the mean, as in New York."""
 _BUSIEST: Final = 12.0  # largest rate as a multiple of the mean
@@ -105,10 +105,10 @@ class SynthesisConfig:
                 raise BadInput(f"{name} is {value}; choose a value from {least:,} to {most:,}")
         if not 1971 <= self.first_day.year <= 2100:
             raise BadInput(f"the first day is {self.first_day}; choose one from 1971 to 2100")
-        if self.expected_checkins > MOST_CHECKINS:
+        if self.expected_checkins > MAX_CHECKINS:
             raise BadInput(
                 f"these settings make about {self.expected_checkins:,} check-ins, the most is "
-                f"{MOST_CHECKINS:,}; reduce users, days or check-ins per day"
+                f"{MAX_CHECKINS:,}; reduce users, days or check-ins per day"
             )
 
     @property
@@ -363,5 +363,5 @@ def settle_people(plan: CityPlan, config: SynthesisConfig, rng: Rng) -> People:
     # log-normal over people, Poisson for each of them
     factor = np.exp(rng.normal(0.0, _SPREAD, config.users) - _SPREAD**2 / 2)
     drawn = rng.poisson(np.minimum(factor, _BUSIEST) * (config.checkins_per_day * config.days))
-    checkins = -np.sort(-np.maximum(drawn, FEWEST_CHECKINS))
+    checkins = -np.sort(-np.maximum(drawn, MIN_CHECKINS))
     return People(home=home, work=work, taste=taste.astype(np.float32), checkins=checkins)

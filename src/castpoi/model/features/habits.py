@@ -11,11 +11,11 @@ the last one, and the hour of a situation is that of the visit itself.
     recent          exp(- age / 20 days), or 3 days
 
 So nearly every feature is a transformed sum of weights over the visits there. All prefixes of a
-stretch of a history are summed at once: a matrix of weights [positions, visits] times a matrix of
-which visit is to which place [visits, places]. Short stretches of many histories are padded and
+segment of a history are summed at once: a matrix of weights [positions, visits] times a matrix of
+which visit is to which place [visits, places]. Short segments of many histories are padded and
 computed together.
 
-Shapes: N visits laid end to end, E (position, known place) pairs, S stretches; of each stretch: n
+Shapes: N visits laid end to end, E (position, known place) pairs, S segments; of each segment: n
 positions, v visits, p places.
 """
 
@@ -39,7 +39,7 @@ _SHARPNESS: Final = 4.0  # of the similarity of hours: 1/e at 2 h 46 min
 _LOG_YEAR: Final = float(np.log1p(365 * 24))  # in hours
 _LOG_100_KM: Final = float(np.log1p(100.0))
 _SHARE: Final = 20.0  # a share of a twentieth is log 2
-_LEAST: Final = 1e-9
+_TINY: Final = 1e-9
 
 
 class Sum(NamedTuple):
@@ -54,7 +54,7 @@ Sums = Mapping[str, Sum]
 
 def _share(sums: Sums, name: str) -> NDArray[Any]:
     there, total = sums[name]
-    return np.log1p(_SHARE * there / np.maximum(total, _LEAST))  # small shares differ too
+    return np.log1p(_SHARE * there / np.maximum(total, _TINY))  # small shares differ too
 
 
 def _log(sums: Sums, name: str) -> NDArray[Any]:
@@ -77,7 +77,7 @@ class Habit(NamedTuple):
     """One feature: a transformed sum, divided by a unit."""
 
     name: str
-    sum: str  # its name in `_Stretches`
+    sum: str  # its name in `_Segments`
     transform: Callable[[Sums, str], NDArray[Any]]
     unit: float = 1.0
 
@@ -150,28 +150,28 @@ class Visits:
 
 
 def habits_of(
-    visits: Visits, first: Numbers, end: Numbers, pairs: "PairsOfStretches", *, window: int
+    visits: Visits, first: Numbers, end: Numbers, pairs: "PairsOfSegments", *, window: int
 ) -> Values:
-    """Habits of pairs of stretches of positions first:end, each of one history. [S] -> [E, habits]
+    """Habits of pairs of segments of positions first:end, each of one history. [S] -> [E, habits]
 
-    Every stretch is padded to the longest.
+    Every segment is padded to the longest.
     """
-    sums = _Stretches(visits, first, end, window).sums(pairs)
-    habits = np.empty((len(pairs.stretch), len(HABITS)), dtype=np.float32)
+    sums = _Segments(visits, first, end, window).sums(pairs)
+    habits = np.empty((len(pairs.segment), len(HABITS)), dtype=np.float32)
     for column, habit in enumerate(HABITS):
         habits[:, column] = habit.transform(sums, habit.sum) / habit.unit
     return habits
 
 
-class PairsOfStretches(NamedTuple):
+class PairsOfSegments(NamedTuple):
     """Pairs of a position and a known place, by the last visit there up to the position."""
 
-    stretch: Numbers  # number of the stretch [E]
+    segment: Numbers  # number of the segment [E]
     position: Numbers  # a visit [E]
     last: Numbers  # a visit [E]
 
 
-class _Stretches:
+class _Segments:
     """Positions first:end of histories, and the visits that any of them counts.
 
     Rows are padded at the end with copies of the last visit; a padded visit is later than all
@@ -203,9 +203,9 @@ class _Stretches:
         here = np.take_along_axis(self.places, self.here, axis=1)
         self.km = _kilometres(visits.points[here], visits.points[self.places])  # [S, n, p]
 
-    def sums(self, pairs: PairsOfStretches) -> dict[str, Sum]:
+    def sums(self, pairs: PairsOfSegments) -> dict[str, Sum]:
         """All sums of pairs by name."""
-        row = pairs.stretch
+        row = pairs.segment
         at, latest = pairs.position - self.first[row], pairs.last - self.start[row]
         there = self.of_visit[row, latest]
         sums = {

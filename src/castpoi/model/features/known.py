@@ -11,7 +11,7 @@ The features of a pair of a history and a known place, over the last `window` vi
 A *position* is a visit with which a history or a prefix of one ends. Serving needs the pairs of the
 last position of every history, training those of all positions; both are computed by `PairCounter`.
 
-Shapes: N visits laid end to end, S stretches of positions, R positions, v visits that any position
+Shapes: N visits laid end to end, S segments of positions, R positions, v visits that any position
 counts, E (position, known place) pairs, F features.
 """
 
@@ -27,7 +27,7 @@ from torch import Tensor
 from castpoi.checkins.trajectory import Histories, slices
 from castpoi.core.arrays import Numbers
 from castpoi.model.config import REVISIT_WINDOW, RevisitFeatures
-from castpoi.model.features.habits import HABITS, PairsOfStretches, Visits, habits_of
+from castpoi.model.features.habits import HABITS, PairsOfSegments, Visits, habits_of
 from castpoi.model.layers import Tensors
 from castpoi.model.places import NO_PLACE
 
@@ -37,8 +37,8 @@ FEATURES: Final[Mapping[RevisitFeatures, int]] = {"paper": _PAPER, "habits": _PA
 
 POSITIONS_AT_ONCE: Final = 64
 """Positions of one history whose habits are computed together; bounds the memory."""
-STRETCHES_AT_ONCE: Final = 32
-"""Stretches of positions whose habits are computed together; bounds the memory."""
+SEGMENTS_AT_ONCE: Final = 32
+"""Segments of positions whose habits are computed together; bounds the memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,29 +105,29 @@ class PairCounter:
         self.visits = None if points is None else Visits.of(histories, points)
 
     def pairs(self, first: Numbers, end: Numbers) -> KnownPairs:
-        """The pairs of all positions of stretches first:end, in order, each of one history. [S]
+        """The pairs of all positions of segments first:end, in order, each of one history. [S]
 
         A visit is the last one to its place from its own position to the one before the next visit
         there (or until it leaves the window), so it makes one pair for each of these positions.
         """
         start = np.maximum(self.begin[first], first - self.window + 1)  # [S]
         visit, edges = slices(start, end)  # [v], [S + 1]
-        stretch = np.repeat(np.arange(len(first)), np.diff(edges))  # [v]
+        segment = np.repeat(np.arange(len(first)), np.diff(edges))  # [v]
         visited = self.place[visit]  # [v]
-        order = np.lexsort((visited, stretch))  # visits to one place are adjacent, in time order
-        is_again = (np.diff(visited[order]) == 0) & (np.diff(stretch[order]) == 0)
-        following = end[stretch]  # next visit to the same place, or the end of the stretch [v]
+        order = np.lexsort((visited, segment))  # visits to one place are adjacent, in time order
+        is_again = (np.diff(visited[order]) == 0) & (np.diff(segment[order]) == 0)
+        following = end[segment]  # next visit to the same place, or the end of the segment [v]
         following[order[:-1][is_again]] = visit[order[1:][is_again]]
 
-        since = np.maximum(visit, first[stretch])
+        since = np.maximum(visit, first[segment])
         until = np.maximum(np.minimum(following, visit + self.window), since)
         position, _ = slices(since, until)  # [E]
         last = np.repeat(np.arange(len(visit)), until - since)  # last visit there, of v [E]
         by_position = np.argsort(position, kind="stable")
         position, last = position[by_position], last[by_position]
 
-        of_stretch = stretch[last]
-        oldest = np.maximum(position - self.window + 1 - start[of_stretch], 0) + edges[of_stretch]
+        of_segment = segment[last]
+        oldest = np.maximum(position - self.window + 1 - start[of_segment], 0) + edges[of_segment]
         count = _visits_since(order, is_again, last, oldest)
         slot = self.window - (position - visit[last])
         positions, _ = slices(first, end)  # [R]
@@ -149,7 +149,7 @@ class PairCounter:
         first: Numbers,
         end: Numbers,
     ) -> NDArray[np.float32]:
-        """Features of pairs of stretches first:end. [E] four times, [S], [S] -> [E, F]"""
+        """Features of pairs of segments first:end. [E] four times, [S], [S] -> [E, F]"""
         kind: RevisitFeatures = "paper" if self.visits is None else "habits"
         features = np.ones((len(count), FEATURES[kind]), dtype=np.float32)
         features[:, 0] = np.log1p(count)
@@ -158,11 +158,11 @@ class PairCounter:
             return features
         edges = np.searchsorted(position, np.append(first, end[-1:]))  # [S + 1]
         by_length = np.argsort(end - np.maximum(self.begin[first], first - self.window + 1))
-        for start in range(0, len(first), STRETCHES_AT_ONCE):
-            some = by_length[start : start + STRETCHES_AT_ONCE]
+        for start in range(0, len(first), SEGMENTS_AT_ONCE):
+            some = by_length[start : start + SEGMENTS_AT_ONCE]
             pair, bounds = slices(edges[some], edges[some + 1])
-            stretch = np.repeat(np.arange(len(some)), np.diff(bounds))
-            pairs = PairsOfStretches(stretch, position[pair], last[pair])
+            segment = np.repeat(np.arange(len(some)), np.diff(bounds))
+            pairs = PairsOfSegments(segment, position[pair], last[pair])
             features[pair, _PAPER:] = habits_of(
                 self.visits, first[some], end[some], pairs, window=self.window
             )

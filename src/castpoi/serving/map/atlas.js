@@ -7,9 +7,9 @@ import { styleOf } from "./map_style.js";
 import { clock, counted, detailOf, percent, titleOf } from "./words.js";
 import { element } from "./dom.js";
 
-const MOST_WARM = 4000; // places of the density: more cost much and look the same
+const MAX_WARM = 4000; // places of the density: more cost much and look the same
 const NEAR_ENOUGH_PX = 12;
-const MOST_TIMES = 4;
+const MAX_TIMES = 4;
 const FADING = [
   ["trajectory", "line-opacity"],
   ["visits", "circle-opacity"],
@@ -61,7 +61,7 @@ class Atlas {
 
   /** Draws the places of the city. */
   showPlaces(places) {
-    const step = Math.ceil(places.length / MOST_WARM);
+    const step = Math.ceil(places.length / MAX_WARM);
     const features = places.map((place, index) =>
       point(place, {
         heat: index % step ? 0 : step,
@@ -266,9 +266,9 @@ class Atlas {
       .sort()
       .reverse();
     const distinct = [...new Set(times)];
-    const more = distinct.length - MOST_TIMES;
+    const more = distinct.length - MAX_TIMES;
     return [
-      ...distinct.slice(0, MOST_TIMES).map(clock),
+      ...distinct.slice(0, MAX_TIMES).map(clock),
       ...(more > 0 ? [`and ${counted(more, "earlier visit")}`] : []),
     ];
   }

@@ -12,7 +12,7 @@ const WEIGHTS = {
   },
 };
 
-const LEAST_WEIGHT = 0.01;
+const MIN_WEIGHT = 0.01;
 
 /** The unit of the weight of a visit: `of the attention`. */
 export const shareWords = (visitsBy) => WEIGHTS[visitsBy]?.share ?? "";
@@ -48,7 +48,7 @@ export function byPlace(visits) {
     groups.set(visit.place, group);
   }
   const sorted = [...groups.values()].sort((one, other) => other.weight - one.weight);
-  return sorted.filter(({ weight }, index) => index === 0 || weight >= LEAST_WEIGHT);
+  return sorted.filter(({ weight }, index) => index === 0 || weight >= MIN_WEIGHT);
 }
 
 const heading = (text) => element("h3", { textContent: text });

@@ -30,7 +30,7 @@ import { reportProblem, startTrouble } from "./trouble.js";
 import { counted } from "./words.js";
 import { whyHere } from "./why_here.js";
 
-const MOST_PLACES = 20_000; // as many as the service lists at once
+const MAX_PLACES = 20_000; // as many as the service lists at once
 const FIRST_PLACES = 2_000; // drawn before the others, for an early first picture
 const SETTLE_MS = 250;
 const VISITS_IN_VIEW = 8;
@@ -101,7 +101,7 @@ async function readCity() {
     addPlaces(first);
     drawCity();
     if (first.length < FIRST_PLACES) return;
-    addPlaces(await findPlaces({ limit: MOST_PLACES }));
+    addPlaces(await findPlaces({ limit: MAX_PLACES }));
   } catch (problem) {
     byId("card").textContent = "The city could not be read.";
     reportProblem(problem, readCity);
@@ -113,7 +113,7 @@ function drawCity() {
   if (!places.size || !card || !isOpened) return;
   atlas.showPlaces([...places.values()]);
   atlas.fit([...places.values()], { leftOut: 0.02, calmly: false });
-  if (card.places - card.private_places > MOST_PLACES) atlas.onRest(calmly(readBox, SETTLE_MS));
+  if (card.places - card.private_places > MAX_PLACES) atlas.onRest(calmly(readBox, SETTLE_MS));
   paintLegend();
   if (!tilesUrl()) landAround().then((shapes) => atlas.showGround(shapes), () => {}); // an extra
 }
@@ -121,7 +121,7 @@ function drawCity() {
 /** Reads the places of the visible area, in a city too large to list at once. */
 async function readBox(seen) {
   const box = visibleBox(seen);
-  await findPlaces({ box, limit: MOST_PLACES }).then(addPlaces, ({ message }) => toast(message));
+  await findPlaces({ box, limit: MAX_PLACES }).then(addPlaces, ({ message }) => toast(message));
 }
 
 function addPlaces(listed) {

@@ -5,7 +5,7 @@ import { percent, titleOf } from "./words.js";
 
 const TAIL_PX = 7;
 const STEP_PX = 5;
-const MOST_STEPS = 60;
+const MAX_STEPS = 60;
 const HEIGHT_PX = 29; // of a pin and the gap around it
 const WIDTH_PX = 70;
 
@@ -56,7 +56,7 @@ function spread(pins, map) {
     const covers = (lift) =>
       taken.some((other) => Math.abs(other.x - x) < WIDTH_PX && Math.abs(other.y - y + lift) < HEIGHT_PX);
     let step = 0;
-    while (step < MOST_STEPS && covers(step * STEP_PX)) step += 1;
+    while (step < MAX_STEPS && covers(step * STEP_PX)) step += 1;
     const lift = step * STEP_PX;
     taken.push({ x, y: y - lift });
     marker.setOffset([0, -TAIL_PX - lift]);

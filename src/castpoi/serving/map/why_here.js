@@ -5,7 +5,7 @@ import { element } from "./dom.js";
 import { explain, recommend } from "./service.js";
 import { percent, sentenceCase, signed, titleOf } from "./words.js";
 
-const MOST_RANKED = 100; // as many places as the service ranks at once
+const MAX_RANKED = 100; // as many places as the service ranks at once
 
 /**
  * The answer to “why (not) here?” as an element. `request` has the person, the moment and the
@@ -51,11 +51,11 @@ async function rankOf(place, request, { recommendations }) {
   const isIt = (each) => each.place === place.place;
   const listed = recommendations.findIndex(isIt);
   if (listed >= 0) return listed + 1;
-  const more = await recommend({ ...request, k: MOST_RANKED });
+  const more = await recommend({ ...request, k: MAX_RANKED });
   return more.recommendations.findIndex(isIt) + 1;
 }
 
-const rankWords = (rank) => (rank ? `No. ${rank}` : `Not among the first ${MOST_RANKED}`);
+const rankWords = (rank) => (rank ? `No. ${rank}` : `Not among the first ${MAX_RANKED}`);
 
 // What separates the place from the first of the list, by its largest term.
 function gapWords(own, first) {

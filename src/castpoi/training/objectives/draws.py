@@ -18,7 +18,7 @@ from torch import Tensor
 NEAR_WEIGHTS: Final = (16.0, 4.0, 1.0, 0.1)
 """Density of drawing in each bucket of distance; zero in farther ones."""
 _WAYS: Final = 4
-_LEAST: Final = 1e-30  # divisor if nothing is left to draw from
+_TINY: Final = 1e-30  # divisor if nothing is left to draw from
 
 
 def draw_places(
@@ -44,14 +44,14 @@ def draw_places(
     # the density of each way at each drawn place, of all ways
     by_way = torch.stack(
         [
-            density.gather(1, drawn) / sums[..., -1:].clamp(min=_LEAST)
+            density.gather(1, drawn) / sums[..., -1:].clamp(min=_TINY)
             for density, sums in zip(densities, summed, strict=True)
         ]
     )  # [W, R, n]
     parts = probability.new_tensor(counts) / count  # [W]
     density = torch.einsum("w,wrn->rn", parts, by_way)
     # even if no place has a probability
-    weight = (by_way[0] / density.clamp(min=_LEAST)).clamp(min=_LEAST)
+    weight = (by_way[0] / density.clamp(min=_TINY)).clamp(min=_TINY)
     return drawn, weight / weight.sum(dim=1, keepdim=True)
 
 

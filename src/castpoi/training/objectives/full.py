@@ -82,7 +82,7 @@ class FullObjective:
         device = model.popularity.device
         rows = self.target_rows[batch]
         histories = self.trajectories.histories_before(
-            rows, known_time=model.config.known_time, most=model.config.most_visits
+            rows, known_time=model.config.known_time, most=model.config.max_visits
         )
         encoded = model.encode(self.builder.build(histories).to(device))
         scores = score_every_place(model, encoded, self.candidates_at_once)
