@@ -71,8 +71,8 @@ class Attention(nn.Module):
     def attend(self, slots: Tensor, visits: Tensor, is_visible: Tensor) -> Tensor:
         """Attention from some slots to all visits. [B, m, D], [B, T, D] -> [B, m, D]
 
-        Every slot must see at least one visit. Written out because torch's own attention draws its
-        dropout number by number, which took a third of a training step.
+        Every slot must attend to at least one visit. Written out because torch's own attention
+        draws its dropout number by number, which took a third of a training step.
         """
         query, key, value = (
             part(inputs).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # [B, H, ., D / H]

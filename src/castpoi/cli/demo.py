@@ -163,7 +163,7 @@ def _results(
 
 
 def _is_compared(method: Method, trains_all: bool) -> bool:
-    """Whether a demo has the method; without --all few that are trained."""
+    """Whether the demo includes the method: all, or the counting baselines and two others."""
     if trains_all:
         return method.is_available
     return not method.needs_training or method.name in (METHODS.best.name, _NETWORK)

@@ -1,4 +1,4 @@
-"""`castpoi similar`: the places that are most like a place."""
+"""`castpoi similar`: the places most similar to a place."""
 
 from pathlib import Path
 from typing import Any

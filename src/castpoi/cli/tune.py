@@ -1,4 +1,4 @@
-"""`castpoi tune`: which settings of a method do best on the validation split of a city."""
+"""`castpoi tune`: search the settings of a method on the validation split of a city."""
 
 import shlex
 from collections.abc import Mapping, Sequence

@@ -1,1 +1,1 @@
-"""The Python library: what `import castpoi` offers. Frames in, frames out; nothing is written."""
+"""The Python library, for `import castpoi`: frames in, frames out; writes only to a given `out`."""

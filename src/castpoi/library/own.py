@@ -26,7 +26,7 @@ from castpoi.core.errors import BadInput, BadScores
 from castpoi.methods.ranker import Ranker
 
 NO_SEEDS: Final = "no_seeds"
-"""Entry of a result's manifest: the method learns nothing, so another seed changes nothing."""
+"""Entry of a result's manifest: the method does not train, so its ranks do not depend on a seed."""
 _HOW: Final = (
     "give the name of a method, a trained model, the folder of a run, an object with "
     "`score(histories)` and optionally `fit(city)`, or a function of one history"
@@ -44,7 +44,7 @@ class History:
     offset_minutes: NDArray[np.int64]
     """Local time minus UTC at each visit. [T]"""
     user: int | None
-    """Number of the user: a row in `city.users`; None for a stranger."""
+    """Number of the user: a row in `city.users`; None for an unknown user."""
 
     def __len__(self) -> int:
         return len(self.place)
@@ -65,7 +65,7 @@ class History:
 
 
 class OwnRanker:
-    """The ranker of a model of one's own, whose scores are made for a whole block at once."""
+    """The ranker of your own model; `encode` computes the scores of a whole block."""
 
     def __init__(self, score: Callable[[Histories], Any], *, places: int, name: str) -> None:
         self._score = score
@@ -91,7 +91,7 @@ class OwnRanker:
 
 
 def own_ranker(model: object, city: City, *, part: str, name: str) -> Ranker[Any]:
-    """The ranker of an object of one's own, fitted to the check-ins before the split to predict.
+    """The ranker of your own object, fitted to the check-ins before the split to predict.
 
     Raises:
         BadInput: the object cannot be used as a model.

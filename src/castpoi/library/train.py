@@ -37,8 +37,8 @@ def train(
     model is in memory; with `out`, and a city on disk, it is trained with checkpoints, can be
     resumed after a kill, and is written to that folder.
 
-    `holdout` is the split to predict later, "test" or "validation", of which the method sees
-    nothing. With None it learns from all check-ins, for production, and cannot be evaluated; no
+    `holdout` is the split to predict later, "test" or "validation", which is not used in training.
+    With None the method learns from all check-ins, for production, and cannot be evaluated; no
     split selects its epoch, so give `epochs`, or an earlier run with `epochs_from`.
     """
     method, progress = METHODS.named(model), progress or shown()

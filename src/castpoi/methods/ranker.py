@@ -1,8 +1,8 @@
 """The protocols of ranking methods, counted or learned: numpy arrays in, numpy arrays out.
 
 Every method implements `Ranker`: evaluation and recommendation encode a batch of histories once and
-then score places against it. A history contains no user, so a method works for people it was not
-trained on; it may be empty. The other protocols are optional.
+then score places against it. Methods rank without the id of the user, so they work for people they
+were not trained on. A history may be empty. The other protocols are optional.
 
 Shapes: B histories, P places of the city, C candidates, T visits of a window.
 """
@@ -22,7 +22,7 @@ StateRead = TypeVar("StateRead", contravariant=True)
 
 
 class Abilities(NamedTuple):
-    """Needs and offers of a ranker beyond `Ranker`; its attribute `abilities`."""
+    """Optional needs and abilities of a ranker, as its attribute `abilities`."""
 
     needs_next_time: bool = False
     """Histories must contain the time of the next visit (`Histories.next_at_us`)."""
@@ -37,7 +37,7 @@ class Abilities(NamedTuple):
 
 
 class Ranker(Protocol[State]):
-    """Scores places as the next visit after a history; higher is likelier."""
+    """Scores places as the next visit after a history; a higher score is more likely."""
 
     @property
     def places(self) -> int:

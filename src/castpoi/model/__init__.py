@@ -1,1 +1,1 @@
-"""CaST-POI: every candidate place reads the trajectory for itself."""
+"""CaST-POI: every candidate place attends to the visits of the history."""

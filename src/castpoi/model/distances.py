@@ -20,7 +20,7 @@ from castpoi.geo.distance import EARTH_RADIUS_KM
 from castpoi.model.layers import has_float64
 
 TABLE_LIMIT: Final = 20_000
-"""Most places for which the buckets of all pairs are kept; 400 MB at the limit."""
+"""Number of places up to which the buckets of all pairs are kept; 400 MB at the limit."""
 
 _BLOCK: Final = 512
 

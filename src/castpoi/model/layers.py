@@ -57,7 +57,7 @@ def dropout_seed(seed: tuple[int, ...]) -> Iterator[None]:
 
 
 class Dropout(nn.Module):
-    """Dropout at a fraction of the usual price on a CPU.
+    """Dropout at a fraction of the usual cost on a CPU.
 
     Drawing random numbers one by one costs more than the products around it. Here one random number
     of 64 bits decides about eight values, so the rate is rounded to the nearest 256th.

@@ -42,7 +42,7 @@ NO_PLACE: Final = -1
 NEIGHBOURHOODS_KM: Final = (1.0, 5.0)
 """Sizes of the squares that are neighbourhoods."""
 
-FORGOTTEN_PLACES: Final = 0.1
+SHARED_ONLY: Final = 0.1
 """Share of places that have only their shared vectors in a training step."""
 
 NO_TRAIT: Final = 0
@@ -81,7 +81,7 @@ class SharedVectors(nn.Module):
     def __init__(self, *, traits: "PlaceTraits", width: int) -> None:
         super().__init__()
         self.traits = traits
-        self.forgotten = FORGOTTEN_PLACES
+        self.forgotten = SHARED_ONLY
         self.vectors = nn.Parameter(torch.zeros(traits.row_count, width))
         self.popularity = nn.Parameter(torch.zeros(traits.row_count))
         rows = F.pad(torch.from_numpy(traits.rows), (0, 0, 1, 0), value=NO_TRAIT)  # [P + 1, L]

@@ -190,7 +190,7 @@ def answer_people(
 def _frame(
     recommender: "Recommender", users: Sequence[str], requests: Sequence[ResolvedRequest]
 ) -> pl.DataFrame:
-    """One row a recommendation, in the order of the requests."""
+    """One row per recommendation, in the order of the requests."""
     if any(request.explain for request in requests):
         return _explained(recommender, users, requests)
     groups: dict[int | None, list[int]] = {}

@@ -1,4 +1,4 @@
-"""Model cards: what a method is, what it was trained on, and how good it is."""
+"""Model cards: the description, training data and metrics of a method."""
 
 import re
 from collections.abc import Iterator

@@ -38,7 +38,7 @@ from castpoi.reports.style import (
 
 MAX_PLACES: Final = 20
 MAX_DOTS: Final = 4000
-"""Places of a map with a dot each; of more places, neighbours share one."""
+"""Up to this many places have one dot each on the map; of more places, neighbours share one."""
 _MAX_ZONES: Final = 6
 _MAX_BUSIEST: Final = 100
 _CELLS: Final = 64  # across the map, where neighbours share a dot
@@ -241,7 +241,7 @@ def _shortened(label: str) -> str:
 
 
 def _unwrapped(lon: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """Degrees east of the middle, and the middle: a city across 180 degrees stays whole. [P]"""
+    """Degrees east of the middle, and the middle, for a city across 180 degrees too. [P]"""
     turned = np.radians(lon)
     middle = math.degrees(math.atan2(np.sin(turned).mean(), np.cos(turned).mean()))
     return (lon - middle + 180.0) % 360.0 - 180.0, middle

@@ -173,7 +173,7 @@ def _outlines_of_untimed(rows: Sequence[Row]) -> list[TableOutline]:
     tables = []
     if baselines or not variants:
         families = [_family("improvement", row, STRONGEST) for row in ours]
-        newest = max(ours, key=_age, default=None)
+        newest = max(ours, key=_rank_among_ours, default=None)
         if newest is not None and len(ours) > 1:
             older = [row for row in ours if row != newest]
             families.append(_family("difference", newest, older))
@@ -194,8 +194,8 @@ def _outlines_of_untimed(rows: Sequence[Row]) -> list[TableOutline]:
     return tables
 
 
-def _age(row: Row) -> int:
-    """Where a method is among ours, the paper's first."""
+def _rank_among_ours(row: Row) -> int:
+    """Position of a method in `OUR_METHODS`; -1 for others."""
     return OUR_METHODS.index(row.method) if row.method in OUR_METHODS else -1
 
 

@@ -3,7 +3,7 @@
 CaST-POI: `paper` is the published recipe exactly. `fast`, the default of `castpoi`, computes the
 same loss at a fraction of the cost and selects the epoch by validation MRR, which is steadier than
 HR@10. `next` trains `castpoi-next` in fewer and larger steps at a higher rate, two parts of a step
-side by side, and with stronger decay of place vectors: the visit-pattern features of known places
+in parallel, and with stronger decay of place vectors: the visit-pattern features of known places
 generalise better than vectors do.
 
 Learned baselines: `paper` has the defaults of RecBole 1.2.1: Adam at a constant rate, no decay, up
@@ -65,7 +65,7 @@ class CastPoiTraining(TrainingConfig):
     windows_per_step: Count = 2
     """Windows per step of the fast objective."""
     window_targets: Count = 50
-    """Most targets of a window of the fast objective; the `window` visits before them are read."""
+    """Maximum targets in a window of the fast objective, which also has `window` earlier visits."""
     step_parts: Count = 1
     """Parts of a step on the CPU, each computed by one core; 1: torch divides each operation."""
     hard_candidates: Count = 16

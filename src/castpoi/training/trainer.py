@@ -28,7 +28,7 @@ from castpoi.training.objectives import Objective
 Model = TypeVar("Model", bound=nn.Module)
 
 MAX_SCORES: Final = 10**9
-"""Scores that a validation computes at most, of all targets and places."""
+"""Maximum number of scores that a validation computes: targets times places."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """An objective: the batches of an epoch, and the loss of a batch.
 
-Those of CaST-POI (`full`, `fast`) and of the learned baselines (`next_place`, `cloze`) share all
-else: the loop, the schedule, the selection of the best epoch, checkpoints and logs.
+Those of CaST-POI (`full`, `fast`, `sampled`) and of the learned baselines (`next_place`, `cloze`)
+share all else: the loop, the schedule, the selection of the best epoch, checkpoints and logs.
 """
 
 from collections.abc import Sequence
