@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from castpoi.cli.options import SeveralValues, field_docstrings, options_of
+from castpoi.cli.options import SeveralValues, field_docstrings, options_of, parsed
 from castpoi.core.config import Range
 from tests.conftest import CommandLine
 
@@ -64,6 +64,40 @@ def test_the_help_of_an_option_is_the_docstring_of_its_field() -> None:
 def test_fields_can_be_selected_and_have_types_of_their_own() -> None:
     assert CliRunner().invoke(brief, ["--kind", "medium"]).output == f"{Plan(kind='medium')}\n"  # type: ignore[arg-type]
     assert CliRunner().invoke(brief, ["--quiet"]).exit_code == 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trip:
+    """A field without a default is an option that must be given."""
+
+    to: Annotated[str, "PLACE"]
+    """Place to go to.  [default: none]"""
+    days: Annotated[tuple[int, ...], click.IntRange(min=1), "N..."] = ()
+    """Days of the trip."""
+    cost: Annotated[float, "EURO"] | None = None
+    """Cost."""
+
+
+@click.command()
+@options_of(Trip, "trip", types={"cost": parsed("CENT", int)}, make=dict)
+def travel(trip: dict[str, object]) -> None:
+    click.echo(trip)
+
+
+def test_an_annotation_gives_an_option_its_type_and_metavar() -> None:
+    shown = CliRunner().invoke(travel, ["--help"]).output
+    for words in ("--to PLACE", "Place to go to.  [default: none]", "--days N...", "--cost CENT"):
+        assert words in shown
+    assert CliRunner().invoke(travel, ["--to", "x", "--days", "0"]).exit_code == 2
+    assert CliRunner().invoke(travel, ["--days", "1"]).exit_code == 2
+
+
+def test_only_the_values_that_are_given_are_arguments_of_make() -> None:
+    read = CliRunner().invoke(travel, ["--to", "x", "--days", "1", "--days", "2"]).output
+    assert read == "{'to': 'x', 'days': (1, 2)}\n"
+    assert CliRunner().invoke(travel, ["--to", "x", "--cost", "7"]).output == (
+        "{'to': 'x', 'cost': 7}\n"
+    )
 
 
 @click.command(cls=SeveralValues, several={"--seeds": str.isdigit})

@@ -16,7 +16,7 @@ from castpoi.checkins.fetch import fetch as fetch_dataset
 from castpoi.checkins.synthetic import SynthesisConfig, check_free, write_checkins
 from castpoi.checkins.synthetic import synthesize as synthesize_checkins
 from castpoi.cli.console import Console, output_options
-from castpoi.cli.options import FOLDER, options_of, out_option, seed_option
+from castpoi.cli.options import DEFAULT_SEED, FOLDER, SEED, options_of, out_option
 
 _MARKS = {"passed": "passed", "warned": "WARNED", "failed": "FAILED"}
 
@@ -61,7 +61,14 @@ def export(console: Console, city: Path, *, out: Path, overwrite: bool) -> None:
 
 @click.command()
 @options_of(SynthesisConfig, "config", only=("users", "places", "days", "checkins_per_day"))
-@seed_option("Seed of the random numbers; the same seed gives the same table.")
+@click.option(
+    "--seed",
+    type=SEED,
+    metavar="N",
+    default=DEFAULT_SEED,
+    show_default=True,
+    help="Seed of the random numbers; the same seed gives the same table.",
+)
 @out_option(
     "A table (.parquet, .csv, .csv.gz, .tsv, .tsv.gz); a name without an ending is a folder.",
     replaces="a previous synthetic city",

@@ -2,8 +2,9 @@
 
 import shlex
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import click
 
@@ -12,7 +13,7 @@ from castpoi.checkins.prepare import Preparation, prepare
 from castpoi.checkins.synthetic import SynthesisConfig, check_free, synthesize, write_checkins
 from castpoi.cli.compare import as_json, show_comparison
 from castpoi.cli.console import Console, output_options
-from castpoi.cli.options import out_option, port_option, seed_option
+from castpoi.cli.options import DEFAULT_SEED, PORT, Seed, options_of, out_option
 from castpoi.cli.serve import serve
 from castpoi.core.files import check_vacant, write_json, writing
 from castpoi.evaluation.compare import Comparison, compare
@@ -21,6 +22,7 @@ from castpoi.evaluation.result import Result
 from castpoi.experiments.folder import clear
 from castpoi.methods.registry import METHODS, Method
 from castpoi.methods.run import Run
+from castpoi.serving.settings import ServiceSettings
 from castpoi.training.job import TrainingOptions
 from castpoi.training.train import fit, settings_of, train
 
@@ -37,6 +39,26 @@ _TUNED: Final = "tuned"
 _CHECKINS: Final = "checkins.csv.gz"
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Options:
+    """The options of `castpoi demo`."""
+
+    seed: Seed = DEFAULT_SEED
+    """Seed of the city and of the models."""
+    users: int | None = None
+    """People of the city.  [default: 200; 30 with --quick]"""
+    epochs: Annotated[int, click.IntRange(min=1)] | None = None
+    """Passes of each training; slow baselines get fewer.  [default: 3; 1 with --quick]"""
+    all: bool = False
+    """Every method; takes several minutes."""
+    quick: bool = False
+    """The smallest city, in seconds, to test castpoi."""
+    serve: bool = False
+    """At the end, serve a map until stopped."""
+    port: Annotated[int, PORT] = ServiceSettings.port
+    """Port to listen on; 0 takes a free one."""
+
+
 @click.command()
 @out_option(
     "Folder for all files of the demo.",
@@ -45,62 +67,41 @@ _CHECKINS: Final = "checkins.csv.gz"
     default=Path("castpoi-demo"),
     show_default=True,
 )
-@seed_option("Seed of the city and of the models.")
-@click.option("--users", type=int, help="People of the city.  [default: 200; 30 with --quick]")
-@click.option(
-    "--epochs",
-    type=click.IntRange(min=1),
-    help="Passes of each training; slow baselines get fewer.  [default: 3; 1 with --quick]",
-)
-@click.option("--all", "trains_all", is_flag=True, help="Every method; takes several minutes.")
-@click.option("--quick", is_flag=True, help="The smallest city, in seconds, to test castpoi.")
-@click.option("--serve", "serves", is_flag=True, help="At the end, serve a map until stopped.")
-@port_option
+@options_of(_Options, "options")
 @output_options
-def demo(
-    console: Console,
-    out: Path,
-    *,
-    seed: int,
-    users: int | None,
-    epochs: int | None,
-    trains_all: bool,
-    quick: bool,
-    overwrite: bool,
-    serves: bool,
-    port: int,
-) -> None:
+def demo(console: Console, *, out: Path, overwrite: bool, options: _Options) -> None:
     """Run every step on a synthetic city, in a minute; it needs no network and no files of yours.
 
     Makes check-ins by published laws of human mobility, prepares a city, trains castpoi-next and
     CORE briefly, evaluates them and the counting baselines under one protocol and prints one table.
     The best model is in OUT/run. With --serve the demo ends with a map of the city, in a browser.
     """
-    if serves and console.as_json:
+    if options.serve and console.as_json:
         raise click.UsageError(
             "--serve runs until stopped and --json ends with one object: leave one of them out; "
             "'castpoi serve' can serve the run of the demo afterwards"
         )
-    default_users, default_epochs = _QUICK_SIZE if quick else _SIZE
-    users, epochs = users or default_users, epochs or default_epochs
+    default_users, default_epochs = _QUICK_SIZE if options.quick else _SIZE
+    users, epochs = options.users or default_users, options.epochs or default_epochs
     _make_folder(out, overwrite=overwrite)
     steps = _Steps(console)
     steps.note(f"preparing a synthetic city of {users:,} people")
     config = SynthesisConfig(users=users, places=max(4 * users, 200))
-    checkins = synthesize(config, seed=seed, progress=steps.progress)
+    seed, progress = options.seed, steps.progress
+    checkins = synthesize(config, seed=seed, progress=progress)
     source = write_checkins(checkins, out / _CHECKINS, config=config, seed=seed, overwrite=True)
-    city = prepare([source], out / "city", Preparation(), overwrite=True, progress=steps.progress)
+    city = prepare([source], out / "city", Preparation(), overwrite=True, progress=progress)
     steps.note(f"training {METHODS.best.name}")
     run = train(
         out / "city", out / "run", method=METHODS.best.name, seed=seed, overwrite=True,
-        progress=steps.progress, options=_brief_training(METHODS.best, epochs),
+        progress=progress, options=_brief_training(METHODS.best, epochs),
     )  # fmt: skip
-    comparison = compare(_results(city, run, out, epochs, steps, trains_all), sort_by="MRR")
+    comparison = compare(_results(city, run, out, epochs, steps, options.all), sort_by="MRR")
     _show(console, city, run, out, comparison, seconds=steps.seconds)
-    if serves:
+    if options.serve:
         console.print("\nOpen the address below in a browser for the map of the city.")
         quiet = {"as_json": False, "quiet": console.quiet, "debug": False}
-        click.get_current_context().invoke(serve, run=run.folder, port=port, **quiet)
+        click.get_current_context().invoke(serve, run=run.folder, port=options.port, **quiet)
 
 
 class _Steps:

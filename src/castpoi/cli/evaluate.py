@@ -1,14 +1,15 @@
 """`castpoi evaluate`: rank every target of a city."""
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final, Literal
 
 import click
 
 from castpoi.checkins.city import City
 from castpoi.cli.console import Console, output_options
-from castpoi.cli.options import FOLDER, method_list, out_option, split_option
+from castpoi.cli.options import FOLDER, method_list, options_of, out_option
 from castpoi.core.files import check_vacant, find_folders
 from castpoi.evaluation.metrics import METRICS, STRATA
 from castpoi.evaluation.result import Result
@@ -20,53 +21,50 @@ from castpoi.methods.run import city_of, load_run
 _ABOUT: Final = ("method", "seed", "fingerprint", "part", "known_time")
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Source:
+    """The options about what is evaluated."""
+
+    city: Path | None = None
+    """The city to rank.  [default: the city that the run was trained on]"""
+    model: Annotated[str, "NAME"] | None = None
+    """A method without training, instead of a run."""
+    lists: Annotated[Path, "FILE"] | None = None
+    """Lists made elsewhere, instead of a run: a csv, jsonl or parquet file with user, place, and
+    rank or score."""
+    split: Literal["test", "validation"] = "test"
+    """Split to predict; the method uses only check-ins before it."""
+
+
 @click.command(
     epilog=method_list(
         "Methods without training:", (method for method in METHODS if not method.needs_training)
     )
 )
 @click.argument("run", type=FOLDER, required=False)
-@click.option(
-    "--city", type=FOLDER, help="The city to rank.  [default: the city that the run was trained on]"
-)
-@click.option("--model", metavar="NAME", help="A method without training, instead of a run.")
-@click.option(
-    "--lists",
-    type=FOLDER,
-    metavar="FILE",
-    help="Lists made elsewhere, instead of a run: a csv, jsonl or parquet file with user, place, "
-    "and rank or score.",
-)
 @out_option(
     "The result to write; of several runs, the folder for them.", replaces="a previous result"
 )
-@split_option
+@options_of(_Source, "source")
 @output_options
 def evaluate(
-    console: Console,
-    run: Path | None,
-    city: Path | None,
-    model: str | None,
-    lists: Path | None,
-    out: Path,
-    part: str,
-    overwrite: bool,
+    console: Console, run: Path | None, *, source: _Source, out: Path, overwrite: bool
 ) -> None:
     """Rank every target of a RUN's city, or of --city with --model or --lists; write a result.
 
     RUN may be a folder of runs ('castpoi train --seeds'): each gets a result in OUT.
     """
-    if sum(each is not None for each in (run, model, lists)) > 1:
+    if sum(each is not None for each in (run, source.model, source.lists)) > 1:
         raise click.UsageError(
             "Give a RUN, --model or --lists, and only one of them: a run already has a method."
         )
     runs = [] if run is None else find_folders([run], "run")
     pairs = [(each, out / each.name) for each in runs] if runs != [run] else [(run, out)]
     done = []
-    for source, target in pairs or [(None, out)]:
+    for each, target in pairs or [(None, out)]:
         check_vacant(target, kind="result", overwrite=overwrite)
-        result = _evaluate(console, source, city, model, lists, target, part)
-        result.save(target, overwrite=overwrite, run=source)
+        result = _evaluate(console, each, source, target)
+        result.save(target, overwrite=overwrite, run=each)
         _show(console, result)
         console.print(f"{target}: {result.ranks.height:,} ranked targets.")
         about = {name: result.manifest[name] for name in _ABOUT}
@@ -75,29 +73,23 @@ def evaluate(
     console.result({"results": done} if len(done) > 1 else done[0])
 
 
-def _evaluate(
-    console: Console,
-    run: Path | None,
-    city: Path | None,
-    model: str | None,
-    lists: Path | None,
-    out: Path,
-    part: str,
-) -> Result:
+def _evaluate(console: Console, run: Path | None, source: _Source, out: Path) -> Result:
     """The result of a run, a counting baseline or lists, with the command that makes it."""
-    options = {"--city": city, "--model": model, "--lists": lists, "--out": out, "--split": part}
+    options = {"--city": source.city, "--model": source.model, "--lists": source.lists}
+    options |= {"--out": out, "--split": source.split}
     words = [str(word) for each in options.items() if each[1] is not None for word in each]
     command = shlex.join(["castpoi", "evaluate", *([] if run is None else [str(run)]), *words])
+    city, part = source.city, source.split
     progress = console.progress()
     if run is not None:
         loaded = load_run(run)
         found = city_of(loaded, city)
         return evaluate_run(loaded, found, part=part, progress=progress, command=command)
-    if city is not None and model is not None:
+    if city is not None and source.model is not None:
         found = City.load(city)
-        return evaluate_counted(model, found, part=part, progress=progress, command=command)
-    if city is not None and lists is not None:
-        result = evaluate_lists(lists, City.load(city), name=lists.stem, split=part)
+        return evaluate_counted(source.model, found, part=part, progress=progress, command=command)
+    if city is not None and source.lists is not None:
+        result = evaluate_lists(source.lists, City.load(city), name=source.lists.stem, split=part)
         result.manifest.update(city=str(city.resolve()), command=command)
         return result
     raise click.UsageError("Give a RUN, or --city with --model or --lists.")

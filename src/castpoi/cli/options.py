@@ -3,27 +3,30 @@
 import ast
 import inspect
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, Field, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields
 from functools import wraps
 from itertools import pairwise
 from pathlib import Path
 from textwrap import dedent
 from types import NoneType
-from typing import Annotated, Any, Final, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_origin
 
 import click
 
-from castpoi.checkins.private import PRIVATE_CATEGORIES
-from castpoi.methods.registry import Method
-from castpoi.serving.settings import ServiceSettings
+if TYPE_CHECKING:
+    from castpoi.methods.registry import Method
 
 Command = Callable[..., None]
 Decorator = Callable[[Command], Command]
 
 SEED: Final = click.IntRange(min=0, max=2**32 - 1)
+Seed = Annotated[int, SEED, "N"]
 """Type of an option that is a seed."""
+Seeds = Annotated[tuple[int, ...], SEED, "N..."]
+"""The same for several, in a command of class `SeveralValues`."""
 DEFAULT_SEED: Final = 42
+PORT: Final = click.IntRange(0, 65535)
 FOLDER: Final = click.Path(path_type=Path)
 """Type of an argument or option that is a path."""
 
@@ -33,18 +36,6 @@ def parsed(metavar: str, parse: Callable[[str], object]) -> click.ParamType[Any]
     kind = click.types.FuncParamType(parse)
     kind.name = metavar
     return kind
-
-
-def seed_option(help_text: str) -> Decorator:
-    """`--seed`, with the same default for every command."""
-    return click.option(
-        "--seed", type=SEED, metavar="N", default=DEFAULT_SEED, show_default=True, help=help_text
-    )
-
-
-def seeds_option(help_text: str) -> Decorator:
-    """`--seeds`, which takes several values in a command of class `SeveralValues`."""
-    return click.option("--seeds", multiple=True, type=SEED, metavar="N...", help=help_text)
 
 
 def is_numbers(word: str) -> bool:
@@ -62,23 +53,6 @@ def out_option(help_text: str, *, replaces: str, required: bool = True, **more: 
     return decorate
 
 
-split_option: Final = click.option(
-    "--split",
-    "part",
-    type=click.Choice(["test", "validation"]),
-    default="test",
-    show_default=True,
-    help="Split to predict; the method uses only check-ins before it.",
-)
-
-port_option: Final = click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=ServiceSettings.port,
-    show_default=True,
-    help="Port to listen on; 0 takes a free one.",
-)
-
 store_option: Final = click.option(
     "--store",
     metavar="URL",
@@ -87,46 +61,6 @@ store_option: Final = click.option(
     "environment, where other users cannot see a password.  [default for a RUN: "
     "RUN.visits.sqlite]",
 )
-
-cold_places_option: Final = click.option(
-    "--places",
-    metavar="FILE",
-    type=FOLDER,
-    help="New places to rank as well, without any visits: a table with place, lat, lon and "
-    "optionally name and category. For runs with shared_vectors=true.",
-)
-
-closed_places_option: Final = click.option(
-    "--closed",
-    metavar="FILE",
-    type=FOLDER,
-    help="Places that are never recommended: a table with place, of closed places only or with "
-    "date_closed or operating_status.",
-)
-
-
-def private_places_options(command: Command) -> Command:
-    """`--private-category` and `--recommend-private`, passed on as `private_categories`."""
-
-    @click.option(
-        "--private-category",
-        "private_categories",
-        metavar="NAME",
-        multiple=True,
-        default=PRIVATE_CATEGORIES,
-        show_default="homes in the published category trees",
-        help="Category whose places are recommended only to people who have visited them; may be "
-        "given several times.",
-    )
-    @click.option("--recommend-private", is_flag=True, help="Recommend these places to everybody.")
-    @wraps(command)
-    def wrapped(
-        *arguments: Any, private_categories: tuple[str, ...], recommend_private: bool, **rest: Any
-    ) -> None:
-        private = () if recommend_private else private_categories
-        command(*arguments, private_categories=private, **rest)
-
-    return wrapped
 
 
 def options_of(
@@ -137,11 +71,14 @@ def options_of(
     leave_out: Iterable[str] = (),
     names: Mapping[str, str] | None = None,
     types: Mapping[str, Any] | None = None,
+    make: Callable[..., Any] | None = None,
 ) -> Decorator:
     """Give a command an option for each field of a dataclass, and the dataclass as `parameter`.
 
-    A field gives the option its name, type and default; its docstring is the help text. `only` and
-    `leave_out` select fields; `names` and `types` are those of options that differ from the field.
+    A field gives the option its name, type and default; its docstring is the help text. In
+    `Annotated`, a click type replaces the type, and a text is the metavar. `only` and `leave_out`
+    select fields; `names` and `types` are those of options that differ from the field; `make`
+    receives the values that are given, instead of the dataclass.
     """
     taken = set(only) or {field.name for field in fields(kind)} - set(leave_out)
     chosen = [field for field in fields(kind) if field.name in taken]
@@ -151,16 +88,16 @@ def options_of(
         @wraps(command)
         def wrapped(*arguments: Any, **rest: Any) -> None:
             values = {field.name: rest.pop(field.name) for field in chosen}
-            given = {name: value for name, value in values.items() if value is not None}
-            command(*arguments, **rest, **{parameter: kind(**given)})
+            given = {name: value for name, value in values.items() if value not in (None, ())}
+            command(*arguments, **rest, **{parameter: (make or kind)(**given)})
 
         for field in reversed(chosen):
             name = named.get(field.name, field.name.replace("_", "-"))
-            settings = {"type": typed[field.name]} if field.name in typed else _type_of(field)
             switches = f"--{name}/--no-{name}" if field.default is True else f"--{name}"
+            text = help_texts.get(field.name, "").replace(" [default", "  [default")
             option = click.option(
-                switches, field.name, help=help_texts.get(field.name), **_default_of(field),
-                **settings,
+                switches, field.name, help=text or None, **_default_of(field),
+                **_type_of(field, typed.get(field.name)),
             )  # fmt: skip
             wrapped = option(wrapped)
         return wrapped
@@ -169,22 +106,31 @@ def options_of(
 
 
 def _default_of(field: Field[Any]) -> dict[str, Any]:
+    if field.default is field.default_factory is MISSING:
+        return {"required": True}
     has_default = field.default is not MISSING and field.default not in (None, False, ())
     return {"default": field.default, "show_default": True} if has_default else {}
 
 
-def _type_of(field: Field[Any]) -> dict[str, Any]:
-    """The arguments of `click.option` for the type of a field."""
+def _type_of(field: Field[Any], given: Any) -> dict[str, Any]:
+    """The arguments of `click.option` for the type of a field; `given` is a type or a metavar."""
+    if given is not None and not isinstance(given, str):
+        return {"type": given}
     kind: Any = field.type
     if NoneType in get_args(kind):
         (kind,) = (each for each in get_args(kind) if each is not NoneType)
+    more: dict[str, Any] = {} if given is None else {"metavar": given}
     if get_origin(kind) is Annotated:
-        kind = get_args(kind)[0]
+        kind, *details = get_args(kind)
+        known = [each for each in details if isinstance(each, str | click.ParamType)]
+        more = {"metavar" if isinstance(each, str) else "type": each for each in known}
+    if kind is bool:
+        return {"is_flag": True}
     if get_origin(kind) is Literal:
-        return {"type": click.Choice(list(get_args(kind)))}
-    if get_origin(kind) is tuple:
-        return {"multiple": True, "type": get_args(kind)[0]}
-    return {"is_flag": True} if kind is bool else {"type": FOLDER if kind is Path else kind}
+        return {"type": click.Choice(list(get_args(kind))), **more}
+    is_multiple = get_origin(kind) in (tuple, Sequence)
+    kind = get_args(kind)[0] if is_multiple else kind
+    return {"type": FOLDER if kind is Path else kind, "multiple": is_multiple, **more}
 
 
 def field_docstrings(kind: type[Any]) -> Mapping[str, str]:
@@ -202,6 +148,36 @@ def _field_docstrings(kind: type[Any]) -> Iterator[tuple[str, str]]:
         match field, text:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=words)):
                 yield name, str(words)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Loading:
+    """The options that are arguments of `castpoi.load`."""
+
+    city: Path | None = None
+    """The run's city, if it has moved."""
+    places: Annotated[Path, "FILE"] | None = None
+    """New places to rank as well, without any visits: a table with place, lat, lon and optionally
+    name and category. For runs with shared_vectors=true."""
+    closed: Annotated[Path, "FILE"] | None = None
+    """Places that are never recommended: a table with place, of closed places only or with
+    date_closed or operating_status."""
+    private_category: Annotated[tuple[str, ...], "NAME"] = ()
+    """Category whose places are recommended only to people who have visited them; may be given
+    several times.  [default: homes in the published category trees]"""
+    recommend_private: bool = False
+    """Recommend these places to everybody."""
+
+
+def loading_options(*, leave_out: Iterable[str] = ()) -> Decorator:
+    """The options of a run and its places; the arguments of `castpoi.load` as `loading`."""
+
+    def arguments(
+        private_category: Sequence[str] | None = None, recommend_private: bool = False, **rest: Any
+    ) -> dict[str, Any]:
+        return {**rest, "private_categories": () if recommend_private else private_category}
+
+    return options_of(_Loading, "loading", leave_out=leave_out, make=arguments)
 
 
 class SeveralValues(click.Command):
@@ -238,7 +214,7 @@ class SeveralValues(click.Command):
             yield from (word for each in values for word in (name, each)) if values else (name,)
 
 
-def method_list(title: str, methods: Iterable[Method]) -> str:
+def method_list(title: str, methods: "Iterable[Method]") -> str:
     """The methods with one line each and their [presets], as a paragraph of a help text."""
     listed = list(methods)
     width = max(len(method.name) for method in listed)

@@ -3,22 +3,15 @@
 import math
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from castpoi.cli.console import Console, output_options
-from castpoi.cli.options import (
-    FOLDER,
-    closed_places_option,
-    cold_places_option,
-    parsed,
-    port_option,
-    private_places_options,
-    store_option,
-)
+from castpoi.cli.options import FOLDER, PORT, loading_options, options_of, parsed, store_option
 from castpoi.core.errors import BadInput, extra_for
 from castpoi.core.files import read_manifest
 from castpoi.serving.settings import Limits, ServiceSettings, default_store, read_api_keys
@@ -46,97 +39,56 @@ def _named(text: str) -> tuple[str, str]:
     return name, value
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Options:
+    """The runs of a service and its files."""
+
+    runs: Annotated[tuple[tuple[str, str], ...], parsed("NAME=RUN", _named)] = ()
+    """Instead of RUN: one of several runs, each for its share of the users. Repeat it."""
+    shares: Annotated[tuple[tuple[str, str], ...], parsed("NAME=NUMBER", _named)] = ()
+    """Share of users of a --run, relative to the others.  [default: 1 for each]"""
+    answer_log: Annotated[Path, "FILE"] | None = None
+    """Log the places shown to users, for 'castpoi evaluate-log'; user ids are hashed."""
+    api_key_file: Path | None = None
+    """API keys, one per line; or CASTPOI_API_KEYS in the environment, separated by commas. Required
+    unless --host is this machine. A proxy must limit the rate of wrong keys."""
+    import_city: bool = True
+    """Whether a new store begins with the check-ins of the run's city."""
+    shortlist: Annotated[Any, parsed("N|all", _shortlist)] = None
+    """Number of places that the reader of castpoi scores exactly, or all.
+    [default: 384 for more than 2,000 places, else all]"""
+
+
 @click.command()
 @click.argument("run", type=FOLDER, required=False)
-@click.option(
-    "--run",
-    "runs",
-    multiple=True,
-    metavar="NAME=RUN",
-    type=parsed("NAME=RUN", _named),
-    help="Instead of RUN: one of several runs, each for its share of the users. Repeat it.",
-)
-@click.option(
-    "--share",
-    "shares",
-    multiple=True,
-    metavar="NAME=NUMBER",
-    type=parsed("NAME=NUMBER", _named),
-    help="Share of users of a --run, relative to the others.  [default: 1 for each]",
-)
-@click.option(
-    "--answer-log",
-    type=FOLDER,
-    metavar="FILE",
-    help="Log the places shown to users, for 'castpoi evaluate-log'; user ids are hashed.",
-)
-@click.option(
-    "--host", default=ServiceSettings.host, show_default=True, help="Address to listen on."
-)
-@port_option
+@options_of(_Options, "options", names={"runs": "run", "shares": "share"})
 @store_option
-@click.option(
-    "--api-key-file",
-    type=FOLDER,
-    help="API keys, one per line; or CASTPOI_API_KEYS in the environment, separated by commas. "
-    "Required unless --host is this machine. A proxy must limit the rate of wrong keys.",
+@options_of(
+    ServiceSettings,
+    "service",
+    only=("host", "port", "origins", "tiles"),
+    names={"origins": "cors-origin"},
+    types={"port": PORT, "origins": "ORIGIN", "tiles": "URL"},
+    make=dict,
 )
-@click.option(
-    "--cors-origin",
-    "origins",
-    multiple=True,
-    metavar="ORIGIN",
-    help="Another site whose pages have access, e.g. https://app.example.org.  [default: none]",
+@options_of(
+    Limits,
+    "limits",
+    only=["waiting"],
+    names={"waiting": "queue"},
+    types={"waiting": click.IntRange(min=1)},
 )
-@click.option(
-    "--city",
-    type=FOLDER,
-    help="The run's city, if it has moved; a new store begins with its check-ins.",
-)
-@click.option(
-    "--import-city/--no-import-city",
-    default=True,
-    show_default=True,
-    help="Whether a new store begins with the check-ins of the run's city.",
-)
-@click.option(
-    "--tiles",
-    metavar="URL",
-    help="Raster tiles below the map, e.g. https://tiles.example.org/{z}/{x}/{y}.png.",
-)
-@click.option(
-    "--shortlist",
-    type=parsed("N|all", _shortlist),
-    help="Number of places that the reader of castpoi scores exactly, or all.  "
-    "[default: 384 for more than 2,000 places, else all]",
-)
-@click.option(
-    "--queue",
-    type=click.IntRange(min=1),
-    default=Limits.waiting,
-    show_default=True,
-    help="Maximum number of waiting requests; more are rejected with 503.",
-)
-@cold_places_option
-@closed_places_option
-@private_places_options
+@loading_options()
 @output_options
 def serve(
     console: Console,
     run: Path | None,
     *,
-    runs: tuple[tuple[str, str], ...],
-    shares: tuple[tuple[str, str], ...],
-    answer_log: Path | None,
-    host: str,
-    port: int,
+    options: _Options,
     store: str | None,
-    api_key_file: Path | None,
-    origins: tuple[str, ...],
-    import_city: bool,
-    tiles: str | None,
-    queue: int,
-    **loading: Any,
+    service: Mapping[str, Any],
+    limits: Limits,
+    loading: Mapping[str, Any],
 ) -> None:
     """Serve the recommendations of a RUN over HTTP until stopped.
 
@@ -144,36 +96,19 @@ def serve(
     or POST /v1/model/reload, loads the RUN again without dropping a request. With several --run, a
     user always gets the recommendations of the same one.
     """
-    folders = _folders(run, runs)
-    settings = ServiceSettings(
-        host=host,
-        port=port,
-        api_keys=tuple(read_api_keys(api_key_file)),
-        origins=origins,
-        tiles=tiles,
-        limits=Limits(waiting=queue),
-    )
-    _serve(
-        console,
-        settings,
-        folders,
-        shares=_shares(folders, shares),
-        store=store,
-        answer_log=answer_log,
-        import_city=import_city,
-        loading=loading,
-    )
+    folders = _folders(run, options.runs)
+    api_keys = tuple(read_api_keys(options.api_key_file))
+    settings = ServiceSettings(**service, api_keys=api_keys, limits=limits)
+    loading = {"city": None, "shortlist": options.shortlist, **loading}
+    _serve(console, settings, folders, options, store, loading)
 
 
 def _serve(
     console: Console,
     settings: ServiceSettings,
     folders: Mapping[str, Path],
-    *,
-    shares: Mapping[str, float],
+    options: _Options,
     store: str | None,
-    answer_log: Path | None,
-    import_city: bool,
     loading: Mapping[str, Any],
 ) -> None:
     """Serve runs until stopped; `loading` has the arguments of `castpoi.load`."""
@@ -184,6 +119,7 @@ def _serve(
         from castpoi.serving.server import listening_socket, serve_until_stopped
         from castpoi.serving.service import CityImport, Service
         from castpoi.serving.store import VisitStore
+    shares, log = _shares(folders, options.shares), options.answer_log
     (name, first), *others = folders.items()
     with listening_socket(settings.host, settings.port) as listening:
         visits = VisitStore(store or default_store(first))
@@ -194,8 +130,10 @@ def _serve(
             name=name,
             others={name: partial(load, folder, **loading) for name, folder in others},
             shares=shares,
-            answer_log=None if answer_log is None else AnswerLog(answer_log, visits.secret()),
-            city=CityImport(folder=loading["city"], report=console.note) if import_city else None,
+            answer_log=None if log is None else AnswerLog(log, visits.secret()),
+            city=CityImport(folder=loading["city"], report=console.note)
+            if options.import_city
+            else None,
             page_of=page_maker(loading["city"]),
         )
         with logged_to_stderr():

@@ -7,12 +7,7 @@ import click
 
 import castpoi
 from castpoi.cli.console import Console, output_options
-from castpoi.cli.options import (
-    FOLDER,
-    closed_places_option,
-    cold_places_option,
-    private_places_options,
-)
+from castpoi.cli.options import FOLDER, loading_options
 
 
 @click.command()
@@ -27,9 +22,7 @@ from castpoi.cli.options import (
 @click.option(
     "--category", "categories", multiple=True, metavar="NAME", help="Only places of this category."
 )
-@cold_places_option
-@closed_places_option
-@private_places_options
+@loading_options(leave_out=["city"])
 @output_options
 def similar(
     console: Console,
@@ -39,7 +32,7 @@ def similar(
     k: int,
     within_km: float | None,
     categories: tuple[str, ...],
-    **loading: Any,
+    loading: dict[str, Any],
 ) -> None:
     """Show the places of a RUN that are most similar to a PLACE, given by its id.
 

@@ -1,22 +1,23 @@
 """`castpoi train`: train a method on a city."""
 
 import shlex
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated, Literal
 
 import click
 
 from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import (
+    DEFAULT_SEED,
     FOLDER,
+    Seed,
+    Seeds,
     SeveralValues,
     is_numbers,
     method_list,
     options_of,
     out_option,
-    parsed,
-    seed_option,
-    seeds_option,
 )
 from castpoi.core.config import pairs_of
 from castpoi.methods.registry import METHODS
@@ -26,120 +27,96 @@ from castpoi.training.train import best_epoch
 from castpoi.training.train import train as train_run
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Options:
+    """The method, its seeds, and its most common settings."""
+
+    model: Annotated[str, "NAME"] = METHODS.best.name
+    """Name of the method, see below."""
+    seed: Seed = DEFAULT_SEED
+    """Seed of the random numbers; the same seed gives the same run."""
+    seeds: Seeds = ()
+    """Train one run for each of several seeds, as in '--seeds 42 43 44': OUT/42 and so on."""
+    holdout: Literal["test", "validation", "none"] = "test"
+    """Split kept out of training, to evaluate the run on; none: train on all check-ins, for
+    production, without an evaluation."""
+    objective: Literal["fast", "full", "sampled"] | None = None
+    """The paper's objective (full), the same loss at a lower cost (fast), or an estimate of it at a
+    cost independent of the number of places (sampled).  [default: that of the preset; sampled for
+    castpoi-next with more than 50,000 places]"""
+    known_time: bool = False
+    """CaST-POI also receives the time of the next visit, as in 'where to go now'; such results
+    cannot be compared with others."""
+    epochs: Annotated[str, "N"] | None = None
+    """Maximum number of passes over the train split."""
+    epochs_from: Annotated[Path, "RUN"] | None = None
+    """Train for the number of epochs that was best in an earlier RUN of the method."""
+    threads: Annotated[str, "N"] | None = None
+    """CPU cores to use.  [default: all]"""
+    changes: Annotated[tuple[str, ...], "NAME=VALUE"] = ()
+    """Change one setting of model or training, e.g. width=64 or spatial_bias=false."""
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings that differ from the preset, as text."""
+        named = {name: getattr(self, name) for name in ("objective", "epochs", "threads")}
+        words = [f"{name}={value}" for name, value in named.items() if value is not None]
+        words += ["known_time=true"] if self.known_time else []
+        if self.epochs_from is not None:
+            words.append(f"epochs={best_epoch(self.epochs_from, METHODS.named(self.model))}")
+        return pairs_of([*words, *self.changes])
+
+
 @click.command(
     cls=SeveralValues,
     several={"--seeds": is_numbers},
     epilog=method_list("Methods, and the [presets] of those that are trained:", METHODS),
 )
 @click.argument("city", type=FOLDER)
-@click.option(
-    "--model",
-    default=METHODS.best.name,
-    show_default=True,
-    metavar="NAME",
-    help="Name of the method, see below.",
-)
-@seed_option("Seed of the random numbers; the same seed gives the same run.")
-@seeds_option(
-    "Train one run for each of several seeds, as in '--seeds 42 43 44': OUT/42 and so on."
-)
 @out_option("The run to write.", replaces="a previous run")
-@click.option(
-    "--holdout",
-    type=click.Choice(["test", "validation", "none"]),
-    default="test",
-    show_default=True,
-    help="Split kept out of training, to evaluate the run on; none: train on all check-ins, for "
-    "production, without an evaluation.",
-)
+@options_of(_Options, "options", names={"changes": "set"})
 @options_of(
     TrainingOptions,
-    "options",
-    only=("preset", "device", "resume"),
-    types={"preset": parsed("NAME", str)},
-)
-@click.option(
-    "--objective",
-    type=click.Choice(["fast", "full", "sampled"]),
-    help="The paper's objective (full), the same loss at a lower cost (fast), or an estimate of it "
-    "at a cost independent of the number of places (sampled).  [default: that of the preset; "
-    "sampled for castpoi-next with more than 50,000 places]",
-)
-@click.option(
-    "--known-time",
-    is_flag=True,
-    help="CaST-POI also receives the time of the next visit, as in 'where to go now'; such results "
-    "cannot be compared with others.",
-)
-@click.option("--epochs", metavar="N", help="Maximum number of passes over the train split.")
-@click.option(
-    "--epochs-from",
-    type=FOLDER,
-    metavar="RUN",
-    help="Train for the number of epochs that was best in an earlier RUN of the method.",
-)
-@click.option("--threads", metavar="N", help="CPU cores to use.  [default: all]")
-@click.option(
-    "--set",
-    "changes",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Change one setting of model or training, e.g. width=64 or spatial_bias=false.",
-)
-@click.option(
-    "--tensorboard",
-    type=FOLDER,
-    metavar="FOLDER",
-    help="Write learning curves for TensorBoard (extra castpoi[tensorboard]).",
+    "training",
+    only=("preset", "device", "resume", "tensorboard"),
+    types={"preset": "NAME", "tensorboard": "FOLDER"},
 )
 @output_options
 def train(
     console: Console,
     city: Path,
     *,
-    model: str,
-    seed: int,
-    seeds: tuple[int, ...],
+    options: _Options,
+    training: TrainingOptions,
     out: Path,
-    holdout: str,
     overwrite: bool,
-    options: TrainingOptions,
-    known_time: bool,
-    epochs_from: Path | None,
-    changes: tuple[str, ...],
-    tensorboard: Path | None,
-    **named: str | None,
 ) -> None:
     """Train a method on a CITY and write a run.
 
     The same command resumes a training that was interrupted. Several processes share the work with
     'torchrun --nproc-per-node N -m castpoi.cli.main train'.
     """
-    settings = [f"{name}={value}" for name, value in named.items() if value is not None]
-    settings += ["known_time=true"] if known_time else []
-    if epochs_from is not None:
-        settings.append(f"epochs={best_epoch(epochs_from, METHODS.named(model))}")
-    pairs = pairs_of([*settings, *changes])
-    options = replace(options, settings=pairs, tensorboard=tensorboard, warn=console.note)
-    runs = {out / str(each): each for each in seeds} or {out: seed}
+    training = replace(training, settings=options.settings, warn=console.note)
+    seeds, is_for_production = options.seeds, options.holdout == "none"
+    runs = {out / str(each): each for each in seeds} or {out: options.seed}
     trained = []
     for folder, each in runs.items():
         run = train_run(
             city,
             folder,
-            method=model,
+            method=options.model,
             seed=each,
-            part=None if holdout == "none" else holdout,
+            part=None if is_for_production else options.holdout,
             overwrite=overwrite,
             progress=console.progress(),
-            options=options,
+            options=training,
         )
         if World.from_environment().is_first:
             trained.append(_show(console, run, city))
     if trained:
         result = f"--out RESULT{'S' * bool(seeds)}"
         path = shlex.quote(str(out))
-        command = f"serve {path}" if holdout == "none" else f"evaluate {path} {result}"
+        command = f"serve {path}" if is_for_production else f"evaluate {path} {result}"
         console.print(f"Next: castpoi {command}")
         console.result({"runs": trained} if seeds else trained[0])
 

@@ -2,14 +2,15 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import click
 
 from castpoi.cli.console import Console, output_options
-from castpoi.cli.options import FOLDER, SEED, method_list, options_of
+from castpoi.cli.options import FOLDER, Seed, method_list, options_of
 from castpoi.cli.plans import PACE_TYPES, Job
 from castpoi.core.config import pairs_of
 from castpoi.core.quantities import duration_words
@@ -26,60 +27,34 @@ _METRICS: Final = ("MRR", "HR@10")
 _LEARNED = [method for method in METHODS if method.needs_training]
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Options:
+    """The options of `castpoi tune`."""
+
+    model: Annotated[str, "NAME"]
+    """A learned method, see below."""
+    preset: Annotated[str, "NAME"] | None = None
+    """Settings to start from, see below.  [default: the method's first]"""
+    tries: Annotated[tuple[str, ...], "NAME=A,B..."]
+    """Values of a setting to try; with several --try all their combinations."""
+    changes: Annotated[tuple[str, ...], "NAME=VALUE"] = ()
+    """Change one setting in all trials, e.g. epochs=10."""
+    at_most: Annotated[int, click.IntRange(min=1), "N"] | None = None
+    """Try at most N of the combinations, drawn at random by the seed."""
+    seed: Seed = DEFAULT_SEEDS[0]
+    """Seed of every training."""
+    out: Path
+    """Folder for everything."""
+    dry_run: bool = False
+    """List the trials and their time; run none."""
+
+
 @click.command(epilog=method_list("Methods that are learned, and their [presets]:", _LEARNED))
 @click.argument("city", type=FOLDER)
-@click.option("--model", required=True, metavar="NAME", help="A learned method, see below.")
-@click.option(
-    "--preset",
-    metavar="NAME",
-    help="Settings to start from, see below.  [default: the method's first]",
-)
-@click.option(
-    "--try",
-    "tries",
-    required=True,
-    multiple=True,
-    metavar="NAME=A,B...",
-    help="Values of a setting to try; with several --try all their combinations.",
-)
-@click.option(
-    "--set",
-    "changes",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Change one setting in all trials, e.g. epochs=10.",
-)
-@click.option(
-    "--at-most",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Try at most N of the combinations, drawn at random by the seed.",
-)
-@click.option(
-    "--seed",
-    type=SEED,
-    default=DEFAULT_SEEDS[0],
-    show_default=True,
-    help="Seed of every training.",
-)
-@click.option("--out", required=True, type=FOLDER, help="Folder for everything.")
+@options_of(_Options, "options", names={"tries": "try", "changes": "set"})
 @options_of(Pace, "pace", leave_out=["keep_runs"], types=PACE_TYPES)
-@click.option("--dry-run", is_flag=True, help="List the trials and their time; run none.")
 @output_options
-def tune(
-    console: Console,
-    city: Path,
-    *,
-    model: str,
-    preset: str | None,
-    tries: tuple[str, ...],
-    changes: tuple[str, ...],
-    at_most: int | None,
-    seed: int,
-    out: Path,
-    pace: Pace,
-    dry_run: bool,
-) -> None:
+def tune(console: Console, city: Path, *, options: _Options, pace: Pace) -> None:
     """Try settings of a method on a CITY and rank them by validation alone.
 
     Every combination of the values is trained and compared by the validation split, at the epoch
@@ -90,17 +65,18 @@ def tune(
     from castpoi.experiments.tune import TuneStatus, tuning_of  # torch, which --help can do without
 
     tuning = tuning_of(
-        CityFolder.at(city), method=model, preset=preset, settings=pairs_of(changes), tries=tries,
-        seed=seed, at_most=at_most,
+        CityFolder.at(city), method=options.model, preset=options.preset,
+        settings=pairs_of(options.changes), tries=options.tries, seed=options.seed,
+        at_most=options.at_most,
     )  # fmt: skip
-    folder = SuiteFolder(out)
+    folder = SuiteFolder(options.out)
     read = partial(TuneStatus, folder, tuning, any_code=pace.any_code)
     before = read()
     job = Job(
         console=console, plan=before.plan, folder=folder, pace=pace, noun="trials",
         past_runs=before.past_runs(),
     )  # fmt: skip
-    if dry_run:
+    if options.dry_run:
         job.show(tuning.setup)
         return
     failures = job.run(lambda: read().save())

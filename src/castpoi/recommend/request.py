@@ -253,21 +253,32 @@ class Request:
 
     history: Visits | None = None
     user: str | None = None  # a user of the run's city
-    k: int = DEFAULT_K  # maximum number of places
+    k: int = DEFAULT_K
+    """Number of places."""
+    explain: bool = False
+    """Show the terms and visits behind each score."""
     at_us: int | None = None
     """Time of the request; later visits are left out. None: the last visit, or now for a model
     that needs the time of the next visit. UTC microseconds."""
-    near: Point | None = None  # position of the person
-    within_km: float | None = None  # only places this close to `near`, or else to the last visit
-    box: Box | None = None  # only places in this box
-    polygon: Polygon | None = None  # only places in this polygon
-    categories: Sequence[str] | None = None  # only places of these, in upper or lower case
-    exclude_visited: bool = False  # only places that the history never visits
-    new_only: bool = False  # only new places: not among the last 512 visits
+    near: Point | None = None
+    """Position of the person, in degrees."""
+    within_km: float | None = None
+    """Only places within this distance of the given position, or else of the last visit."""
+    box: Box | None = None
+    """Only places in this box, in degrees; west above east crosses the date line."""
+    polygon: Polygon | None = None
+    """Only places in this polygon, by its corners in order."""
+    exclude: Sequence[str] | None = None
+    """Leave out this place; may be given several times."""
     candidates: Sequence[str] | None = None  # only these places, by id
-    exclude: Sequence[str] | None = None  # never these places, by id
-    max_per_category: int | None = None  # at most this many places of one category
-    explain: bool = False  # whether to compute terms, visits and counterfactuals
+    max_per_category: int | None = None
+    """At most this many places of one category."""
+    categories: Sequence[str] | None = None
+    """Only places of this category; may be given several times."""
+    exclude_visited: bool = False
+    """Only places that the history never visits."""
+    new_only: bool = False
+    """Only places not among the last 512 visits."""
 
     @classmethod
     def of(

@@ -54,12 +54,13 @@ class ServiceSettings:
     """Address, access and limits of the service."""
 
     host: str = "127.0.0.1"
+    """Address to listen on."""
     port: int = 8080
-    """0 takes a free port."""
+    """Port to listen on; 0 takes a free one."""
     api_keys: tuple[str, ...] = field(default=(), repr=False)
     """A request needs one of these keys; without keys, all programs of this machine have access."""
     origins: tuple[str, ...] = ()
-    """Other sites whose pages have access (CORS), such as https://app.example.org."""
+    """Another site whose pages have access (CORS), such as https://app.example.org."""
     tiles: str | None = None
     """Raster tiles below the map, such as https://tiles.example.org/{z}/{x}/{y}.png."""
     grace_seconds: int = 30

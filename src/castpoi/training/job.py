@@ -35,7 +35,7 @@ class TrainingOptions:
     resume: bool = True
     """Resume the same training if it was interrupted."""
     tensorboard: Path | None = None
-    """Folder for learning curves in TensorBoard; None for none."""
+    """Write learning curves for TensorBoard (extra castpoi[tensorboard])."""
     warn: Callable[[str], None] = ignore
     """Receives warnings for the user."""
 
