@@ -17,7 +17,7 @@ from castpoi.core.config import (
     changed,
     pairs_of,
     preset_named,
-    read_table,
+    read_dataclass,
     read_value,
 )  # fmt: skip
 from castpoi.core.errors import BadInput
@@ -126,7 +126,7 @@ def test_a_table_of_toml_has_tables_and_lists_inside() -> None:
             "deep": {"label": "Deep", "against": "all"},
         },
     }  # fmt: skip
-    assert read_table(Table, content, at="own.toml: ") == Table(
+    assert read_dataclass(Table, content, at="own.toml: ") == Table(
         title="All", seeds=(4, 2),
         rows={
             "mine": Row(label="Mine", against=("a",), settings={"bias": True, "width": 2}),
@@ -145,7 +145,7 @@ def test_a_table_of_toml_has_tables_and_lists_inside() -> None:
 )  # fmt: skip
 def test_an_error_in_a_table_names_the_file_and_the_key(content: dict[str, Any]) -> None:
     with refused(BadInput) as caught:
-        read_table(Table, {"title": "All"} | content, at="own.toml: ")
+        read_dataclass(Table, {"title": "All"} | content, at="own.toml: ")
     assert "own.toml: " in str(caught.value)
 
 

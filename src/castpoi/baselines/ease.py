@@ -77,4 +77,4 @@ class Ease(LearnedCounts):
         visited = np.flatnonzero(visits)
         weights = Rows(self.bounds, self.to, self.weight)
         score = weights.mixed(visited, visits[visited], columns=self.places)
-        return score + self.settings["own"] * visits
+        return score + self._config.own * visits

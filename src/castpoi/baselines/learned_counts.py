@@ -6,6 +6,7 @@ Shapes: B histories, P places, C candidates.
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -36,6 +37,10 @@ class LearnedCounts(CountedRanker):
     @abstractmethod
     def scores_of(self, history: Histories) -> Floats:
         """The score of every place after one history, which has visits. [P]"""
+
+    @cached_property
+    def _config(self) -> Any:
+        return self.config_class.from_dict(self.settings)
 
     def encode(self, histories: Histories) -> NDArray[np.float32]:
         """The scores of all places; equal ones after an empty history. [B, P]"""

@@ -17,7 +17,6 @@ Shapes: P places, X contexts, M distinct moves, L longer contexts, T visits.
 """
 
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -114,10 +113,6 @@ class Ppm(LearnedCounts):
                 break
             codes.append(self.places + at)
         return codes
-
-    @cached_property
-    def _config(self) -> PpmConfig:
-        return PpmConfig.from_dict(self.settings)
 
 
 def _blend(probability: Floats, to: Numbers, count: Numbers, escape: float) -> None:

@@ -76,10 +76,6 @@ class TifuKnn(LearnedCounts):
         return config.own_share * own + (1 - config.own_share) * mean
 
     @cached_property
-    def _config(self) -> TifuKnnConfig:
-        return TifuKnnConfig.from_dict(self.settings)
-
-    @cached_property
     def _users(self) -> Rows:
         return Rows(self.bounds, self.place, self.weight)
 

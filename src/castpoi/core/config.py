@@ -77,10 +77,10 @@ class Config:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """A config from JSON or TOML; missing settings keep their defaults."""
-        return read_table(cls, content)
+        return read_dataclass(cls, content)
 
 
-def read_table(kind: type[T], content: Mapping[str, Any], *, at: str = "") -> T:
+def read_dataclass(kind: type[T], content: Mapping[str, Any], *, at: str = "") -> T:
     """A dataclass from a table of TOML or JSON; `at` precedes the names in errors."""
     assert is_dataclass(kind)
     known = {field.name: field for field in fields(kind)}
@@ -122,7 +122,7 @@ def _read(value: Any, kind: Any, name: str) -> Any:
     if origin is dict:
         return {key: read_value(each, inner[1], f"{name}.{key}") for key, each in value.items()}
     if isinstance(kind, type) and is_dataclass(kind):
-        return value if isinstance(value, kind) else read_table(kind, value, at=f"{name}.")
+        return value if isinstance(value, kind) else read_dataclass(kind, value, at=f"{name}.")
     return _SCALARS[kind](value)
 
 

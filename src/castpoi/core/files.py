@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -346,16 +345,14 @@ def read_table(
     schema: pl.Schema,
     *,
     how_to_fix: str,
-    content: bytes | None = None,
     optional: Set[str] = frozenset(),
 ) -> pl.DataFrame:
     """Read the columns of a schema, in its order and types; `optional` ones may be missing.
 
-    `how_to_fix` ends the sentences of errors. `content` are the bytes of the file, if they have
-    been read already.
+    `how_to_fix` ends the sentences of errors.
     """
     try:
-        frame = pl.read_parquet(path if content is None else BytesIO(content), glob=False)
+        frame = pl.read_parquet(path, glob=False)
         missing = [pl.lit(None).alias(name) for name in optional - set(frame.columns)]
         return frame.with_columns(missing).select(schema.names()).cast(schema)
     except FileNotFoundError as problem:

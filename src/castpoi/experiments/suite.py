@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from castpoi.core.config import Seed, read_table
+from castpoi.core.config import Seed, read_dataclass
 from castpoi.core.errors import BadInput, UnknownMethod, did_you_mean
 from castpoi.evaluation.metrics import METRICS
 from castpoi.methods.outline import RIVALS, STRONGEST, Against, Family, Row, TableOutline, Together
@@ -115,7 +115,7 @@ def _file_of(name: str, *, beside: Path) -> Path:
 def _read(file: Path, *, including: tuple[Path, ...]) -> Suite:
     if file.resolve() in including:
         raise BadInput(f"{file} includes itself; remove it from 'include'")
-    content = read_table(_SuiteFile, _toml(file), at=f"{file}: ")
+    content = read_dataclass(_SuiteFile, _toml(file), at=f"{file}: ")
     included = [
         _read(_file_of(other, beside=file.parent), including=(*including, file.resolve()))
         for other in content.include

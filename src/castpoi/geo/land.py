@@ -24,11 +24,16 @@ class Window(NamedTuple):
     east: float
 
 
-def window_around(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> Window:
-    """The window of nearly all places, with a margin of its own size on each side. [P] each"""
+def unwrapped(lon: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """Degrees east of the middle, and the middle, for places across 180 degrees too. [P]"""
     turned = np.radians(lon)
     middle = float(np.degrees(np.arctan2(np.sin(turned).mean(), np.cos(turned).mean())))
-    east_of_middle = (lon - middle + 180.0) % 360.0 - 180.0
+    return (lon - middle + 180.0) % 360.0 - 180.0, middle
+
+
+def window_around(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> Window:
+    """The window of nearly all places, with a margin of its own size on each side. [P] each"""
+    east_of_middle, middle = unwrapped(lon)
     sides = []
     for degrees in (lat, east_of_middle):
         low, high = (float(side) for side in np.quantile(degrees, (0.01, 0.99)))

@@ -14,7 +14,7 @@ from castpoi.checkins.prepare import Preparation, make_city
 from castpoi.checkins.reading.layouts import Word
 from castpoi.checkins.synthetic.plan import SynthesisConfig
 from castpoi.checkins.synthetic.walk import synthesize as synthesize_checkins
-from castpoi.core.config import read_table
+from castpoi.core.config import read_dataclass
 from castpoi.core.errors import BadInput, did_you_mean
 from castpoi.core.frames import as_frame, is_frame
 from castpoi.core.progress import Progress
@@ -61,7 +61,7 @@ def synthesize(*, seed: int = 42, **settings: Any) -> pl.DataFrame:
 
     `settings` are those of `castpoi data synthesize`, such as `users=500` and `places=2000`.
     """
-    return synthesize_checkins(read_table(SynthesisConfig, settings), seed=seed)
+    return synthesize_checkins(read_dataclass(SynthesisConfig, settings), seed=seed)
 
 
 def _tables(source: Any) -> list[Path | pl.DataFrame]:

@@ -17,7 +17,7 @@ from castpoi.core.errors import BadInput
 from castpoi.geo.zones import zones_of
 from castpoi.methods.ranker import abilities_of
 from castpoi.methods.run import KNOWN_CHECKINS, PLACE_SCHEMA, Run
-from castpoi.recommend.input_files import read_table
+from castpoi.recommend.input_files import read_text_table
 
 TableOfPlaces = pl.DataFrame | str | Path
 """A table of places, or its file."""
@@ -86,7 +86,7 @@ def _opened(source: TableOfPlaces) -> _Table:
     if isinstance(source, pl.DataFrame):
         table, where, first = source, "the table of new places", 1
     else:
-        table = read_table(Path(source), how_to_fix=_FORMAT)
+        table = read_text_table(Path(source), how_to_fix=_FORMAT)
         where, first = str(source), 2  # row 1 is the header
     columns = {
         name: needed_column(table.columns, word, where=where, how_to_fix=_FORMAT)

@@ -62,7 +62,7 @@ def _history_of_table(table: pl.DataFrame, path: Path) -> list[Visit]:
 def read_frame(path: Path) -> pl.DataFrame:
     """The table of a parquet, JSON lines, csv or tsv file; values of csv and tsv are text."""
     if path.suffix not in (".parquet", ".jsonl", ".ndjson"):
-        return read_table(path, how_to_fix="give a csv, tsv, jsonl or parquet file")
+        return read_text_table(path, how_to_fix="give a csv, tsv, jsonl or parquet file")
     try:
         return pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_ndjson(path)
     except (*DAMAGED, OSError) as problem:
@@ -71,7 +71,7 @@ def read_frame(path: Path) -> pl.DataFrame:
         ) from problem
 
 
-def read_table(path: Path, *, how_to_fix: str) -> pl.DataFrame:
+def read_text_table(path: Path, *, how_to_fix: str) -> pl.DataFrame:
     """The table of a file; all values are text."""
     return _table_of(_read_text(path, how_to_fix=how_to_fix), path, how_to_fix=how_to_fix)
 

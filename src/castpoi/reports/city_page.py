@@ -21,7 +21,7 @@ from castpoi.checkins.describe import Bucket, CityDescription, busiest, checkins
 from castpoi.core import quantities
 from castpoi.core.quantities import counted
 from castpoi.geo.distance import EARTH_RADIUS_KM
-from castpoi.geo.land import Window, land_in
+from castpoi.geo.land import Window, land_in, unwrapped
 from castpoi.reports.page import render, text_of
 from castpoi.reports.style import (
     BLUE,
@@ -161,7 +161,7 @@ def place_map(city: City) -> Chart:
     places far outside are not drawn.
     """
     count, lat = checkins_per_place(city), city.lat
-    east, middle = _unwrapped(city.lon)
+    east, middle = unwrapped(city.lon)
     (west, right), (south, north) = _window(east), _window(lat)
     is_far = (east < west) | (east > right) | (lat < south) | (lat > north)
     is_private = city.is_private
@@ -238,13 +238,6 @@ def _trimmed(buckets: Sequence[Bucket]) -> Sequence[Bucket]:
 
 def _shortened(label: str) -> str:
     return label if len(label) <= _LABEL_CHARACTERS else label[: _LABEL_CHARACTERS - 1] + "…"
-
-
-def _unwrapped(lon: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """Degrees east of the middle, and the middle, for a city across 180 degrees too. [P]"""
-    turned = np.radians(lon)
-    middle = math.degrees(math.atan2(np.sin(turned).mean(), np.cos(turned).mean()))
-    return (lon - middle + 180.0) % 360.0 - 180.0, middle
 
 
 def _window(degrees: NDArray[np.float64]) -> tuple[float, float]:

@@ -136,14 +136,15 @@ def loss_inputs(
 @pytest.mark.parametrize("block_scores", [1, 18, 27, 10_000])
 @pytest.mark.parametrize("strength", [1.0, 20.0])  # small scores, and some above 60
 def test_the_fused_cross_entropy_has_the_loss_and_gradients_of_autograd(
-    with_bias: bool, block_scores: int, strength: float
+    monkeypatch: pytest.MonkeyPatch, with_bias: bool, block_scores: int, strength: float
 ) -> None:
+    monkeypatch.setattr(next_place, "BLOCK_SCORES", block_scores)
     found: list[Tensor | None] = []
     expected: list[Tensor | None] = []
     for results in (found, expected):
         state, vectors, bias, target = loss_inputs(with_bias=with_bias, strength=strength)
         if results is found:
-            loss = cross_entropy(state, vectors, bias, target, block_scores=block_scores)
+            loss = cross_entropy(state, vectors, bias, target)
         else:
             loss = functional.cross_entropy(functional.linear(state, vectors, bias), target)
         (3 * loss).backward()

@@ -131,17 +131,10 @@ def next_place_loss(model: SequenceModel, state: Tensor, target: Tensor) -> Tens
     return loss if penalty is None else loss + penalty
 
 
-def cross_entropy(
-    state: Tensor,
-    vectors: Tensor,
-    bias: Tensor | None,
-    target: Tensor,
-    *,
-    block_scores: int = BLOCK_SCORES,
-) -> Tensor:
+def cross_entropy(state: Tensor, vectors: Tensor, bias: Tensor | None, target: Tensor) -> Tensor:
     """Mean cross-entropy of targets among all classes. [R, D], [C, D], [C], [R] -> scalar"""
     apply: Callable[..., Tensor] = _CrossEntropy.apply
-    rows = max(1, min(BLOCK_ROWS, block_scores // len(vectors)))
+    rows = max(1, min(BLOCK_ROWS, BLOCK_SCORES // len(vectors)))
     with torch.autocast(state.device.type, enabled=False):  # bfloat16 sums are too inexact
         return apply(state.float(), vectors.float(), bias, target, rows)
 
