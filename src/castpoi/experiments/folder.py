@@ -99,8 +99,8 @@ class SuiteFolder:
             return _DAMAGED
         if result.manifest["part"] != experiment.part:
             return "split changed"
-        record = _record_of(folder) or {"key": key_of(result)}
-        changed = changes(experiment.key, record["key"], any_code=any_code)
+        former = _record_of(result.manifest).get("key") or key_of(result)
+        changed = changes(experiment.key, former, any_code=any_code)
         return f"{' and '.join(changed)} changed" if changed else ""
 
     def _check_city(self, city: CityFolder) -> None:
@@ -121,13 +121,13 @@ class SuiteFolder:
     def _found(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         """The folder of every result, and how it was made."""
         for path in sorted(self.root.glob("*/*/*/manifest.json")):
-            record, folder = _record_of(path.parent), path.parent
+            record, folder = _record_of(read_or_nothing(path)), path.parent
             if record and record["row"]["name"] == folder.parent.name:  # not of another layout
                 yield folder, record
 
 
-def _record_of(folder: Path) -> dict[str, Any]:
-    record = read_or_nothing(folder / "manifest.json").get(EXPERIMENT)
+def _record_of(manifest: dict[str, Any]) -> dict[str, Any]:
+    record = manifest.get(EXPERIMENT)
     return record if isinstance(record, dict) and record.keys() >= _OF_RECORD else {}
 
 

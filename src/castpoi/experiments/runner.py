@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, Protocol
@@ -33,16 +33,15 @@ _POLL_SECONDS: Final = 0.1
 _SECONDS_TO_END: Final = 10
 
 State = Literal["done", "failed", "running", "waiting"]
+Record = Mapping[str, Any]
+"""How an experiment was made, as its worker writes it; empty until it is done."""
 
 
 class Status(Protocol):
     """Stores the state of each experiment."""
 
-    def note(self, experiment: Experiment, state: State, why: str = "") -> None:
-        """Store the state of an experiment that is not done."""
-
-    def note_done(self, experiment: Experiment, record: dict[str, Any]) -> None:
-        """Store how an experiment was made."""
+    def note(self, experiment: Experiment, state: State, why: str, record: Record) -> None:
+        """Store the state of an experiment; once it is done, also how it was made."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +150,7 @@ class _Runner:
         """End what is running; the next command resumes it."""
         for worker in self.running:
             worker.stop()
-            self.status.note(worker.experiment, "waiting", "interrupted")
+            self.status.note(worker.experiment, "waiting", "interrupted", {})
 
     def _start(self, experiment: Experiment) -> None:
         try:
@@ -160,18 +159,18 @@ class _Runner:
             self._end(experiment, {"error": str(problem)})
             return
         self.running.append(worker)
-        self.status.note(experiment, "running")
+        self.status.note(experiment, "running", "", {})
         self.report(f"{experiment.name} has started")
 
     def _end(self, experiment: Experiment, outcome: dict[str, Any]) -> None:
         self.task.advance()
         if "error" in outcome:
             self.failures.append(Failure(experiment, outcome["error"]))
-            self.status.note(experiment, "failed", outcome["error"])
+            self.status.note(experiment, "failed", outcome["error"], {})
             self.report(f"{experiment.name} FAILED: {outcome['error']}; {self._progress()}")
             return
         self.estimator.learn(PastRun.of(outcome))
-        self.status.note_done(experiment, outcome)
+        self.status.note(experiment, "done", "", outcome)
         if not self.pace.keep_runs:
             self.folder.remove_run(experiment)
         took = duration_words(outcome["seconds"])

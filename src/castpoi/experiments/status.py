@@ -11,7 +11,7 @@ from castpoi.core.errors import BadInput
 from castpoi.core.files import read_or_nothing, write_json, writing
 from castpoi.experiments.experiment import Experiment
 from castpoi.experiments.folder import Planned, SuiteFolder
-from castpoi.experiments.runner import State
+from castpoi.experiments.runner import Record, State
 from castpoi.experiments.suite import Suite
 from castpoi.methods.outline import TableOutline
 
@@ -61,14 +61,10 @@ class SuiteStatus:
         self._content = {"kind": "suite", "tables": tables, "cities": cities}
         self._save()
 
-    def note(self, experiment: Experiment, state: State, why: str = "") -> None:
-        """Store the state of an experiment that is not done."""
+    def note(self, experiment: Experiment, state: State, why: str, record: Record) -> None:
+        """Store the state of an experiment; the record is in its result."""
         self._experiments[experiment.name] |= {"state": state, "why": why}
         self._save()
-
-    def note_done(self, experiment: Experiment, record: Mapping[str, Any]) -> None:
-        """Store that an experiment is done; its result has the record."""
-        self.note(experiment, "done")
 
     def _save(self) -> None:
         with writing(self._path):

@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -34,6 +35,19 @@ class Suite:
     row_seeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of rows with their own
 
     def __post_init__(self) -> None:
+        if not self.rows:
+            raise BadInput(f"the suite {self.name} has no row; add at least one, or an include")
+        by_label: dict[str, str] = {}
+        for row in self.rows:
+            if (other := by_label.setdefault(row.label, row.name)) != row.name:
+                raise BadInput(
+                    f"the rows {other} and {row.name} of the suite {self.name} are both labelled "
+                    f"{row.label!r}; give each its own label"
+                )
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The rows of all tables, each once."""
         rows: dict[str, Row] = {}
         for row in (row for table in self.tables for row in table.rows):
             if rows.setdefault(row.name, row).recipe != row.recipe:
@@ -41,22 +55,6 @@ class Suite:
                     f"the suite {self.name} has two rows named {row.name} with different methods "
                     "or settings; rename one, since a row's name is the name of its folder"
                 )
-        if not rows:
-            raise BadInput(f"the suite {self.name} has no row; add at least one, or an include")
-        by_label: dict[str, str] = {}
-        for row in rows.values():
-            if (other := by_label.setdefault(row.label, row.name)) != row.name:
-                raise BadInput(
-                    f"the rows {other} and {row.name} of the suite {self.name} are both labelled "
-                    f"{row.label!r}; give each its own label"
-                )
-
-    @property
-    def rows(self) -> list[Row]:
-        """The rows of all tables, each once."""
-        rows: dict[str, Row] = {}
-        for row in (row for table in self.tables for row in table.rows):
-            rows.setdefault(row.name, row)
         return list(rows.values())
 
 
@@ -184,9 +182,7 @@ def _row(at: str, name: str, table: _RowTable) -> Row:
         method = METHODS.named(table.method)
     except UnknownMethod as problem:
         raise UnknownMethod(f"{at}.method: {problem}") from problem
-    if table.preset is not None and table.preset not in method.presets:
-        rule = f"choose {' or '.join(method.presets)}" if method.presets else "leave it out"
-        raise BadInput(f"{at}.preset: {method.name} has no preset {table.preset!r}; {rule}")
+    method.check_preset(table.preset, where=f"{at}.preset: ")
     preset = table.preset or method.default_preset
     settings = {setting: _as_text(value) for setting, value in table.set.items()}
     _check_settings(f"{at}.set: ", method, preset, settings)
@@ -233,13 +229,7 @@ def _family(at: str, name: str, table: _FamilyTable, rows: Mapping[str, Row]) ->
     if table.row not in rows:
         raise BadInput(f"{at}.row is {table.row!r}; choose {' or '.join(rows)}")
     _check_against(at, table.row, table.against, rows)
-    return Family(
-        name=name,
-        row=table.row,
-        against=table.against,
-        metrics=table.metrics,
-        together=table.together,
-    )
+    return Family(name=name, **vars(table))
 
 
 def _check_against(at: str, row: str, against: Against, rows: Mapping[str, Row]) -> None:

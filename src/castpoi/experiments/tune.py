@@ -20,7 +20,7 @@ from castpoi.core.files import read_or_nothing, write_json, writing
 from castpoi.experiments.estimate import PastRun
 from castpoi.experiments.experiment import CityFolder, Experiment, code_of
 from castpoi.experiments.folder import Planned, SuiteFolder
-from castpoi.experiments.runner import State
+from castpoi.experiments.runner import Record, State
 from castpoi.experiments.worker import OF_TRAINING
 from castpoi.methods.outline import ABLATION, Row
 from castpoi.methods.registry import METHODS, Method
@@ -132,10 +132,7 @@ def _preset(method: Method, preset: str | None) -> str:
             f"{method.name} is counted, not learned, so it has no settings to try; choose one of "
             f"{learned}"
         )
-    if preset is not None and preset not in method.presets:
-        raise BadInput(
-            f"{method.name} has no preset {preset!r}; choose {' or '.join(method.presets)}"
-        )
+    method.check_preset(preset)
     return preset or method.default_preset
 
 
@@ -223,16 +220,11 @@ class TuneStatus:
             write_json(path, self.content)
         return self
 
-    def note(self, experiment: Experiment, state: State, why: str = "") -> None:
-        """Store the state of a trial that is not done."""
-        self._trials[experiment.row.name] |= {"state": state, "why": why}
-        self.save()
-
-    def note_done(self, experiment: Experiment, record: Mapping[str, Any]) -> None:
-        """Store how the training of a trial went."""
-        found = {**record, "code": record["key"]["code"]}
-        outcome = {name: found[name] for name in _OF_TRIAL}
-        self._trials[experiment.row.name] |= {"state": DONE, "why": "", **outcome}
+    def note(self, experiment: Experiment, state: State, why: str, record: Record) -> None:
+        """Store the state of a trial, and how its training went."""
+        found = {**record, "code": experiment.key["code"]}
+        outcome = {name: found[name] for name in _OF_TRIAL} if record else {}
+        self._trials[experiment.row.name] |= {"state": state, "why": why, **outcome}
         self.save()
 
     def past_runs(self) -> list[PastRun]:

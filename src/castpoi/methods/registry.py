@@ -82,6 +82,12 @@ class Method:
                 f"changed; leave out {fixed}"
             )
 
+    def check_preset(self, preset: str | None, *, where: str = "") -> None:
+        """Refuse a preset that the method does not have; `where` begins the message."""
+        if preset not in (None, *self.presets):
+            rule = f"choose {' or '.join(self.presets)}" if self.presets else "leave it out"
+            raise BadInput(f"{where}{self.name} has no preset {preset!r}; {rule}")
+
     def ranker_class(self) -> type[SavableRanker[Any]]:
         """Import and return the class of its ranker."""
         found: type[SavableRanker[Any]] = imported(self.ranker)

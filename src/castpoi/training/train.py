@@ -119,10 +119,8 @@ def _check(method: Method, part: str | None, options: TrainingOptions) -> None:
             f"{method.name} is a counting baseline, which has no settings; "
             f"leave out {', '.join(options.given)}"
         )
-    if method.presets and options.preset not in (None, *method.presets):
-        raise BadInput(
-            f"{method.name} has no preset {options.preset!r}; choose {' or '.join(method.presets)}"
-        )
+    if method.presets:
+        method.check_preset(options.preset)
     method.check_free(options.settings)
 
 
