@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from typing import Any, Final, cast
 
 import numpy as np
@@ -281,52 +282,44 @@ class Request:
     """Only places not among the last 512 visits."""
 
     @classmethod
-    def of(
-        cls,
-        *,
-        history: "AnyHistory | None" = None,
-        user: str | int | None = None,
-        k: int = DEFAULT_K,
-        at: AnyTime | None = None,
-        near: Iterable[float] | None = None,
-        within_km: float | None = None,
-        box: Iterable[float] | None = None,
-        polygon: Iterable[Iterable[float]] | None = None,
-        categories: Iterable[str] | str | None = None,
-        candidates: Iterable[str | int] | str | None = None,
-        exclude: Iterable[str | int] | str | None = None,
-        max_per_category: int | None = None,
-        **flags: bool,
-    ) -> "Request":
-        """A request from plain values; raises BadInput for one that is not valid."""
-        if (history is None) == (user is None):
+    def of(cls, **given: Any) -> "Request":
+        """A request from the arguments of `Recommender.recommend`; raises BadInput."""
+        found = {name: value for name, value in given.items() if value is not None}
+        if ("history" in found) == ("user" in found):
             raise BadInput("give either a history (which may be empty) or a user, and not both")
-        for name, count in (("k", k), ("max_per_category", max_per_category)):
-            # neither True nor 2.5
-            if (count is not None or name == "k") and (type(count) is not int or count < 1):
-                raise BadInput(
-                    f"{name}={count} is not valid; it must be a whole number of at least 1"
-                )
-        if within_km is not None and not (is_number(within_km) and within_km > 0):
-            raise BadInput(f"within_km={within_km} is not valid; it must be above 0")
-        return cls(
-            history=None if history is None else Visits.of(history),
-            user=None if user is None else str(user),
-            k=k,
-            at_us=None if at is None else instant_us(at, what="at"),
-            near=None if near is None else point_of(near, what="near"),
-            within_km=within_km,
-            box=None if box is None else box_of(box),
-            polygon=None if polygon is None else polygon_of(polygon),
-            categories=_texts(categories),
-            candidates=_texts(candidates),
-            exclude=_texts(exclude),
-            max_per_category=max_per_category,
-            **flags,
-        )
+        for name, read in _READERS.items():
+            if name in found:
+                found[name] = read(found[name])
+        if "at" in found:
+            found["at_us"] = found.pop("at")
+        return cls(**found)
 
 
-def _texts(given: Iterable[str | int] | str | None) -> tuple[str, ...] | None:
-    if given is None:
-        return None
+def _count_of(count: Any, *, what: str) -> int:
+    if type(count) is not int or count < 1:  # neither True nor 2.5
+        raise BadInput(f"{what}={count} is not valid; it must be a whole number of at least 1")
+    return count
+
+
+def _distance_of(km: Any) -> float:
+    if not (is_number(km) and km > 0):
+        raise BadInput(f"within_km={km} is not valid; it must be above 0")
+    return float(km)
+
+
+def _texts_of(given: Iterable[str | int] | str) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(map(str, given))
+
+
+_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "k": partial(_count_of, what="k"),
+    "max_per_category": partial(_count_of, what="max_per_category"),
+    "within_km": _distance_of,
+    "history": Visits.of,
+    "user": str,
+    "at": partial(instant_us, what="at"),
+    "near": partial(point_of, what="near"),
+    "box": box_of,
+    "polygon": polygon_of,
+    **dict.fromkeys(("categories", "candidates", "exclude"), _texts_of),
+}

@@ -24,8 +24,7 @@ from pydantic import (
 from castpoi.checkins.city import REVISIT_WINDOW
 from castpoi.core.errors import BadInput
 from castpoi.geo.distance import EARTH_RADIUS_KM
-from castpoi.recommend.area import Box
-from castpoi.recommend.request import DEFAULT_K, Moment, Request, Visits, moment_of
+from castpoi.recommend.request import DEFAULT_K, Moment, Request, moment_of
 from castpoi.serving.settings import (
     MAX_CANDIDATES,
     MAX_CATEGORIES,
@@ -122,11 +121,6 @@ class BoxBody(_Strict):
             raise ValueError("south must not be above north")
         return self
 
-    @property
-    def numbers(self) -> Box:
-        """South, west, north, east."""
-        return self.south, self.west, self.north, self.east
-
 
 class HistoryVisit(_Strict):
     """One visit of a history: a place and a time."""
@@ -198,25 +192,15 @@ class RecommendBody(_Strict):
 
     def request(self, *, explain: bool) -> Request:
         """The request to the recommender."""
-        visits = self.history or []
-        history = Visits.at_moments([each.place for each in visits], [each.at for each in visits])
-        return Request(
-            user=self.user,
-            history=None if self.history is None else history,
-            k=self.k,
-            at_us=None if self.at is None else self.at.clock_us,
-            near=None if self.near is None else (self.near.lat, self.near.lon),
-            within_km=self.within_km,
-            box=None if self.box is None else self.box.numbers,
-            polygon=None if self.polygon is None else tuple((p.lat, p.lon) for p in self.polygon),
-            categories=self.categories,
-            max_per_category=self.max_per_category,
-            exclude=self.exclude,
-            exclude_visited=self.exclude_visited,
-            new_only=self.new_only,
-            candidates=self.candidates,
-            explain=explain,
-        )
+        given = {name: _plain(value) for name, value in self if name != "run"}
+        return Request.of(**{**given, "explain": explain})
+
+
+def _plain(value: Any) -> Any:
+    """Positions, boxes and visits as tuples of their fields."""
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return tuple(vars(value).values()) if isinstance(value, _Strict) else value
 
 
 class BatchBody(_Strict):

@@ -1,7 +1,7 @@
 """The routes about places: lists, one place, similar ones, categories, the most popular."""
 
 from collections import Counter
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import numpy as np
 from fastapi import Path, Query
@@ -12,7 +12,7 @@ from castpoi.geo.land import land_in, window_around
 from castpoi.recommend.area import parse_box
 from castpoi.recommend.recommendation import Recommendations
 from castpoi.recommend.recommender import Recommender
-from castpoi.recommend.request import DEFAULT_K, Request, Visits
+from castpoi.recommend.request import DEFAULT_K, Request
 from castpoi.recommend.similar import SimilarPlaces
 from castpoi.serving import schema
 from castpoi.serving.bodies import Id, Text
@@ -30,7 +30,6 @@ Categories = Annotated[
     list[Id] | None, Query(description="Only places of this category; may be repeated.")
 ]
 Within = Annotated[float | None, Query(gt=0, description="Only places within this distance.")]
-_NOBODY: Final = Visits.at_moments([], [])
 
 
 @router.get(
@@ -110,8 +109,8 @@ async def popular_places(
     category: Categories = None,
 ) -> JSONResponse:
     """The places with most check-ins, as recommended to somebody without visits."""
-    request = Request(
-        history=_NOBODY,
+    request = Request.of(
+        history=(),
         k=k,
         box=None if bbox is None else parse_box(bbox, what="bbox"),
         categories=category,
