@@ -98,7 +98,7 @@ def test_a_kill_amid_a_storm_of_visits_loses_none_that_was_acknowledged(
             thread.join()
     assert "Imported 14 check-ins of the run's city" in (tmp_path / "log").read_text()
     store = VisitStore(f"sqlite:///{run}.visits.sqlite")
-    kept = set(store.histories(["storm"], most=10**6)["storm"].place_ids)
+    kept = set(store.histories(["storm"], most=10**6)["storm"].places)
     store.close()
     assert len(acknowledged) >= 80
     assert {f"p{number}" for number in acknowledged} <= kept

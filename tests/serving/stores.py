@@ -14,4 +14,4 @@ def visit(user: str, place: str, at_us: int, key: str | None = None) -> StoredVi
 
 
 def places_of(store: VisitStore, user: str, most: int = 100) -> list[str]:
-    return store.histories([user], most=most)[user].place_ids
+    return list(store.histories([user], most=most)[user].places)

@@ -16,7 +16,7 @@ from castpoi.core.errors import BrokenStore
 from castpoi.recommend.recommender import Recommender
 from castpoi.serving.service import CityImport, visits_of_city
 from castpoi.serving.store import VisitStore
-from castpoi.serving.store_visits import Receipt, StoredVisit
+from castpoi.serving.store_visits import StoredVisit
 from tests.contract import odd_city
 from tests.messages import refused
 from tests.serving.stores import Opening, places_of, visit
@@ -39,7 +39,7 @@ def test_erasing_removes_one_user_and_frees_their_keys(store: VisitStore) -> Non
     assert store.erase("ann") == 0
     assert store.users(most=9) == [("bob", 1)]
     assert store.counts() == (1, 1)
-    assert store.add([visit("ann", "office", 9, key="a")]) == Receipt(stored=1, repeated=0)
+    assert store.add([visit("ann", "office", 9, key="a")]) == 1
     assert places_of(store, "ann") == ["office"]
 
 

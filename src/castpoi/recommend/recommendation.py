@@ -98,6 +98,15 @@ class Recommendation(Answer):
     visits: tuple[ContributingVisit, ...] | None
     """The visits that contribute most, highest weight first; null unless `explain`."""
 
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "Recommendation":
+        """A recommendation from JSON of the API."""
+        visits = tuple(
+            ContributingVisit(**{**each, "at": datetime.fromisoformat(each["at"])})
+            for each in row["visits"] or ()
+        )
+        return cls(**{**row, "visits": None if row["visits"] is None else visits})
+
     def to_dict(self) -> dict[str, Any]:
         """The recommendation as JSON of the API."""
         visits = None if self.visits is None else [each.to_dict() for each in self.visits]
@@ -123,10 +132,7 @@ class Recommendations(Answer):
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> "Recommendations":
         """An answer from JSON of the API."""
-        rows = tuple(
-            Recommendation(**{**row, "visits": _visits_of(row["visits"])})
-            for row in answer["recommendations"]
-        )
+        rows = tuple(map(Recommendation.of, answer["recommendations"]))
         return cls(**{**answer, "recommendations": rows, "remarks": tuple(answer["remarks"])})
 
     def __iter__(self) -> Iterator[Recommendation]:
@@ -165,22 +171,8 @@ class Recommendations(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON of the API."""
-        return {
-            "recommendations": [each.to_dict() for each in self.recommendations],
-            "model": self.model,
-            "seconds": self.seconds,
-            "remarks": list(self.remarks),
-            "visits_by": self.visits_by,
-            "user_known": self.user_known,
-        }
-
-
-def _visits_of(rows: Sequence[Mapping[str, Any]] | None) -> tuple[ContributingVisit, ...] | None:
-    if rows is None:
-        return None
-    return tuple(
-        ContributingVisit(**{**row, "at": datetime.fromisoformat(row["at"])}) for row in rows
-    )
+        rows = [each.to_dict() for each in self.recommendations]
+        return {**vars(self), "recommendations": rows, "remarks": list(self.remarks)}
 
 
 def recommendations_of(

@@ -183,7 +183,11 @@ class Visits:
             return cls.of_columns(table[place], table[at])
         each_visit = [Visit.of(visit) for visit in visits]
         moments = [moment_of(each.at, what=name_of(n)) for n, each in enumerate(each_visit)]
-        return cls.at_moments([each.place for each in each_visit], moments)
+        return cls(
+            places=[each.place for each in each_visit],
+            clock_us=np.array([moment.clock_us for moment in moments], dtype=np.int64),
+            is_naive=np.array([moment.is_naive for moment in moments], dtype=np.bool_),
+        )
 
     @classmethod
     def of_columns(cls, place: pl.Series, at: pl.Series) -> "Visits":
@@ -212,15 +216,6 @@ class Visits:
             places=read["place"],
             clock_us=read["at"].to_numpy(),
             is_naive=read["is_naive"].to_numpy(),
-        )
-
-    @classmethod
-    def at_moments(cls, places: Sequence[str], moments: Sequence[Moment]) -> "Visits":
-        """Visits whose times have been read."""
-        return cls(
-            places=places,
-            clock_us=np.array([moment.clock_us for moment in moments], dtype=np.int64),
-            is_naive=np.array([moment.is_naive for moment in moments], dtype=np.bool_),
         )
 
     def part(self, first: int, end: int) -> "Visits":

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Annotated, Any, Final
 
-import numpy as np
 from fastapi import Body, Path, Query
 from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 
@@ -36,7 +35,7 @@ from castpoi.serving.dependencies import (
 )
 from castpoi.serving.service import Service
 from castpoi.serving.settings import MAX_HISTORY, MAX_USERS
-from castpoi.serving.store_visits import StoredHistory, StoredVisit
+from castpoi.serving.store_visits import StoredVisit
 
 _NDJSON: Final = "application/x-ndjson"
 _LINES: Final[Responses] = {
@@ -123,13 +122,13 @@ async def post_visits(
 
 def _add(posted: Sequence[PostedVisit], service: Service) -> schema.VisitsReceipt:
     places, now_us = service.recommender.places, service.clock()
-    receipt = service.store.add(
+    stored = service.store.add(
         [_stored_visit(visit, n, places, now_us) for n, visit in enumerate(posted)]
     )
-    service.metrics.visits.inc(receipt.stored)
+    service.metrics.visits.inc(stored)
     unknown = {visit.place for visit in posted} - places.number_of.keys()
     return schema.VisitsReceipt(
-        stored=receipt.stored, repeated=receipt.repeated, unknown_places=sorted(unknown)
+        stored=stored, repeated=len(posted) - stored, unknown_places=sorted(unknown)
     )
 
 
@@ -155,7 +154,7 @@ def _instant_us(place: str, at: Moment, places: PlaceBook, *, what: str) -> int:
             f"{what}: the time has no offset from UTC, and the place is not in the model, so "
             "its time zone is not known; write the time as 2012-04-03T18:00:09-04:00"
         )
-    visit = history_of(Visits.at_moments([place], [at]), places, name=lambda _: what)
+    visit = history_of(Visits.of([(place, at)]), places, name=lambda _: what)
     return int(visit.at_us[0])
 
 
@@ -203,10 +202,9 @@ async def user_visits(
     """
 
     def visits() -> schema.UserVisits:
-        page = service.store.page_of_visits(user, after=after, most=limit)
-        return schema.UserVisits(
-            visits=_local_visits(page.history, service.recommender.places), next=page.next
-        )
+        page, following = service.store.page_of_visits(user, after=after, most=limit)
+        local = _local_visits(page, service.recommender.places)
+        return schema.UserVisits(visits=local, next=following)
 
     return await service.read_store(visits)
 
@@ -241,19 +239,16 @@ async def reload_model(service: Served) -> schema.ModelCard:
     return service.card()
 
 
-def _local_visits(history: StoredHistory, places: PlaceBook) -> list[schema.UserVisit]:
+def _local_visits(visits: Visits, places: PlaceBook) -> list[schema.UserVisit]:
     """Stored visits in local times, with the known details of their places."""
-    numbers = [places.number_of.get(place) for place in history.place_ids]
-    known = np.array([number is not None for number in numbers], dtype=np.bool_)
-    zones = places.zone_number[[number for number in numbers if number is not None]]
-    offsets = np.zeros(len(numbers), dtype=np.int64)  # UTC where the place is not known
-    offsets[known] = offsets_minutes(history.at_us[known], zones, places.zones)
+    numbers = [places.number_of.get(place, -1) for place in visits.places]
+    offsets = offsets_minutes(visits.clock_us, places.zone_number[numbers], places.zones).tolist()
     found = []
-    columns = (history.place_ids, numbers, history.at_us.tolist(), offsets.tolist())
-    for place, number, at_us, offset in zip(*columns, strict=True):
+    for row, (place, number) in enumerate(zip(visits.places, numbers, strict=True)):
         details: dict[str, Any] = dict.fromkeys(("name", "category", "lat", "lon"))
-        if number is not None:
+        if number >= 0:
             details = places.details(number)
-        at = local_datetime(at_us, offset).isoformat()
-        found.append(schema.UserVisit(**{**details, "place": place, "at": at}))
+        # UTC where the place is not known
+        at = local_datetime(int(visits.clock_us[row]), offsets[row] if number >= 0 else 0)
+        found.append(schema.UserVisit(**{**details, "place": place, "at": at.isoformat()}))
     return found

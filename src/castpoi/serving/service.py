@@ -276,7 +276,7 @@ class Service:
     def _read_histories(self, users: Sequence[str]) -> list[Visits]:
         """The latest visits of each user; runs in the thread of histories."""
         found = self.store.histories(users, most=MAX_HISTORY)
-        return [Visits.at_instants(found[user].place_ids, found[user].at_us) for user in users]
+        return [found[user] for user in users]
 
 
 def check_scores(recommender: Recommender) -> None:

@@ -15,6 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
 from castpoi.core.errors import BrokenStore, CastPoiError, RepeatedKey
+from castpoi.recommend.request import Visits
 from castpoi.serving.logs import log_failure
 from castpoi.serving.store_engine import (
     ABOUT,
@@ -28,13 +29,10 @@ from castpoi.serving.store_engine import (
     open_engine,
 )
 from castpoi.serving.store_visits import (
-    PageOfVisits,
-    Receipt,
-    StoredHistory,
     StoredVisit,
     cursor_of,
-    history_of,
     latest,
+    visits_of,
 )
 
 _IMPORTED: Final = "imported city"
@@ -71,17 +69,16 @@ class VisitStore:
             self.close()
             raise
 
-    def add(self, visits: Sequence[StoredVisit]) -> Receipt:
-        """Store visits, all or none; a visit that was sent before is stored once.
+    def add(self, visits: Sequence[StoredVisit]) -> int:
+        """Store visits, all or none, and return the number of those not sent before.
 
         Raises `RepeatedKey` if a key was used before for another visit of the user.
         """
         if not visits:
-            return Receipt(stored=0, repeated=0)
+            return 0
         with self._translated_errors(), self._writing() as connection:
             self._insert_new(connection, ABOUT, [_USED])
-            stored = self._add(connection, visits)
-        return Receipt(stored=stored, repeated=len(visits) - stored)
+            return self._add(connection, visits)
 
     def is_new(self) -> bool:
         """Whether no user was ever added or erased and no city was imported."""
@@ -101,22 +98,23 @@ class VisitStore:
                 return 0
             return sum(self._add(connection, chunk) for chunk in visits)
 
-    def histories(self, users: Sequence[str], *, most: int) -> dict[str, StoredHistory]:
+    def histories(self, users: Sequence[str], *, most: int) -> dict[str, Visits]:
         """The latest `most` visits of each user; an unknown user has none."""
         with self._translated_errors(), self._engine.connect() as connection:
-            return {user: history_of(latest(connection, user, most)) for user in set(users)}
+            return {user: visits_of(latest(connection, user, most)) for user in set(users)}
 
-    def page_of_visits(self, user: str, *, after: str, most: int) -> PageOfVisits:
-        """The latest visits of a user, or those before the page with the `next` of `after`."""
+    def page_of_visits(self, user: str, *, after: str, most: int) -> tuple[Visits, str | None]:
+        """The latest visits of a user, or those before the page with the `next` of `after`.
+
+        Also the `next` of this page; None if there are no earlier visits.
+        """
         with self._translated_errors(), self._engine.connect() as connection:
             rows = latest(connection, user, most + 1, before=cursor_of(after) if after else None)
-        page = rows[-most:]
-        return PageOfVisits(
-            history=history_of(page),
-            next=f"{page[0].at_us}.{page[0].visit}.{page[0].place_id}"
-            if len(rows) > most
-            else None,
-        )
+        page = visits_of(rows[-most:])
+        if len(rows) <= most:
+            return page, None
+        first = rows[-most]
+        return page, f"{first.at_us}.{first.visit}.{first.place_id}"
 
     def users(self, *, begin: str = "", after: str = "", most: int) -> list[tuple[str, int]]:
         """Users whose id begins with `begin` and is after `after`, and their numbers of visits."""

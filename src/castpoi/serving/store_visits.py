@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
-from numpy.typing import NDArray
 
 from castpoi.core.errors import BadInput
+from castpoi.recommend.request import Visits
 from castpoi.serving.store_engine import USERS, VISITS
 
 
@@ -27,31 +27,6 @@ class StoredVisit:
         """Identifies the visit among those of its user: by key, else by place and instant."""
         name = f"at {self.at_us} {self.place}" if self.key is None else f"key {self.key}"
         return hashlib.sha256(name.encode()).digest()[:16]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StoredHistory:
-    """The visits of a user, oldest first."""
-
-    place_ids: list[str]
-    at_us: NDArray[np.int64]  # in UTC
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PageOfVisits:
-    """Some visits of a user, and where the visits before them begin."""
-
-    history: StoredHistory
-    next: str | None
-    """For `after` of the next page; None if there are no earlier visits."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Receipt:
-    """The outcome of posted visits."""
-
-    stored: int
-    repeated: int  # visits that were already stored
 
 
 Cursor = tuple[int, str, int]
@@ -75,12 +50,10 @@ def latest(
     return connection.execute(latest).all()[::-1]
 
 
-def history_of(rows: Sequence[Any]) -> StoredHistory:
-    """Rows of one user, oldest first, as columns."""
-    return StoredHistory(
-        place_ids=[row.place_id for row in rows],
-        at_us=np.array([row.at_us for row in rows], dtype=np.int64),
-    )
+def visits_of(rows: Sequence[Any]) -> Visits:
+    """Rows of one user as columns."""
+    at_us = np.array([row.at_us for row in rows], dtype=np.int64)
+    return Visits.at_instants([row.place_id for row in rows], at_us)
 
 
 def cursor_of(text: str) -> Cursor:
