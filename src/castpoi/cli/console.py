@@ -5,7 +5,6 @@ standard output is exactly one JSON object.
 """
 
 import json
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -99,8 +98,3 @@ def output_options(command: Callable[..., None]) -> Callable[..., None]:
 def width_of(cells: Sequence[Sequence[str]]) -> int:
     """Characters that a table needs: the widest cell of each column, plus rules and blanks."""
     return sum(max(map(len, column)) + 3 for column in zip(*cells, strict=True)) + 1
-
-
-def has_flag(flag: str, arguments: Sequence[str] | None = None) -> bool:
-    """Whether a flag is on the command line, which may not be parsed yet."""
-    return flag in (sys.argv[1:] if arguments is None else arguments)

@@ -1,8 +1,7 @@
 """`castpoi demo`: every step on a synthetic city, from check-ins to one table of methods."""
 
 import shlex
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -16,6 +15,8 @@ from castpoi.cli.console import Console, output_options
 from castpoi.cli.options import DEFAULT_SEED, PORT, Seed, options_of, out_option
 from castpoi.cli.serve import serve
 from castpoi.core.files import check_vacant, write_json, writing
+from castpoi.core.progress import Progress
+from castpoi.core.provenance import Stopwatch
 from castpoi.evaluation.compare import Comparison, compare
 from castpoi.evaluation.evaluate import evaluate
 from castpoi.evaluation.result import Result
@@ -84,7 +85,7 @@ def demo(console: Console, *, out: Path, overwrite: bool, options: _Options) -> 
     default_users, default_epochs = _QUICK_SIZE if options.quick else _SIZE
     users, epochs = options.users or default_users, options.epochs or default_epochs
     _make_folder(out, overwrite=overwrite)
-    steps = _Steps(console)
+    steps = _Steps(console, console.progress())
     steps.note(f"preparing a synthetic city of {users:,} people")
     config = SynthesisConfig(users=users, places=max(4 * users, 200))
     seed, progress = options.seed, steps.progress
@@ -97,30 +98,25 @@ def demo(console: Console, *, out: Path, overwrite: bool, options: _Options) -> 
         progress=progress, options=_brief_training(METHODS.best, epochs),
     )  # fmt: skip
     comparison = compare(_results(city, run, out, epochs, steps, options.all), sort_by="MRR")
-    _show(console, city, run, out, comparison, seconds=steps.seconds)
+    _show(console, city, run, out, comparison, seconds=steps.watch.seconds)
     if options.serve:
         console.print("\nOpen the address below in a browser for the map of the city.")
         quiet = {"as_json": False, "quiet": console.quiet, "debug": False}
         click.get_current_context().invoke(serve, run=run.folder, port=options.port, **quiet)
 
 
+@dataclass(frozen=True)
 class _Steps:
     """The steps of a demo: a line for each, also where standard error is no terminal, and bars."""
 
-    def __init__(self, console: Console) -> None:
-        self.console = console
-        self.progress = console.progress()
-        self._began = time.perf_counter()
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the demo began."""
-        return time.perf_counter() - self._began
+    console: Console
+    progress: Progress
+    watch: Stopwatch = field(default_factory=Stopwatch)
 
     def note(self, text: str) -> None:
         """Print the beginning of a step."""
         if not self.console.quiet:
-            self.console.note(f"[{self.seconds:3.0f} s] {text}")
+            self.console.note(f"[{self.watch.seconds:3.0f} s] {text}")
 
 
 def _make_folder(out: Path, *, overwrite: bool) -> None:

@@ -16,7 +16,6 @@ from typing import Any
 import click
 
 from castpoi import __version__
-from castpoi.cli.console import has_flag
 from castpoi.core.errors import CastPoiError, did_you_mean
 
 # Waiting threads sleep soon instead of spinning, so that they do not slow down a busy machine; see
@@ -24,50 +23,39 @@ from castpoi.core.errors import CastPoiError, did_you_mean
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 DATA_VERBS = {
-    "prepare": ("castpoi.cli.prepare:prepare", "Read, clean and split check-ins: a CITY."),
-    "describe": ("castpoi.cli.describe:describe", "Counts, rhythm and distances of a city."),
-    "audit": ("castpoi.cli.data:audit", "Check a city for leakage, wrong clocks and oddities."),
-    "export": ("castpoi.cli.data:export", "Write a city as atomic files of RecBole."),
-    "synthesize": ("castpoi.cli.data:synthesize", "Make the check-ins of a synthetic city."),
-    "fetch": ("castpoi.cli.data:fetch", "Download a public data set."),
+    "prepare": ("prepare", "Read, clean and split check-ins: a CITY."),
+    "describe": ("describe", "Counts, rhythm and distances of a city."),
+    "audit": ("data", "Check a city for leakage, wrong clocks and oddities."),
+    "export": ("data", "Write a city as atomic files of RecBole."),
+    "synthesize": ("data", "Make the check-ins of a synthetic city."),
+    "fetch": ("data", "Download a public data set."),
 }
 VISITS_VERBS = {
-    "export": ("castpoi.cli.visits:export", "Write the visits of a service to a table."),
+    "export": ("visits", "Write the visits of a service to a table."),
 }
 GROUPS = {"data": DATA_VERBS, "visits": VISITS_VERBS}
 VERBS = {
-    "data": (
-        "castpoi.cli.main:data",
-        "Prepare, describe, audit, export, make or fetch check-ins.",
-    ),
-    "train": ("castpoi.cli.train:train", "Train a method on a city and write a run."),
-    "evaluate": (
-        "castpoi.cli.evaluate:evaluate",
-        "Evaluate a run or a baseline on the test split.",
-    ),
-    "compare": ("castpoi.cli.compare:compare", "Print results side by side."),
-    "reproduce": ("castpoi.cli.reproduce:reproduce", "Run the missing experiments of a suite."),
-    "tune": ("castpoi.cli.tune:tune", "Search the settings of a method on the validation split."),
-    "report": ("castpoi.cli.report:report", "Write a page, tables and figures about many results."),
-    "recommend": (
-        "castpoi.cli.recommend:recommend",
-        "Recommend next places for a user or a history.",
-    ),
-    "similar": ("castpoi.cli.similar:similar", "Show the places most similar to a place."),
-    "serve": ("castpoi.cli.serve:serve", "Serve a run's recommendations over HTTP."),
-    "visits": ("castpoi.cli.main:visits", "Export the visits that were posted to a service."),
+    "data": ("main", "Prepare, describe, audit, export, make or fetch check-ins."),
+    "train": ("train", "Train a method on a city and write a run."),
+    "evaluate": ("evaluate", "Evaluate a run or a baseline on the test split."),
+    "compare": ("compare", "Print results side by side."),
+    "reproduce": ("reproduce", "Run the missing experiments of a suite."),
+    "tune": ("tune", "Search the settings of a method on the validation split."),
+    "report": ("report", "Write a page, tables and figures about many results."),
+    "recommend": ("recommend", "Recommend next places for a user or a history."),
+    "similar": ("similar", "Show the places most similar to a place."),
+    "serve": ("serve", "Serve a run's recommendations over HTTP."),
+    "visits": ("main", "Export the visits that were posted to a service."),
     "evaluate-log": (
-        "castpoi.cli.evaluate_log:evaluate_log",
+        "evaluate_log",
         "Evaluate the answers of a service by the visits that followed.",
     ),
-    "methods": ("castpoi.cli.show:methods", "List the methods, or the settings of one."),
-    "show": (
-        "castpoi.cli.show:show",
-        "Show what a folder of castpoi contains, and what to do next.",
-    ),
-    "doctor": ("castpoi.cli.doctor:doctor", "Show versions and libraries for a bug report."),
-    "demo": ("castpoi.cli.demo:demo", "Run every step on a synthetic city, in a minute."),
+    "methods": ("show", "List the methods, or the settings of one."),
+    "show": ("show", "Show what a folder of castpoi contains, and what to do next."),
+    "doctor": ("doctor", "Show versions and libraries for a bug report."),
+    "demo": ("demo", "Run every step on a synthetic city, in a minute."),
 }
+"""Name -> (module of `castpoi.cli` with its command, one line of help)."""
 
 
 class LazyGroup(click.Group):
@@ -78,7 +66,6 @@ class LazyGroup(click.Group):
     ) -> None:
         super().__init__(*arguments, **settings)
         self.verbs = verbs or {}
-        """Name -> (`module:name` of its command, one line of help)."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands, in the order of use."""
@@ -88,8 +75,8 @@ class LazyGroup(click.Group):
         """Import and return one command."""
         if cmd_name not in self.verbs:
             return None
-        module, _, name = self.verbs[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(module), name)
+        module = import_module(f"castpoi.cli.{self.verbs[cmd_name][0]}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def resolve_command(
@@ -144,23 +131,24 @@ def visits() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        words = None if arguments is None else list(arguments)
-        code = castpoi.main(args=words, standalone_mode=False)  # a number if a command chose one
+        given = None if arguments is None else words  # click expands wildcards on Windows
+        code = castpoi.main(args=given, standalone_mode=False)  # a number if a command chose one
     except click.ClickException as wrong_usage:
-        _fail(wrong_usage.format_message(), arguments, shown=wrong_usage.show)
+        _fail(wrong_usage.format_message(), words, shown=wrong_usage.show)
         sys.exit(2)
     except (KeyboardInterrupt, click.Abort):
-        _fail("interrupted", arguments)
+        _fail("interrupted", words)
         sys.exit(130)
     except CastPoiError as problem:
-        _fail(str(problem), arguments)
+        _fail(str(problem), words)
         sys.exit(1)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
     except Exception as unexpected:  # the last resort: no traceback without --debug
-        _fail(_sentence_of(unexpected), arguments)
+        _fail(_sentence_of(unexpected), words)
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -183,10 +171,10 @@ def _sentence_of(unexpected: Exception) -> str:
     )
 
 
-def _fail(sentence: str, arguments: Sequence[str] | None, shown: object = None) -> None:
-    if has_flag("--json", arguments):
+def _fail(sentence: str, words: Sequence[str], shown: object = None) -> None:
+    if "--json" in words:
         click.echo(json.dumps({"error": sentence}, ensure_ascii=False))
-    if has_flag("--debug", arguments):
+    if "--debug" in words:
         traceback.print_exc()
     if callable(shown):
         shown()

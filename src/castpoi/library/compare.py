@@ -11,15 +11,24 @@ import polars as pl
 from castpoi.core.errors import BadInput, did_you_mean
 from castpoi.core.files import find_folders
 from castpoi.core.notebook import html_table
+from castpoi.evaluation.compare import ComparedMethod, Contender
 from castpoi.evaluation.compare import Comparison as Rows
-from castpoi.evaluation.compare import Contender
 from castpoi.evaluation.compare import compare as compare_rows
-from castpoi.evaluation.metrics import METRICS, STRATA, Spread
+from castpoi.evaluation.metrics import METRICS, STRATA
 from castpoi.evaluation.result import Result
 from castpoi.evaluation.significance import Verdict, judge, paired_test
 from castpoi.library.own import NO_SEEDS
 from castpoi.methods.registry import METHODS
-from castpoi.reports.table import NOTHING, Cell, Group, Table, comma_separated, latex, markdown
+from castpoi.reports.table import (
+    NOTHING,
+    Cell,
+    Group,
+    Table,
+    comma_separated,
+    latex,
+    markdown,
+    spread_cell,
+)
 
 TESTED: Final = ("HR@10", "MRR")
 """Metrics that are tested; each test is one of a family of methods times metrics."""
@@ -49,7 +58,7 @@ class Comparison:
         `MRR_p` is the corrected p-value of the most careful of three tests, None if a trained side
         has one seed; `MRR_wilcoxon_p` and `MRR_bootstrap_p` need no second seed.
         """
-        return pl.DataFrame([self._record(row.method) for row in self.rows.rows])
+        return pl.DataFrame([self._record(row) for row in self.rows.rows])
 
     @property
     def table(self) -> Table:
@@ -64,7 +73,7 @@ class Comparison:
             + known
             + (tested if self.against else ""),
             columns=["Method", *_SHOWN, *(f"HR@10 {stratum}" for stratum in STRATA), *headers],
-            groups=[Group(rows=[self._cells(row.method) for row in self.rows.rows])],
+            groups=[Group(rows=[self._cells(row) for row in self.rows.rows])],
         )
 
     def to_latex(self, path: str | PathLike[str] | None = None) -> str:
@@ -93,14 +102,13 @@ class Comparison:
                 for each in table.groups[0].rows]  # fmt: skip
         return html_table(table.columns, rows, caption=table.caption)
 
-    def _record(self, method: str) -> dict[str, object]:
-        row = next(each for each in self.rows.rows if each.method == method)
-        record: dict[str, object] = {"method": method, "seeds": len(row.seeds)}
+    def _record(self, row: ComparedMethod) -> dict[str, object]:
+        record: dict[str, object] = {"method": row.method, "seeds": len(row.seeds)}
         for metric in METRICS:
             record |= {metric: row.metrics[metric].mean, f"{metric}_std": row.metrics[metric].std}
             record |= {f"{metric}_{each}": row.strata[each][metric].mean for each in STRATA}
         for metric in TESTED if self.against else ():
-            verdict = self._verdict(method, metric)
+            verdict = self._verdict(row.method, metric)
             drawn = verdict and verdict.test.most_careful
             low, high = drawn.interval() if drawn else (None, None)
             record |= {
@@ -113,17 +121,12 @@ class Comparison:
             }
         return record
 
-    def _cells(self, method: str) -> list[Cell]:
-        row = next(each for each in self.rows.rows if each.method == method)
-        shown: list[tuple[Spread, list[str]]] = [
-            (row.metrics[metric], self.rows.best(metric)) for metric in _SHOWN
-        ]
+    def _cells(self, row: ComparedMethod) -> list[Cell]:
+        shown = [(row.metrics[metric], self.rows.best(metric)) for metric in _SHOWN]
         shown += [(row.strata[each]["HR@10"], self.rows.best("HR@10", each)) for each in STRATA]
-        cells = [Cell(METHODS.label_of(method))]
-        cells += [_percent(spread, is_best=method in best) for spread, best in shown]
-        for metric in TESTED if self.against else ():
-            cells.append(_difference(self._verdict(method, metric)))
-        return cells
+        tested = [_difference(self._verdict(row.method, each)) for each in TESTED if self.against]
+        values = [spread_cell(spread, is_best=row.method in best) for spread, best in shown]
+        return [Cell(METHODS.label_of(row.method)), *values, *tested]
 
     def _verdict(self, method: str, metric: str) -> Verdict | None:
         for each in self.verdicts:
@@ -179,14 +182,6 @@ def _contender(name: str, results: Sequence[Result]) -> Contender:
     return Contender(
         name, own, is_counted=is_ours or all(each.manifest.get(NO_SEEDS) for each in own)
     )
-
-
-def _percent(spread: Spread, *, is_best: bool) -> Cell:
-    if spread.mean is None:
-        return NOTHING
-    std = None if spread.std is None else 100 * spread.std
-    value = 100 * spread.mean
-    return Cell(f"{value:.2f}", value=value, std=std, is_best=is_best)
 
 
 def _difference(verdict: Verdict | None) -> Cell:

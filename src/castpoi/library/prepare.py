@@ -11,6 +11,7 @@ import polars as pl
 from castpoi.checkins.city import City
 from castpoi.checkins.cleaning import RECIPES, Recipe
 from castpoi.checkins.prepare import Preparation, make_city
+from castpoi.checkins.prepare import prepare as prepare_city
 from castpoi.checkins.reading.layouts import Word
 from castpoi.checkins.synthetic.plan import SynthesisConfig
 from castpoi.checkins.synthetic.walk import synthesize as synthesize_checkins
@@ -43,17 +44,15 @@ def prepare(
     (`time="ts"`), or a setting (`split="chronological"`, `on_bad_rows="drop"`, `core="once"`).
     The city is in memory; with `out` it is also written to that folder.
     """
-    preparation = _preparation(options, recipe)
-    folder = None if out is None else Path(out)
-    if folder is not None:
-        City.check_free(folder, overwrite=overwrite)
+    preparation, progress = _preparation(options, recipe), progress or shown()
+    tables = _tables(source)
     places = None if places_table is None else _tables(places_table)[0]
-    city = make_city(
-        _tables(source), preparation, places_table=places, progress=progress or shown()
-    )
-    if folder is not None:
-        city.save(folder, overwrite=overwrite)
-    return city
+    if out is None:
+        return make_city(tables, preparation, places_table=places, progress=progress)
+    return prepare_city(
+        tables, Path(out), preparation,
+        places_table=places, overwrite=overwrite, progress=progress,
+    )  # fmt: skip
 
 
 def synthesize(*, seed: int = 42, **settings: Any) -> pl.DataFrame:

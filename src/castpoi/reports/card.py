@@ -11,7 +11,7 @@ from castpoi.methods.registry import METHODS
 from castpoi.reports import notes
 from castpoi.reports.evidence import CityEvidence, Evidence, RowResult
 from castpoi.reports.outlines import HEADLINE, is_not_paper_preset
-from castpoi.reports.table import Cell, Table, count, escape_markdown, markdown
+from castpoi.reports.table import Cell, Table, count, escape_markdown, markdown, spread_cell
 
 _USE: Final = (
     "Ranks the places of one city as the next visit of a person, given the visits before. It is "
@@ -75,9 +75,7 @@ def _table(city: CityEvidence, row: Row) -> Table:
     numbers = {"all": city.targets, **{name: int(own["n"] or 0) for name, own in strata.items()}}
 
     def cell(side: str, metric: str) -> Cell:
-        spread = contender.spread(metric, None if side == "all" else side)
-        std = None if spread.std is None else 100 * spread.std
-        return Cell("–" if spread.mean is None else f"{100 * spread.mean:.2f}", std=std)
+        return spread_cell(contender.spread(metric, None if side == "all" else side))
 
     lines = [
         {"Metric": Cell(metric), **{side: cell(side, metric) for side in numbers}}

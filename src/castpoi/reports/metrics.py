@@ -14,7 +14,7 @@ from castpoi.reports.evidence import CityEvidence, Evidence, source_anchor
 from castpoi.reports.outlines import HEADLINE, PAPERS_METHOD, is_not_paper_preset
 from castpoi.reports.reference import PaperCity, paper_city, paper_lead, paper_value
 from castpoi.reports.significance import Verdicts, lead_cell, seeds_of
-from castpoi.reports.table import NOTHING, Cell, Group, Table, count
+from castpoi.reports.table import NOTHING, Cell, Group, Table, count, spread_cell
 
 _OF_STRATA: Final = (("HR@10", "revisit"), ("HR@10", "new"))
 """Metrics of strata, after those of all targets."""
@@ -125,10 +125,8 @@ class _CityGroup:
         spread = self.city.contenders[row.name].spread(metric, stratum)
         if spread.mean is None:
             return NOTHING
-        shown = Cell(
-            f"{100 * spread.mean:.2f}",
-            100 * spread.mean,
-            std=None if spread.std is None else 100 * spread.std,
+        shown = spread_cell(
+            spread,
             is_best=spread.mean == best and len(present) > 1 and not _has_oracle(self.outline),
             link=f"#{source_anchor(self.city, row)}",
             note=self._folders(row),

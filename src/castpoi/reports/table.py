@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
+from castpoi.evaluation.metrics import Spread
+
 _LATEX: Final = str.maketrans(
     {
         **{letter: rf"\{letter}" for letter in "&%$#_{}"},
@@ -106,6 +108,14 @@ class Table:
 def count(number: int | None) -> Cell:
     """A cell with a count."""
     return NOTHING if number is None else Cell(f"{number:,}", number)
+
+
+def spread_cell(spread: Spread, **more: Any) -> Cell:
+    """A cell with the mean of fractions in percent, and their deviation; `more` are its fields."""
+    if spread.mean is None:
+        return NOTHING
+    value, std = 100 * spread.mean, None if spread.std is None else 100 * spread.std
+    return Cell(f"{value:.2f}", value, std=std, **more)
 
 
 def number(value: float | None, decimals: int = 2) -> Cell:
