@@ -127,7 +127,7 @@ def test_an_empty_history_gets_popular_places(
         (["--user", "user 0", "--category", "Fod"], "no place has the category 'Fod'; did you"),
         (
             ["--user", "user 0", "--category", "Food", "--new-only"],
-            "no place is left to recommend: of 1 none is new",
+            "no place is left to recommend: none of 1 is new",
         ),
         (["--history", "no.csv"], "no.csv cannot be read: No such file"),
         (["--user", "user 0", "--city", "nowhere"], "a city that is not at nowhere; give its"),

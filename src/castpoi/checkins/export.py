@@ -23,7 +23,7 @@ def export_recbole(city: City, out: Path, *, overwrite: bool = False) -> Path:
     """
     items = out.with_suffix(ITEMS)
     if out.suffix != INTERACTIONS:
-        raise BadInput(f"{out} is no name for interactions of RecBole; end it in {INTERACTIONS}")
+        raise BadInput(f"{out} is not a name for interactions of RecBole; end it in {INTERACTIONS}")
     if not overwrite and (found := [path for path in (out, items) if path.exists()]):
         raise BadInput(
             f"{found[0]} already exists; choose another --out or replace it with --overwrite"

@@ -93,8 +93,8 @@ def given(user: Numbers, place: Numbers, part_of_source: pl.Series | None) -> Pa
     backwards = (np.diff(user[kept]) == 0) & (np.diff(part[kept].astype(int)) < 0)
     if backwards.any():
         raise BadInput(
-            f"the given split has {backwards.sum():,} check-ins that follow a later part of their "
-            "user, so models would learn from the future of a target; use --split leave-one-out or "
+            f"the given split has {backwards.sum():,} check-ins that follow a check-in of a later "
+            "split of their user, so models would learn from the future of a target; use --split leave-one-out or "
             "chronological"
         )
     return _without_unseen(_without_unseen(part, place), user)

@@ -57,7 +57,7 @@ def hits_in_pool(
 ) -> NDArray[np.float64]:
     """Probability of each target to be a hit at `cutoff` in a pool; of the shape of the ranks."""
     if not 1 <= pool <= places:
-        raise BadInput(f"a pool of {pool:,} is impossible: it holds 1 to all {places:,} places")
+        raise BadInput(f"a pool of {pool:,} places is not possible; choose 1 to {places:,}")
     distinct, back = np.unique(ranks, return_inverse=True)  # [U]
     return _hits(np.ceil(distinct), cutoff, pool, places)[back].reshape(ranks.shape)
 

@@ -47,7 +47,8 @@ class CityFolder:
         )
         if city.name in (RUNS, LOGS):
             raise BadInput(
-                f"{folder} has the name of a folder of every suite, {city.name}; rename the city"
+                f"{folder} cannot be named {city.name}, as every suite has a folder of that name; "
+                "rename the city"
             )
         return city
 

@@ -291,7 +291,7 @@ def _allowed_places(
         kept = allowed & is_kept
         if not kept.any():
             raise NoCandidateLeft(
-                f"no place is left to recommend: of {int(allowed.sum()):,} none {rule}; {fix}"
+                f"no place is left to recommend: none of {int(allowed.sum()):,} {rule}; {fix}"
             )
         allowed = kept
     if request.near is not None and request.within_km is None and not len(history.place):
@@ -326,7 +326,7 @@ def _filters(
         yield ~visited, "is unvisited (exclude_visited)", how
     if request.new_only:
         recent = _is_among(history.place[-REVISIT_WINDOW:], places)
-        rule = f"is new, that is not among the last {REVISIT_WINDOW} visits (new_only)"
+        rule = f"is new, that is, not among the last {REVISIT_WINDOW} visits (new_only)"
         yield ~recent, rule, "widen the other filters or allow places visited before"
     yield ~places.is_closed, "is open (closed places)", "widen the other filters"
     rule = "is public or in the history (private places)"

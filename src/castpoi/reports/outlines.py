@@ -54,7 +54,7 @@ def outlines_in(suite: Mapping[str, Any], *, path: str) -> list[TableOutline]:
             raise ValueError(f"no role or metric is named {unknown[0]}")
     except (KeyError, TypeError, AttributeError, ValueError) as problem:
         raise BrokenFolder(
-            f"{path} is not as 'castpoi reproduce' writes it ({problem!r}); give that command again"
+            f"{path} is not a file of 'castpoi reproduce' ({problem!r}); give that command again"
         ) from problem
     return tables
 

@@ -63,8 +63,8 @@ def configs(
     model, training = changed(ModelConfig.preset(preset), CastPoiTraining.preset(preset), settings)
     if training.objective != "full" and model.positions != "relative" and model.backbone:
         raise BadInput(
-            f"objective={training.objective} cannot train positions={model.positions}, with which "
-            "every prefix has other states; choose positions=relative or objective=full"
+            f"objective={training.objective} cannot train positions={model.positions}, because "
+            "the states of every prefix differ then; choose positions=relative or objective=full"
         )
     return model, training
 
@@ -154,10 +154,10 @@ def check_memory(needed: int, free: int) -> None:
     """
     if needed > _FREE_SHARE * free:
         raise BadInput(
-            f"training would take about {needed / _GIB:.1f} GiB of memory, and {free / _GIB:.1f} "
-            f"GiB are free, of which it may take {_FREE_SHARE:.0%}; lower width, windows_per_step "
-            "or batch, prepare the city with fewer places (--min-place-checkins), or use a larger "
-            "machine"
+            f"training would take about {needed / _GIB:.1f} GiB of memory, but may take at most "
+            f"{_FREE_SHARE:.0%} of the {free / _GIB:.1f} GiB that are free; lower width, "
+            "windows_per_step or batch, prepare the city with fewer places "
+            "(--min-place-checkins), or use a larger machine"
         )
 
 

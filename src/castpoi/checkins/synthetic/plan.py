@@ -107,7 +107,7 @@ class SynthesisConfig:
             raise BadInput(f"the first day is {self.first_day}; choose one from 1971 to 2100")
         if self.expected_checkins > MAX_CHECKINS:
             raise BadInput(
-                f"these settings make about {self.expected_checkins:,} check-ins, the most is "
+                f"these settings make about {self.expected_checkins:,} check-ins; the maximum is "
                 f"{MAX_CHECKINS:,}; reduce users, days or check-ins per day"
             )
 
