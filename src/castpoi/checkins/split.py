@@ -94,8 +94,8 @@ def given(user: Numbers, place: Numbers, part_of_source: pl.Series | None) -> Pa
     if backwards.any():
         raise BadInput(
             f"the given split has {backwards.sum():,} check-ins that follow a check-in of a later "
-            "split of their user, so models would learn from the future of a target; use --split leave-one-out or "
-            "chronological"
+            "split of their user, so models would learn from the future of a target; use --split "
+            "leave-one-out or chronological"
         )
     return _without_unseen(_without_unseen(part, place), user)
 

@@ -111,7 +111,7 @@ def _engine_of(url: str) -> sa.Engine:
     if parsed.drivername in ("postgresql", "postgres"):
         return _postgresql(parsed.set(drivername="postgresql+psycopg"))
     raise BadInput(
-        f"the visit store cannot use the database '{parsed.drivername}'; write sqlite:///FILE or "
+        f"the visit store cannot use this URL of '{parsed.drivername}'; write sqlite:///FILE or "
         "postgresql://USER@HOST/NAME"
     )
 
