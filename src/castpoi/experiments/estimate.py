@@ -8,9 +8,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from castpoi.core.config import read_dataclass
 from castpoi.core.quantities import duration_words
 from castpoi.experiments.experiment import Experiment
-from castpoi.methods.outline import row_from_dict
+from castpoi.methods.outline import Row
 
 _RATES: Final = Path(__file__).with_name("rates.toml")
 _COUNTING_SECONDS: Final = 3.0  # to start a process and count; ranking takes less than a second
@@ -41,7 +42,7 @@ class PastRun:
     def of(cls, record: Mapping[str, Any]) -> "PastRun":
         """The cost in the record of an experiment."""
         return cls(
-            recipe=row_from_dict(record["row"]).recipe,
+            recipe=read_dataclass(Row, record["row"]).recipe,
             fingerprint=str(record["key"]["fingerprint"]),
             train_checkins=int(record["train_checkins"]),
             threads=int(record["threads"]),

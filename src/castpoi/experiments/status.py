@@ -82,6 +82,6 @@ def _tables_of(former: Mapping[str, Any]) -> list[TableOutline]:
     """The tables of an earlier file that can be read; a later command writes the others again."""
     tables = []
     for name, table in _entries(former, "tables").items():
-        with suppress(AttributeError, KeyError, TypeError):
+        with suppress(BadInput):
             tables.append(TableOutline.from_dict(name, table))
     return tables

@@ -18,12 +18,13 @@ from typing import Any, Final
 
 from castpoi.checkins import record as columns
 from castpoi.checkins.city import City
+from castpoi.core.config import read_dataclass
 from castpoi.core.errors import BrokenFolder, CastPoiError
 from castpoi.core.files import check_files, check_vacant, read_json, read_manifest, write_json
 from castpoi.evaluation.result import EXPERIMENT, copy_records
 from castpoi.experiments.evaluate import evaluate_counted, evaluate_run
 from castpoi.experiments.folder import clear
-from castpoi.methods.outline import Row, row_from_dict
+from castpoi.methods.outline import Row
 from castpoi.methods.run import LOG, Run, load_run
 from castpoi.training.job import TrainingOptions
 from castpoi.training.train import train
@@ -57,7 +58,7 @@ def make(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Train and evaluate an experiment, or only train a trial; returns its record."""
     city, run_folder, out = (Path(spec[name]) for name in ("city", "run", "result"))
     record, part = dict(spec["record"]), spec["part"]
-    row = row_from_dict(record["row"])
+    row = read_dataclass(Row, record["row"])
     if part == columns.TEST:
         clear(out, "result", only_damaged=True)
         check_vacant(out, kind="result", overwrite=True)

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
+from castpoi.core.config import read_dataclass
 from castpoi.methods.registry import METHODS
 
 Role = Literal["ours", "baseline", "heuristic", "ablation", "oracle"]
 Together = Literal["cell", "table"]
-Against = tuple[str, ...] | Literal["strongest baseline"]
+Against = Literal["strongest baseline"] | tuple[str, ...]
 
 STRONGEST: Final[Literal["strongest baseline"]] = "strongest baseline"
 """Instead of rows to test against: the baseline with the highest mean of each column."""
@@ -37,12 +38,12 @@ class Row:
     method: str
     role: Role
     preset: str | None = None  # None for a counting method
-    settings: Mapping[str, str] = field(default_factory=dict)  # changes to the preset, as text
+    settings: dict[str, str] = field(default_factory=dict)  # changes to the preset, as text
 
     @property
     def recipe(self) -> tuple[str, str | None, dict[str, str]]:
         """All that a run depends on: two rows with the same recipe give the same numbers."""
-        return self.method, self.preset, dict(self.settings)
+        return self.method, self.preset, self.settings
 
     @property
     def known_time(self) -> bool:
@@ -106,30 +107,4 @@ class TableOutline:
     @classmethod
     def from_dict(cls, name: str, content: Mapping[str, Any]) -> "TableOutline":
         """The inverse of `to_dict`."""
-        return cls(
-            name=name,
-            title=str(content["title"]),
-            rows=tuple(row_from_dict(row) for row in content["rows"]),
-            families=tuple(_family_from_dict(family) for family in content["families"]),
-        )
-
-
-def row_from_dict(content: Mapping[str, Any]) -> Row:
-    """A row from its fields in a JSON file."""
-    return Row(
-        **{name: str(content[name]) for name in ("name", "label", "method")},
-        role=content["role"],
-        preset=content.get("preset"),
-        settings=dict(content.get("settings") or {}),
-    )
-
-
-def _family_from_dict(content: Mapping[str, Any]) -> Family:
-    against = content["against"]
-    return Family(
-        name=str(content["name"]),
-        row=str(content["row"]),
-        against=STRONGEST if against == STRONGEST else tuple(against),
-        metrics=tuple(content["metrics"]),
-        together=content["together"],
-    )
+        return read_dataclass(cls, {"name": name, **content})

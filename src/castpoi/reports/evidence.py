@@ -14,12 +14,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+from castpoi.core.config import read_dataclass
 from castpoi.core.errors import BadInput, BrokenFolder, did_you_mean
 from castpoi.core.files import is_folder_of, read_json
 from castpoi.evaluation.compare import Contender, with_equal_seeds
 from castpoi.evaluation.metrics import Spread
 from castpoi.evaluation.result import EXPERIMENT, RANKS, Result
-from castpoi.methods.outline import ABLATION, ORACLE, OURS, RIVALS, Row, TableOutline, row_from_dict
+from castpoi.methods.outline import ABLATION, ORACLE, OURS, RIVALS, Row, TableOutline
 from castpoi.methods.run import LOG
 from castpoi.reports.outlines import (
     OUR_METHODS,
@@ -315,7 +316,7 @@ def read_result(path: Path, rows: Mapping[str, Row]) -> RowResult:
     named = rows.get(path.parent.name)  # in a suite: CITY/ROW/SEED
     is_outdated = False
     if experiment:
-        recorded = row_from_dict(experiment["row"])
+        recorded = read_dataclass(Row, experiment["row"])
         # the label of ours in an ablation makes no sense outside its suite
         alone = row_of_result(result) if recorded.method in OUR_METHODS else recorded
         row = rows.get(recorded.name, alone)

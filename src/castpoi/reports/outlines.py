@@ -7,9 +7,9 @@ methods are baselines, counting methods are heuristics.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 
-from castpoi.core.errors import BrokenFolder
+from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.evaluation.metrics import METRICS
 from castpoi.evaluation.result import Result
 from castpoi.methods.outline import (
@@ -20,7 +20,6 @@ from castpoi.methods.outline import (
     RIVALS,
     STRONGEST,
     Family,
-    Role,
     Row,
     TableOutline,
 )
@@ -44,17 +43,18 @@ _RECBOLE: Final = "recbole-"
 
 def outlines_in(suite: Mapping[str, Any], *, path: str) -> list[TableOutline]:
     """The tables of the suite.json at `path`."""
+    found = suite.get("tables")
     try:
-        tables = [TableOutline.from_dict(str(name), each) for name, each in suite["tables"].items()]
-        roles = {row.role for table in tables for row in table.rows}
+        if not isinstance(found, dict):
+            raise BadInput("tables is missing; it must be a table")
+        tables = [TableOutline.from_dict(name, each) for name, each in found.items()]
         families = [family for table in tables for family in table.families]
         metrics = {metric for family in families for metric in family.metrics}
-        unknown = sorted((roles - set(get_args(Role))) | (metrics - set(METRICS)))
-        if unknown:
-            raise ValueError(f"no role or metric is named {unknown[0]}")
-    except (KeyError, TypeError, AttributeError, ValueError) as problem:
+        if unknown := sorted(metrics - set(METRICS)):
+            raise BadInput(f"no metric is named {unknown[0]}")
+    except (BadInput, TypeError) as problem:
         raise BrokenFolder(
-            f"{path} is not a file of 'castpoi reproduce' ({problem!r}); give that command again"
+            f"{path} is not a file of 'castpoi reproduce' ({problem}); give that command again"
         ) from problem
     return tables
 
