@@ -85,17 +85,18 @@ def test_homes_of_every_published_category_tree_are_private(
     recommender: Recommender, category: str
 ) -> None:
     home = replace(small_book(), categories=["Food", category, None, "Home Service", "Home > Shop"])
-    assert Recommender(recommender.run, home).is_private.tolist() == [False, True, *[False] * 3]
+    places = Recommender(recommender.run, home).places
+    assert places.is_private.tolist() == [False, True, *[False] * 3]
 
 
 def test_homes_are_private_by_default(recommender: Recommender, run_folder: Path) -> None:
     home = replace(small_book(), categories=["Food", "Home (private)", None, "Travel", "Arts"])
     of_homes = Recommender(recommender.run, home)
-    np.testing.assert_array_equal(of_homes.is_private, [False, True, False, False, False])
+    np.testing.assert_array_equal(of_homes.places.is_private, [False, True, False, False, False])
     assert "office" not in recommended(of_homes, [A_NIGHT])
     public = Recommender(recommender.run, home, private_categories=())
     assert "office" in recommended(public, [A_NIGHT])
-    assert not load(run_folder).is_private.any()
+    assert not load(run_folder).places.is_private.any()
 
 
 def test_the_service_keeps_private_places_and_its_card_lists_them(

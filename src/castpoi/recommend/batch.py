@@ -154,9 +154,8 @@ def _answer_slice(
     starts = people_range[::size]
     ends = [min(start + size, people_range.stop) for start in starts]
     blocks = []
-    answer_people(
-        recommender, people, starts[0], starts[0] + 1
-    )  # loads once what all threads share
+    # loads once what all threads share
+    answer_people(recommender, people, starts[0], starts[0] + 1)
     found = pool.map(partial(answer_people, recommender, people), starts, ends)
     for start, end, block in zip(starts, ends, found, strict=True):
         blocks.append(block)

@@ -38,6 +38,8 @@ class PlaceBook:
     zone_number: NDArray[np.int64]  # number of the zone of each place [P]
     checkins: NDArray[np.int64]  # check-ins in the splits that the run was trained on [P]
     is_closed: NDArray[np.bool_]  # closed places are never recommended [P]
+    private_categories: tuple[str, ...] = ()
+    """Their places are recommended only to people who have visited them."""
 
     @classmethod
     def of(cls, table: pl.DataFrame, *, closed: Iterable[str] = ()) -> "PlaceBook":
@@ -70,6 +72,11 @@ class PlaceBook:
                 record.LON: self.lon,
             }
         )
+
+    @cached_property
+    def is_private(self) -> NDArray[np.bool_]:
+        """Whether each place has a private category. [P]"""
+        return self.is_of_any(self.private_categories)
 
     @cached_property
     def number_of(self) -> dict[str, int]:
@@ -149,23 +156,19 @@ class PlaceBook:
         *,
         text: str = "",
         box: Box | None = None,
-        hidden: NDArray[np.bool_] | None = None,
         after: int | None = None,
         limit: int = 100,
     ) -> list[int]:
-        """Places in a box whose name, category or id contains a text; most check-ins first.
+        """Public places in a box whose name, category or id contains a text; most check-ins first.
 
-        Without the places where `hidden` [P], and only those `after` a place in this order.
+        Only those `after` a place in this order.
         """
-        is_found = np.ones(len(self), dtype=np.bool_) if hidden is None else ~hidden  # [P]
+        is_found = ~self.is_private  # [P]
         if box is not None:
             is_found &= is_in_box(box, self.lat, self.lon)
         if after is not None:
-            fewer, equal = (
-                self.checkins < self.checkins[after],
-                self.checkins == self.checkins[after],
-            )
-            is_found &= fewer | (equal & (np.arange(len(self)) > after))
+            more = self.checkins - self.checkins[after]
+            is_found &= (more < 0) | ((more == 0) & (np.arange(len(self)) > after))
         numbers = np.flatnonzero(is_found)
         if text:
             wanted = text.casefold()

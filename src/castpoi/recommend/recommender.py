@@ -16,6 +16,7 @@ Shapes: B histories, P places.
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -79,10 +80,8 @@ class Recommender:
     ) -> None:
         self.run = run
         self.ranker = run.ranker
-        self.places = places
+        self.places = replace(places, private_categories=tuple(private_categories))
         self.users = users
-        self.private_categories = tuple(private_categories)
-        self.is_private = places.is_of_any(self.private_categories)  # [P]
         self.clock = clock
         abilities = abilities_of(self.ranker)
         self.needs_next_time = abilities.needs_next_time
@@ -188,7 +187,6 @@ class Recommender:
             k=request.k,
             within_km=request.within_km,
             categories=request.categories,
-            is_hidden=self.is_private | self.places.is_closed,
         )
 
     def save(self, folder: str | PathLike[str], *, overwrite: bool = False) -> None:
@@ -237,7 +235,6 @@ class Recommender:
             requests,
             self.places,
             self.users,
-            self.is_private,
             now_us=self.clock(),
             needs_next_time=self.needs_next_time,
         )

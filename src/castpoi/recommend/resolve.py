@@ -111,29 +111,25 @@ def resolve_requests(
     requests: Sequence[Request],
     places: PlaceBook,
     users: CityUsers | None = None,
-    is_private: NDArray[np.bool_] | None = None,
     *,
     now_us: int,
     needs_next_time: bool = False,
 ) -> list[ResolvedRequest | CastPoiError]:
     """Resolve each request, or return its BadInput, UnknownUser or NoCandidateLeft.
 
-    Places where `is_private` are recommended only to people who have visited them. [P] Without
-    `at_us`, the time of the request is that of the last visit; for a model with `needs_next_time`
-    it is `now_us`, or the last visit if that is later. Visits more than a day after `now_us` are
-    left out.
+    Without `at_us`, the time of the request is that of the last visit; for a model with
+    `needs_next_time` it is `now_us`, or the last visit if that is later. Visits more than a day
+    after `now_us` are left out.
     """
-    if is_private is None:
-        is_private = np.zeros(len(places), dtype=np.bool_)
     given = [request.history for request in requests if request.history is not None]
     read = iter(histories_of(given, places))
     found: list[ResolvedRequest | CastPoiError] = []
     for request in requests:
-        history = _of_user(request, users) if request.history is None else next(read)
         try:
-            if isinstance(history, CastPoiError):
+            history = _history_of_user(request, users) if request.history is None else next(read)
+            if isinstance(history, BadInput):
                 raise history
-            found.append(_resolved(request, history, places, is_private, now_us, needs_next_time))
+            found.append(_resolved(request, history, places, now_us, needs_next_time))
         except CastPoiError as problem:
             found.append(problem)
     return found
@@ -143,17 +139,15 @@ def _resolved(
     request: Request,
     history: Histories,
     places: PlaceBook,
-    is_private: NDArray[np.bool_],
     now_us: int,
     needs_next_time: bool,
 ) -> ResolvedRequest:
     remarks: list[str] = []
-    if request.history is not None and (
-        skipped := len(request.history.places) - len(history.place)
-    ):
+    given = len(history.place) if request.history is None else len(request.history.places)
+    if skipped := given - len(history.place):
         remarks.append(f"{_were(skipped, 'visit')} skipped: not at a place of the run")
     history, at_us = _at_time(history, request.at_us, now_us, needs_next_time, remarks)
-    _remark_on_candidates(request, places, history, is_private, remarks)
+    _remark_on_candidates(request, places, history, remarks)
     origin = request.near
     if not len(history.place):
         is_nearby = origin is not None and request.within_km is None
@@ -166,7 +160,7 @@ def _resolved(
         at_us=at_us,
         near=request.near,
         origin=origin,
-        is_allowed=_allowed_places(request, places, history, origin, is_private),
+        is_allowed=_allowed_places(request, places, history, origin),
         k=request.k,
         max_per_category=request.max_per_category,
         explain=request.explain,
@@ -224,21 +218,14 @@ def histories_of(
     ]
 
 
-def _of_user(request: Request, users: CityUsers | None) -> Histories | CastPoiError:
+def _history_of_user(request: Request, users: CityUsers | None) -> Histories:
     if users is None or request.user is None:
-        return UnknownUser("this recommender has no visits of users; give a history instead")
-    try:
-        return users.history_of(request.user)
-    except UnknownUser as problem:
-        return problem
+        raise UnknownUser("this recommender has no visits of users; give a history instead")
+    return users.history_of(request.user)
 
 
 def _at_time(
-    history: Histories,
-    at_us: int | None,
-    now_us: int,
-    needs_next_time: bool,
-    remarks: list[str],
+    history: Histories, at_us: int | None, now_us: int, needs_next_time: bool, remarks: list[str]
 ) -> tuple[Histories, int]:
     """The history up to the time of the request, and that time."""
     if at_us is not None:
@@ -257,17 +244,13 @@ def _at_time(
 
 
 def _remark_on_candidates(
-    request: Request,
-    places: PlaceBook,
-    history: Histories,
-    is_private: NDArray[np.bool_],
-    remarks: list[str],
+    request: Request, places: PlaceBook, history: Histories, remarks: list[str]
 ) -> None:
     for ids, thing in ((request.candidates, "candidate"), (request.exclude, "excluded place")):
         if unknown := sum(each not in places.number_of for each in set(ids or ())):
             remarks.append(f"{_were(unknown, thing)} skipped: not among the places of the run")
     known = set(_numbers_of(request.candidates or (), places).tolist())
-    private = sum(bool(is_private[place]) for place in known - set(history.place.tolist()))
+    private = sum(bool(places.is_private[place]) for place in known - set(history.place.tolist()))
     if closed := int(places.is_closed[list(known)].sum()):
         remarks.append(f"{_were(closed, 'candidate')} left out: closed")
     if private:
@@ -279,15 +262,11 @@ def _were(count: int, thing: str) -> str:
 
 
 def _allowed_places(
-    request: Request,
-    places: PlaceBook,
-    history: Histories,
-    origin: Point | None,
-    is_private: NDArray[np.bool_],
+    request: Request, places: PlaceBook, history: Histories, origin: Point | None
 ) -> NDArray[np.bool_]:
     """Which places the filters keep; raises NoCandidateLeft for the one that keeps none. [P]"""
     allowed = np.ones(len(places), dtype=np.bool_)
-    for is_kept, rule, fix in _filters(request, places, history, origin, is_private):
+    for is_kept, rule, fix in _filters(request, places, history, origin):
         kept = allowed & is_kept
         if not kept.any():
             raise NoCandidateLeft(
@@ -302,11 +281,7 @@ def _allowed_places(
 
 
 def _filters(
-    request: Request,
-    places: PlaceBook,
-    history: Histories,
-    origin: Point | None,
-    is_private: NDArray[np.bool_],
+    request: Request, places: PlaceBook, history: Histories, origin: Point | None
 ) -> Iterator[tuple[NDArray[np.bool_], str, str]]:
     """Each filter of a request: the places it keeps [P], its rule, and how to widen it."""
     visited = _is_among(history.place, places)  # [P]
@@ -330,7 +305,7 @@ def _filters(
         yield ~recent, rule, "widen the other filters or allow places visited before"
     yield ~places.is_closed, "is open (closed places)", "widen the other filters"
     rule = "is public or in the history (private places)"
-    yield ~is_private | visited, rule, "choose other categories"
+    yield ~places.is_private | visited, rule, "choose other categories"
 
 
 def _area_filters(
@@ -348,17 +323,11 @@ def _area_filters(
         rule = f"is within {request.within_km:g} km of {point} (within_km)"
         yield is_close, rule, "increase within_km"
     if request.box is not None:
-        yield (
-            is_in_box(request.box, places.lat, places.lon),
-            "is in the box (box)",
-            "enlarge the box",
-        )
+        is_inside = is_in_box(request.box, places.lat, places.lon)
+        yield is_inside, "is in the box (box)", "enlarge the box"
     if request.polygon is not None:
-        yield (
-            is_in_polygon(request.polygon, places.lat, places.lon),
-            "is in the polygon (polygon)",
-            "enlarge the polygon",
-        )
+        is_inside = is_in_polygon(request.polygon, places.lat, places.lon)
+        yield is_inside, "is in the polygon (polygon)", "enlarge the polygon"
 
 
 def _numbers_of(ids: Iterable[str], places: PlaceBook) -> NDArray[np.int64]:

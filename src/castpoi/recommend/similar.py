@@ -87,14 +87,10 @@ def similar_places(
     k: int,
     within_km: float | None,
     categories: Sequence[str] | None,
-    is_hidden: NDArray[np.bool_],
 ) -> SimilarPlaces:
-    """The k places most similar to a place; raises UnknownPlace or NoCandidateLeft.
-
-    Places where `is_hidden` are left out. [P]
-    """
+    """The k public, open places most similar to a place; raises UnknownPlace or NoCandidateLeft."""
     place = places.number(place_id)
-    allowed = ~is_hidden
+    allowed = ~(places.is_private | places.is_closed)  # [P]
     allowed[place] = False
     if categories is not None:
         allowed &= places.is_of_category(categories)

@@ -47,12 +47,10 @@ def find_places(
 
     Private places are not listed.
     """
-    recommender = service.recommender
-    places = recommender.places
+    places = service.recommender.places
     found = places.find(
         text=q.strip(),
         box=None if bbox is None else parse_box(bbox, what="bbox"),
-        hidden=recommender.is_private,
         after=places.number(after) if after else None,
         limit=limit + 1,
     )
@@ -92,9 +90,9 @@ def get_place(place: PlaceId, service: Served) -> schema.Place:
 @router.get("/categories", tags=["places"])
 def list_categories(service: Served) -> schema.Categories:
     """Categories with their number of places, largest first; private places do not count."""
-    recommender = service.recommender
-    shown = np.flatnonzero(~recommender.is_private).tolist()
-    count = Counter(filter(None, (recommender.places.categories[number] for number in shown)))
+    places = service.recommender.places
+    shown = np.flatnonzero(~places.is_private).tolist()
+    count = Counter(filter(None, (places.categories[number] for number in shown)))
     return schema.Categories(
         categories=[schema.Category(category=name, places=n) for name, n in count.most_common()]
     )
@@ -122,7 +120,7 @@ async def popular_places(
 def _number_of(place: str, recommender: Recommender) -> int:
     """The number of a public place."""
     number = recommender.places.number(place)
-    if recommender.is_private[number]:
+    if recommender.places.is_private[number]:
         raise UnknownPlace("the place is private; it is shown only to people who have been there")
     return number
 

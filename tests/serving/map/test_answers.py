@@ -317,7 +317,7 @@ def test_private_places_are_never_shown_to_strangers(
 
 
 def test_homes_of_the_synthetic_city_are_private_by_default(recommender: Recommender) -> None:
-    assert HOME in recommender.private_categories
+    assert HOME in recommender.places.private_categories
 
 
 def tab_to(page: Page, selector: str) -> None:
