@@ -1,6 +1,6 @@
 """The page of a city: complete, safe, private and without network."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
+from castpoi.checkins.cleaning import StepCount
 from castpoi.checkins.describe import describe_city
 from castpoi.geo.distance import haversine_km
 from castpoi.reports.city_page import (
@@ -112,7 +113,7 @@ def test_names_with_markup_are_escaped(city: City) -> None:
     places = city.places.with_columns(
         pl.lit(hostile).alias(record.NAME), pl.lit(hostile).alias(record.CATEGORY)
     )
-    steps = [{"step": hostile, "checkins_after": 6}]
+    steps = [asdict(StepCount(hostile, 6, 6, 2, 3))]
     manifest = {**city.manifest, "steps": steps}
     page = page_of(replace(city, places=places, manifest=manifest), name=hostile)
     assert text_of(page).count(hostile) >= 5
@@ -142,25 +143,15 @@ def test_the_same_city_gives_the_same_page(page: str) -> None:
     assert page == page_of(small_city(TWO_PEOPLE, THEIR_PARTS))
 
 
-def page_of_steps(steps: object) -> str:
-    """The text of a page of an empty city, which draws nothing."""
+def test_steps_show_their_counts() -> None:
     city = small_city([], [])
-    return text_of(page_of(replace(city, manifest={**city.manifest, "steps": steps})))
+    steps = [asdict(StepCount("read", 1234, 1200, 9, 1000))]
+    page = page_of(replace(city, manifest={**city.manifest, "steps": steps}))
+    assert "read 34 1,200 9 1,000" in text_of(page)
 
 
-def test_steps_show_their_counts_and_a_dash_for_what_they_lack() -> None:
-    steps = [
-        {"step": "read", "checkins_before": 1234, "checkins_after": 1200, "users_after": 9},
-        {"checkins_after": "many"},
-        "no step at all",
-    ]
-    text = page_of_steps(steps)
-    assert "read 34 1,200 9 – – – – – –" in text
-
-
-@pytest.mark.parametrize("steps", [None, "none", {"read": 1}])
-def test_a_manifest_without_steps_has_a_page(steps: Any) -> None:
-    assert "The manifest lists no steps." in page_of_steps(steps)
+def test_a_manifest_without_steps_has_a_page() -> None:
+    assert "The manifest lists no steps." in text_of(page_of(small_city([], [])))
 
 
 def test_a_city_without_categories_shows_none(city: City) -> None:

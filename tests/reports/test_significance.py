@@ -14,7 +14,6 @@ from castpoi.reports.significance import (
     Verdicts,
     judge_all,
     p_of_pairs,
-    seed_noise,
     significance_table,
 )
 from tests.reports.result_folders import TABLES, result_of, write_suite
@@ -134,7 +133,6 @@ def test_pairs_of_seeds_that_differ_are_counted(tmp_path: Path) -> None:
     result_of([9.0] * 30, method="revisit").save(town / "revisit")
     evidence = read_evidence(town)
     expected = [1.0, 4.320463e-08, 4.320463e-08]  # thirty differences of one size and sign
-    assert seed_noise(evidence) == pytest.approx(expected)
     assert p_of_pairs(evidence.cities[0].contenders["castpoi"]) == pytest.approx(expected)
     table = significance_table(evidence, judge_all(evidence, draws=50))
     assert table is not None

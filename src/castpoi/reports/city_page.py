@@ -71,7 +71,7 @@ def city_page(city: City, description: CityDescription, *, name: str = "city") -
         charts=_charts(city, description) if description.checkins else {},
         busiest=busiest_places(city),
         zones=_zone_words(description),
-        steps=_steps(city.manifest.get("steps")),
+        steps=city.manifest.get("steps"),
         fingerprint=city.fingerprint,
         weekdays=_WEEKDAYS,
         revisit_window=REVISIT_WINDOW,
@@ -97,20 +97,6 @@ def _zone_words(description: CityDescription) -> str:
     named = [f"{zone.label} ({zone.share:.1%})" for zone in description.zones[:_MAX_ZONES]]
     more = len(description.zones) - _MAX_ZONES
     return ", ".join(named) + (f" and {more:,} more" if more > 0 else "")
-
-
-def _steps(steps: object) -> list[dict[str, str]]:
-    """The steps of a manifest as text, which may have been edited by hand."""
-    found = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
-    lines = []
-    for step in found:
-        before, after = step.get("checkins_before"), step.get("checkins_after")
-        numbers = {each: step.get(f"{each}_after") for each in ("checkins", "users", "places")}
-        if isinstance(before, int) and isinstance(after, int):
-            numbers["removed"] = before - after
-        texts = {key: f"{n:,}" if isinstance(n, int) else "–" for key, n in numbers.items()}
-        lines.append({"name": str(step.get("step", "–")), "removed": "–", **texts})
-    return lines
 
 
 def _charts(city: City, description: CityDescription) -> dict[str, Chart]:

@@ -8,7 +8,7 @@ because their numbers cannot be compared with those of other methods.
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -210,11 +210,11 @@ class Evidence:
     cities: tuple[CityEvidence, ...]
     unfinished: Mapping[str, str]  # experiments of the suite without a result, and their state
 
-    @cached_property
-    def row_notes(self) -> dict[str, str]:
-        """Sentences about rows by name, from NOTES."""
+    def notes_on(self, rows: Iterable[Row]) -> list[str]:
+        """The sentences about rows, from NOTES."""
         path = self.folder / NOTES
-        return read_json(path) if path.is_file() else {}
+        notes = read_json(path) if path.is_file() else {}
+        return [f"{row.label}: {notes[row.name]}" for row in rows if row.name in notes]
 
     @property
     def results(self) -> list[RowResult]:

@@ -76,17 +76,12 @@ def method_table(evidence: Evidence) -> Table:
         }
         for row in evidence.rows
     ]
-    notes_of_rows = [
-        f"{row.label}: {evidence.row_notes[row.name]}"
-        for row in evidence.rows
-        if row.name in evidence.row_notes
-    ]
     return Table.of_lines(
         {"": lines},
         name="methods",
         title="Methods",
         caption=notes.METHODS,
-        footnotes=notes_of_rows,
+        footnotes=evidence.notes_on(evidence.rows),
         words=2,
     )
 

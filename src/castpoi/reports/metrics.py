@@ -35,11 +35,7 @@ def metric_table(outline: TableOutline, evidence: Evidence, verdicts: Verdicts) 
         notes.NOT_PAPER_PRESET: any(map(is_not_paper_preset, ours)),
         notes.STARS: any(each.table == outline.name for each in verdicts.all),
         notes.PAPER: any(cell.paper for group in groups for row in group for cell in row),
-        **{
-            f"{row.label}: {note}": True
-            for row in outline.rows
-            if (note := evidence.row_notes.get(row.name)) and row.role == OURS
-        },
+        **dict.fromkeys(evidence.notes_on(ours), True),
     }
     return Table(
         name=outline.name,

@@ -137,7 +137,8 @@ def _summary(verdicts: Verdicts) -> str:
 
 def _noise_words(evidence: Evidence) -> list[str]:
     """How often two seeds of one row differ significantly."""
-    p = seed_noise(evidence)
+    contenders = [own for city in evidence.cities for own in city.contenders.values()]
+    p = [p for each in contenders if not each.is_counted for p in p_of_pairs(each)]
     differing = sum(each < ALPHA for each in p)
     if not p:
         return []
@@ -145,12 +146,6 @@ def _noise_words(evidence: Evidence) -> list[str]:
         f"Two seeds of one row differ with p < {ALPHA} in {_NOISE_METRIC} (Wilcoxon, uncorrected) "
         f"in {differing} of {len(p)} pairs."
     ]
-
-
-def seed_noise(evidence: Evidence) -> list[float]:
-    """The p-value of every pair of seeds of every learned row, uncorrected."""
-    contenders = [own for city in evidence.cities for own in city.contenders.values()]
-    return [p for each in contenders if not each.is_counted for p in p_of_pairs(each)]
 
 
 def p_of_pairs(contender: Contender) -> list[float]:
