@@ -25,7 +25,7 @@ _MARKS = {"passed": "passed", "warned": "WARNED", "failed": "FAILED"}
 @click.argument("city", type=FOLDER)
 @output_options
 def audit(console: Console, city: Path) -> None:
-    """Check a CITY for leakage, wrong clocks and oddities.
+    """Check a CITY for leakage, wrong clocks and implausible data.
 
     Checks: fingerprint, time order, targets in their own history, unseen users or places, overlap
     of the splits, training on later check-ins, share of revisits, rhythm, local clock, teleports,

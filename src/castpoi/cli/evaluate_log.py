@@ -12,22 +12,19 @@ from castpoi.core.errors import extra_for
 
 @click.command("evaluate-log")
 @click.argument("log", type=FOLDER)
-@store_option
+@store_option(required=True)
 @output_options
-def evaluate_log(console: Console, log: Path, store: str | None) -> None:
+def evaluate_log(console: Console, log: Path, store: str) -> None:
     """Compare the answers of a LOG with the visits that followed: hit rate and MRR of each run.
 
-    LOG is the file of 'castpoi serve --answer-log', and --store, which is required, the visit store
-    of that service. An answer is compared with the next visit of its user; of several answers
-    before one visit only the last counts. HR@5: share of visits to one of the first five places
-    shown.
+    LOG is the file of 'castpoi serve --answer-log', --store the visit store of that service. An
+    answer is compared with the next visit of its user; of several answers before one visit only the
+    last counts. HR@5: share of visits to one of the first five places shown.
     """
     with extra_for("the visit store", "serve"):
         from castpoi.serving.answer_log import evaluate_log as evaluated
         from castpoi.serving.store import VisitStore
         from castpoi.serving.store_engine import check_exists
-    if store is None:
-        raise click.UsageError("Give --store: the visit store of the service.")
     check_exists(store)
     with closing(VisitStore(store)) as opened:
         rows = evaluated(log, opened)

@@ -25,7 +25,7 @@ os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 DATA_VERBS = {
     "prepare": ("prepare", "Read, clean and split check-ins: a CITY."),
     "describe": ("describe", "Counts, rhythm and distances of a city."),
-    "audit": ("data", "Check a city for leakage, wrong clocks and oddities."),
+    "audit": ("data", "Check a city for leakage, wrong clocks and implausible data."),
     "export": ("data", "Write a city as atomic files of RecBole."),
     "synthesize": ("data", "Make the check-ins of a synthetic city."),
     "fetch": ("data", "Download a public data set."),

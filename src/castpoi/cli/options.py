@@ -53,14 +53,16 @@ def out_option(help_text: str, *, replaces: str, required: bool = True, **more: 
     return decorate
 
 
-store_option: Final = click.option(
-    "--store",
-    metavar="URL",
-    envvar="CASTPOI_STORE",
-    help="The visit store: sqlite:///FILE or postgresql://USER@HOST/NAME; or CASTPOI_STORE in the "
-    "environment, where other users cannot see a password.  [default for a RUN: "
-    "RUN.visits.sqlite]",
-)
+def store_option(default: str = "", *, required: bool = False) -> Decorator:
+    """`--store`; `default` is that of the command, in words."""
+    text = (
+        "The visit store: sqlite:///FILE or postgresql://USER@HOST/NAME; or CASTPOI_STORE in the "
+        "environment, where other users cannot see a password."
+    )
+    text += f"  [default: {default}]" if default else ""
+    return click.option(
+        "--store", metavar="URL", envvar="CASTPOI_STORE", required=required, help=text
+    )
 
 
 def options_of(

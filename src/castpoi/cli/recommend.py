@@ -52,7 +52,7 @@ class _Options:
     """Everybody in a table of visits (user, place, time); written to --out."""
     at: Annotated[str, "TIME"] | None = None
     """Time of the request, e.g. 2012-04-03T18:00-04:00; later visits are left out. For a run
-    trained with --known-time it is the time of the next visit.  [default there: now]"""
+    trained with --known-time it is the time of the next visit.  [default of such a run: now]"""
     engine: Literal["local", "ray"] = "local"
     """For many people: this machine, or a Ray cluster (extra castpoi[ray]); a folder then has one
     row per person, with lists."""

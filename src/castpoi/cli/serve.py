@@ -62,7 +62,7 @@ class _Options:
 @click.command()
 @click.argument("run", type=FOLDER, required=False)
 @options_of(_Options, "options", names={"runs": "run", "shares": "share"})
-@store_option
+@store_option("RUN.visits.sqlite")
 @options_of(
     ServiceSettings,
     "service",

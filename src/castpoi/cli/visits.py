@@ -16,7 +16,7 @@ from castpoi.serving.settings import default_store
 
 
 @click.command()
-@store_option
+@store_option("RUN.visits.sqlite, with --run")
 @click.option("--run", type=FOLDER, help="The run that is served; adds the details of its places.")
 @click.option(
     "--places",

@@ -124,9 +124,9 @@ def mean_loss(scores: Tensor, target: Tensor, is_new: Tensor, config: CastPoiTra
     of_target = log_probability.gather(1, column).squeeze(1)  # [B]
     share = smoothing / max(1, others)
     each = -(1 - smoothing) * of_target - share * log_probability.sum(dim=1)  # [B]
-    rivals = min(constants.hard_negatives, others)
-    if config.margin_weight and rivals:
-        best = scores.scatter(1, column, -torch.inf).topk(rivals, dim=1).values  # [B, k]
+    negatives = min(constants.hard_negatives, others)
+    if config.margin_weight and negatives:
+        best = scores.scatter(1, column, -torch.inf).topk(negatives, dim=1).values  # [B, k]
         short = (constants.margin - scores.gather(1, column) + best).clamp(min=0).mean(dim=1)
         each = each + config.margin_weight * short
     weight = torch.where(is_new, config.explore_weight, 1.0).to(each)

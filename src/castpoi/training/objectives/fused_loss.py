@@ -18,14 +18,14 @@ with weights w (they sum to 1), represent its term of any place of the rest:
 
 so the sum of exp over the rest is estimated without bias. The loss does not change if all scores of
 a target are raised by the same amount, so r - m is added where the reader reads, and all else
-stays. The rest counts in the smoothing and among the rivals of the margin too: otherwise the reader
-would lower all the places that it reads.
+stays. The rest counts in the smoothing and among the hard negatives of the margin too: otherwise
+the reader would lower all the places that it reads.
 
 The closer s is to the whole score, the better the hardest are chosen and the less depends on the
 draws. So s may include a forecast of the reader for every place; r is then the difference of the
 reader and its forecast, and nothing else changes.
 
-Shapes: R targets, P places, D width, k rivals, C candidates read.
+Shapes: R targets, P places, D width, k hard negatives, C candidates read.
 """
 
 from collections.abc import Callable, Sequence
@@ -191,10 +191,10 @@ def _loss_and_grad(
         _add_refinement_(scores, refinement, sample)
     target_score = scores.gather(1, target)
     summed = scores.sum(dim=1, keepdim=True)
-    rivals = scores.scatter_(1, target, -torch.inf).topk(constants.hard_negatives, dim=1)  # [R, k]
+    hardest = scores.scatter_(1, target, -torch.inf).topk(constants.hard_negatives, dim=1)  # [R, k]
     scores.scatter_(1, target, target_score)
-    short = constants.margin - target_score + rivals.values
-    top = torch.maximum(target_score, rivals.values[:, :1])
+    short = constants.margin - target_score + hardest.values
+    top = torch.maximum(target_score, hardest.values[:, :1])
     probability = scores.sub_(top).exp_()  # [R, P], in place, unnormalised
     partition = probability.sum(dim=1, keepdim=True)  # [R, 1]
     weight = inputs.weight.unsqueeze(1)
@@ -207,7 +207,7 @@ def _loss_and_grad(
     )
     grad = probability.mul_(mass * weight / partition).sub_(smooth * weight)  # [R, P], in place
     pushed = (short > 0) * (push * weight)  # [R, k]
-    grad.scatter_add_(1, rivals.indices, pushed)
+    grad.scatter_add_(1, hardest.indices, pushed)
     pull = (1 - constants.label_smoothing) * weight + pushed.sum(dim=1, keepdim=True)
     grad.scatter_add_(1, target, -pull)
     return (loss * weight).sum(), grad, _refinement_grad(grad, refinement, sample)

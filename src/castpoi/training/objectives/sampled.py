@@ -182,8 +182,8 @@ class SampledObjective(FastObjective):
         summed = summed.index_add(0, owner, known.masked_fill(is_target, 0.0))
         places = weights.sum(dim=1).index_add(0, owner, (~is_target).float())  # nearly P - 1
         constants = self.constants
-        rivals = torch.cat([drawn.masked_fill(weights == 0, -torch.inf), others], dim=1)
-        hardest = rivals.topk(min(constants.hard_negatives, rivals.shape[1]), dim=1).values
+        negatives = torch.cat([drawn.masked_fill(weights == 0, -torch.inf), others], dim=1)
+        hardest = negatives.topk(min(constants.hard_negatives, negatives.shape[1]), dim=1).values
         short = (constants.margin - own[:, None] + hardest).clamp(min=0).sum(dim=1)
         loss = (
             total
