@@ -93,7 +93,13 @@ QueryTime = Annotated[Any, PlainValidator(_read_time), _TIME_SCHEMA]
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+    )
 
 
 def _with_examples(*examples: dict[str, Any]) -> ConfigDict:
@@ -137,52 +143,41 @@ class RecommendBody(_Strict):
         {"user": "470", "near": {"lat": 40.73, "lon": -73.99}, "within_km": 2, "explain": True},
     )
 
-    user: Id | None = Field(None, description="A user whose visits are in the store.")
-    history: list[HistoryVisit] | None = Field(
-        None, max_length=MAX_HISTORY, description="Visits in any order; may be empty."
-    )
-    k: int = Field(DEFAULT_K, ge=1, le=MAX_RECOMMENDATIONS, description="Maximal number of places.")
-    at: Instant | None = Field(
-        None,
-        description="Time of the request, with an offset; later visits are left out. By default "
-        "the last visit, or now for a model with known time.",
-    )
-    near: Point | None = Field(None, description="Position of the person.")
-    within_km: float | None = Field(
-        None,
-        gt=0,
-        le=_HALF_AROUND_THE_EARTH_KM,
-        description="Only places within this distance of `near`, or else of the last visit.",
-    )
-    box: BoxBody | None = Field(None, description="Only places in this box.")
-    polygon: list[Point] | None = Field(
-        None,
-        min_length=3,
-        max_length=MAX_CORNERS,
-        description="Only places in this polygon, by its corners in order.",
-    )
-    categories: list[Id] | None = Field(
-        None, min_length=1, max_length=MAX_CATEGORIES, description="Only these categories."
-    )
-    max_per_category: int | None = Field(
-        None, ge=1, description="At most this many places of one category."
-    )
-    exclude: list[Id] | None = Field(
-        None, max_length=MAX_CANDIDATES, description="Never these places, by id."
-    )
-    exclude_visited: bool = Field(False, description="Only places that the history never visits.")
+    user: Id | None = None
+    """A user whose visits are in the store."""
+    history: list[HistoryVisit] | None = Field(None, max_length=MAX_HISTORY)
+    """Visits in any order; may be empty."""
+    k: int = Field(DEFAULT_K, ge=1, le=MAX_RECOMMENDATIONS)
+    """Maximal number of places."""
+    at: Instant | None = None
+    """Time of the request, with an offset; later visits are left out. By default the last visit, or
+    now for a model with known time."""
+    near: Point | None = None
+    """Position of the person."""
+    within_km: float | None = Field(None, gt=0, le=_HALF_AROUND_THE_EARTH_KM)
+    """Only places within this distance of `near`, or else of the last visit."""
+    box: BoxBody | None = None
+    """Only places in this box."""
+    polygon: list[Point] | None = Field(None, min_length=3, max_length=MAX_CORNERS)
+    """Only places in this polygon, by its corners in order."""
+    categories: list[Id] | None = Field(None, min_length=1, max_length=MAX_CATEGORIES)
+    """Only these categories."""
+    max_per_category: int | None = Field(None, ge=1)
+    """At most this many places of one category."""
+    exclude: list[Id] | None = Field(None, max_length=MAX_CANDIDATES)
+    """Never these places, by id."""
+    exclude_visited: bool = False
+    """Only places that the history never visits."""
     new_only: bool = Field(
         False, description=f"Only places not among the last {REVISIT_WINDOW} visits."
     )
-    candidates: list[Id] | None = Field(
-        None, min_length=1, max_length=MAX_CANDIDATES, description="Only these places, by id."
-    )
-    explain: bool = Field(False, description="Whether to return terms, visits, counterfactuals.")
-    run: Id | None = Field(
-        None,
-        description="Name of the run that answers, if the service has several; by default that of "
-        "the user's share.",
-    )
+    candidates: list[Id] | None = Field(None, min_length=1, max_length=MAX_CANDIDATES)
+    """Only these places, by id."""
+    explain: bool = False
+    """Whether to return terms, visits, counterfactuals."""
+    run: Id | None = None
+    """Name of the run that answers, if the service has several; by default that of the user's
+    share."""
 
     @model_validator(mode="after")
     def _one_history(self) -> "RecommendBody":
@@ -219,11 +214,9 @@ class PostedVisit(_Strict):
     user: Id
     place: Id
     at: Time
-    key: Id | None = Field(
-        None,
-        description="Your name for this visit: sent again with the same key, it is stored once. "
-        "Without a key, place and time identify the visit.",
-    )
+    key: Id | None = None
+    """Your name for this visit: sent again with the same key, it is stored once. Without a key,
+    place and time identify the visit."""
 
 
 class PostedVisits(_Strict):

@@ -19,6 +19,7 @@ from castpoi.recommend.request import Visits
 from castpoi.serving.logs import log_failure
 from castpoi.serving.store_engine import (
     ABOUT,
+    ANSWER_SECONDS,
     LISTING_SECONDS,
     REWRITING_SECONDS,
     TABLES,
@@ -76,13 +77,13 @@ class VisitStore:
         """
         if not visits:
             return 0
-        with self._translated_errors(), self._writing() as connection:
+        with self._writing() as connection:
             self._insert_new(connection, ABOUT, [_USED])
             return self._add(connection, visits)
 
     def is_new(self) -> bool:
         """Whether no user was ever added or erased and no city was imported."""
-        with self._translated_errors(), self._engine.connect() as connection:
+        with self._reading() as connection:
             marks = sa.select(ABOUT).where(ABOUT.c.name.in_([_USED["name"], _IMPORTED]))
             return connection.execute(marks).first() is None
 
@@ -100,7 +101,7 @@ class VisitStore:
 
     def histories(self, users: Sequence[str], *, most: int) -> dict[str, Visits]:
         """The latest `most` visits of each user; an unknown user has none."""
-        with self._translated_errors(), self._engine.connect() as connection:
+        with self._reading() as connection:
             return {user: visits_of(latest(connection, user, most)) for user in set(users)}
 
     def page_of_visits(self, user: str, *, after: str, most: int) -> tuple[Visits, str | None]:
@@ -108,7 +109,7 @@ class VisitStore:
 
         Also the `next` of this page; None if there are no earlier visits.
         """
-        with self._translated_errors(), self._engine.connect() as connection:
+        with self._reading() as connection:
             rows = latest(connection, user, most + 1, before=cursor_of(after) if after else None)
         page = visits_of(rows[-most:])
         if len(rows) <= most:
@@ -128,11 +129,7 @@ class VisitStore:
             .order_by(USERS.c.user_id)
             .limit(most)
         )
-        with (
-            self._translated_errors(),
-            self._engine.connect() as connection,
-            answers_within(LISTING_SECONDS),
-        ):
+        with self._reading(LISTING_SECONDS) as connection:
             return [(row.user_id, row.visits) for row in connection.execute(statement)]
 
     def chunks(self, *, most: int) -> Iterator[list[tuple[Any, ...]]]:
@@ -149,11 +146,7 @@ class VisitStore:
         )
         last = -1
         while True:
-            with (
-                self._translated_errors(),
-                self._engine.connect() as connection,
-                answers_within(REWRITING_SECONDS),
-            ):
+            with self._reading(REWRITING_SECONDS) as connection:
                 rows = connection.execute(statement.where(VISITS.c.visit > last)).all()
             if not rows:
                 return
@@ -162,20 +155,12 @@ class VisitStore:
 
     def user_numbers(self) -> list[int]:
         """The numbers of all users; that of an erased user is never used again."""
-        with (
-            self._translated_errors(),
-            self._engine.connect() as connection,
-            answers_within(REWRITING_SECONDS),
-        ):
+        with self._reading(REWRITING_SECONDS) as connection:
             return list(connection.execute(sa.select(USERS.c.number)).scalars())
 
     def counts(self) -> tuple[int, int]:
         """Number of users and of visits."""
-        with (
-            self._translated_errors(),
-            self._engine.connect() as connection,
-            answers_within(REWRITING_SECONDS),  # it reads every row
-        ):
+        with self._reading(REWRITING_SECONDS) as connection:  # it reads every row
             users, visits = (
                 connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
                 for table in (USERS, VISITS)
@@ -184,7 +169,7 @@ class VisitStore:
 
     def secret(self) -> bytes:
         """Random bytes that belong to the store, made at the first call."""
-        with self._translated_errors(), self._writing() as connection:
+        with self._writing() as connection:
             row = {"name": _SECRET, "value": secrets.token_hex(32)}
             self._insert_new(connection, ABOUT, [row])
             value = sa.select(ABOUT.c.value).where(ABOUT.c.name == _SECRET)
@@ -193,10 +178,10 @@ class VisitStore:
     def check(self) -> None:
         """Raise `BrokenStore` unless reading and, after a failed write, writing work."""
         if not self._write_failed:
-            with self._translated_errors(), self._engine.connect() as connection:
+            with self._reading() as connection:
                 connection.execute(_SELECT_VERSION).scalar_one()
             return
-        with self._translated_errors(), self._writing() as connection:
+        with self._writing() as connection:
             # SQLite writes no page that an UPDATE does not change
             connection.execute(sa.insert(ABOUT).values(name=_TRIED, value="yes"))
             connection.execute(sa.delete(ABOUT).where(ABOUT.c.name == _TRIED))
@@ -222,7 +207,7 @@ class VisitStore:
         """
         number = sa.select(USERS.c.number).where(USERS.c.user_id == user).scalar_subquery()
         is_it = (VISITS.c.user == number, VISITS.c.at_us == at_us, VISITS.c.place_id == place)
-        with self._translated_errors(), self._writing() as connection:
+        with self._writing() as connection:
             return connection.execute(sa.delete(VISITS).where(*is_it)).rowcount
 
     def close(self) -> None:
@@ -320,15 +305,26 @@ class VisitStore:
         return len(connection.execute(statement, rows).all())
 
     @contextmanager
+    def _reading(self, seconds: float = ANSWER_SECONDS) -> Iterator[sa.Connection]:
+        """A connection whose statements have a time limit."""
+        with (
+            self._translated_errors(),
+            self._engine.connect() as connection,
+            answers_within(seconds),
+        ):
+            yield connection
+
+    @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
         """A transaction, one at a time in SQLite; records whether it failed."""
-        try:
-            with self._turn, self._engine.begin() as connection:
-                yield connection
-        except SQLAlchemyError:
-            self._write_failed = True
-            raise
-        self._write_failed = False
+        with self._translated_errors():
+            try:
+                with self._turn, self._engine.begin() as connection:
+                    yield connection
+            except SQLAlchemyError:
+                self._write_failed = True
+                raise
+            self._write_failed = False
 
     @contextmanager
     def _rewriting(self) -> Iterator[sa.Connection]:
