@@ -13,19 +13,15 @@ from castpoi.cli.options import FOLDER
 from castpoi.core.errors import BadInput
 from castpoi.core.files import write_text, writing
 from castpoi.evaluation.compare import Comparison
-from castpoi.evaluation.metrics import METRICS, Spread
+from castpoi.evaluation.metrics import METRICS, STRATA
 from castpoi.experiments.status import SUITE_FILE
-from castpoi.library.compare import STARS, TESTED
+from castpoi.library.compare import SHOWN, STARS, TESTED, metric_cells
 from castpoi.library.compare import Comparison as TestedComparison
 from castpoi.library.compare import compare as compare_results
 
 _BEST: Final = "*"
 _ENDINGS: Final = (".md", ".csv", ".tex")
 _PARTS: Final = ("difference", "low", "high", "p", "wilcoxon_p", "bootstrap_p")
-_NARROW: Final = ("HR@1", "HR@10", "NDCG@10", "MRR")
-"""Metrics for a terminal that is too narrow for all."""
-_OF_STRATA: Final[tuple[tuple[str, str | None], ...]] = (("HR@10", "revisit"), ("HR@10", "new"))
-"""Metrics of strata, next to those of all targets."""
 
 
 @click.command()
@@ -110,7 +106,7 @@ def show_comparison(console: Console, comparison: Comparison) -> None:
     wide = _cells(comparison, METRICS)
     console = console.with_room_for(wide)
     fits = width_of(wide) <= console.out.width
-    header, *rows = wide if fits else _cells(comparison, _NARROW)
+    header, *rows = wide if fits else _cells(comparison, SHOWN)
     known = ", with known time" if comparison.known_time else ""
     title = f"{comparison.n:,} {comparison.part} targets{known}, in percent"
     console.table(header, rows, title=title)
@@ -122,20 +118,9 @@ def show_comparison(console: Console, comparison: Comparison) -> None:
 
 def _cells(comparison: Comparison, metrics: Sequence[str]) -> list[list[str]]:
     """Header and rows of the table, as text."""
-    columns = [*((metric, None) for metric in metrics), *_OF_STRATA]
-    best = [comparison.best(metric, stratum) for metric, stratum in columns]
-    cells = [["method", *(f"{stratum or ''} {metric}".strip() for metric, stratum in columns)]]
+    cells = [["method", *metrics, *(f"{stratum} HR@10" for stratum in STRATA)]]
     for row in comparison.rows:
         seeds = f" ({len(row.seeds)} seeds)" if len(row.seeds) > 1 else ""
-        spreads = [(row.strata[side] if side else row.metrics)[metric] for metric, side in columns]
-        marks = [_BEST if row.method in winners else "" for winners in best]
-        values = [_cell(spread) + mark for spread, mark in zip(spreads, marks, strict=True)]
-        cells.append([row.method + seeds, *values])
+        values = metric_cells(comparison, row, metrics)
+        cells.append([row.method + seeds, *(each.full + _BEST * each.is_best for each in values)])
     return cells
-
-
-def _cell(spread: Spread) -> str:
-    if spread.mean is None:
-        return "-"
-    mean = f"{100 * spread.mean:.2f}"
-    return mean if spread.std is None else f"{mean} ± {100 * spread.std:.2f}"

@@ -36,7 +36,8 @@ STARS: Final = (
     "stars: p < 0.05, 0.01, 0.001 by the most careful of three tests, corrected by Holm's method; "
     "a trained method with one seed has none."
 )
-_SHOWN: Final = ("HR@1", "HR@10", "NDCG@10", "MRR")
+SHOWN: Final = ("HR@1", "HR@10", "NDCG@10", "MRR")
+"""Metrics of a narrow table."""
 _BOOTSTRAP_SEED: Final = 42
 
 
@@ -72,7 +73,7 @@ class Comparison:
             caption=f"{self.rows.n:,} {self.rows.part} targets, in percent, best in bold."
             + known
             + (tested if self.against else ""),
-            columns=["Method", *_SHOWN, *(f"HR@10 {stratum}" for stratum in STRATA), *headers],
+            columns=["Method", *SHOWN, *(f"HR@10 {stratum}" for stratum in STRATA), *headers],
             groups=[Group(rows=[self._cells(row) for row in self.rows.rows])],
         )
 
@@ -98,8 +99,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         table = self.table
-        rows = [[" ".join(filter(None, [c.text, c.spread])) + c.stars for c in each]
-                for each in table.groups[0].rows]  # fmt: skip
+        rows = [[cell.full + cell.stars for cell in each] for each in table.groups[0].rows]
         return html_table(table.columns, rows, caption=table.caption)
 
     def _record(self, row: ComparedMethod) -> dict[str, object]:
@@ -122,11 +122,8 @@ class Comparison:
         return record
 
     def _cells(self, row: ComparedMethod) -> list[Cell]:
-        shown = [(row.metrics[metric], self.rows.best(metric)) for metric in _SHOWN]
-        shown += [(row.strata[each]["HR@10"], self.rows.best("HR@10", each)) for each in STRATA]
         tested = [_difference(self._verdict(row.method, each)) for each in TESTED if self.against]
-        values = [spread_cell(spread, is_best=row.method in best) for spread, best in shown]
-        return [Cell(METHODS.label_of(row.method)), *values, *tested]
+        return [Cell(METHODS.label_of(row.method)), *metric_cells(self.rows, row), *tested]
 
     def _verdict(self, method: str, metric: str) -> Verdict | None:
         for each in self.verdicts:
@@ -182,6 +179,13 @@ def _contender(name: str, results: Sequence[Result]) -> Contender:
     return Contender(
         name, own, is_counted=is_ours or all(each.manifest.get(NO_SEEDS) for each in own)
     )
+
+
+def metric_cells(rows: Rows, row: ComparedMethod, metrics: Sequence[str] = SHOWN) -> list[Cell]:
+    """The metrics of a row, and HR@10 of each stratum, in percent."""
+    shown = [(row.metrics[metric], rows.best(metric)) for metric in metrics]
+    shown += [(row.strata[each]["HR@10"], rows.best("HR@10", each)) for each in STRATA]
+    return [spread_cell(spread, is_best=row.method in best) for spread, best in shown]
 
 
 def _difference(verdict: Verdict | None) -> Cell:

@@ -83,17 +83,14 @@ def evaluate_lists(
     error. The list of a user is used for all targets of that user.
     """
     table = _lists_of(lists, city)
-    users = np.unique(table[record.USER].to_numpy())
-    trajectories, rows = city.trajectories, city.targets(split)
-    missing = np.setdiff1d(trajectories.user[rows], users)
+    columns = (record.USER, record.PLACE, _RANK)
+    owner, place, position = (table[name].to_numpy() for name in columns)
+    missing = np.setdiff1d(city.trajectories.user[city.targets(split)], owner)
     if len(missing):
         raise BadInput(
             f"the lists have no places for {len(missing):,} of the users with a {split} target; "
             "make a list for every user of the city"
         )
-    position = _positions(table)  # 0 is best
-    owner = table[record.USER].to_numpy().astype(np.int64)
-    place = table[record.PLACE].to_numpy().astype(np.int64)
     starts = np.searchsorted(owner, np.arange(city.users.height + 1))
     lowest = -float(len(table) + 1)
 
@@ -110,7 +107,10 @@ def evaluate_lists(
 
 
 def _lists_of(lists: Any, city: City) -> pl.DataFrame:
-    """Numbers of user and place, with rank or score, sorted by user."""
+    """Numbers of user and place, with the position in the user's list from 0, sorted by user.
+
+    Equal ranks share a position.
+    """
     frame = as_frame(lists, what="lists") if is_frame(lists) else read_frame(Path(lists))
     ordered_by = next((name for name in (_RANK, _SCORE) if name in frame.columns), None)
     user, place = (column_of(frame.columns, word) for word in ("user", "place"))
@@ -129,7 +129,8 @@ def _lists_of(lists: Any, city: City) -> pl.DataFrame:
     table = pl.DataFrame({**numbers, _RANK: order if ordered_by == _RANK else -order})
     if table.select(record.USER, record.PLACE).is_duplicated().any():
         raise BadInput("the lists name a place twice for one user; leave one out")
-    return table.sort(record.USER)
+    position = pl.col(_RANK).rank("dense").over(record.USER) - 1
+    return table.with_columns(position.cast(pl.Float32)).sort(record.USER)
 
 
 def _numbers(ids: pl.Series, known: pl.Series, what: str) -> pl.Series:
@@ -144,13 +145,3 @@ def _numbers(ids: pl.Series, known: pl.Series, what: str) -> pl.Series:
             "the table that the city was prepared from"
         )
     return number
-
-
-def _positions(table: pl.DataFrame) -> NDArray[np.float32]:
-    """Position of each place in the list of its user, from 0; equal ranks share it."""
-    return (
-        table.select(pl.col(_RANK).rank("dense").over(record.USER) - 1)
-        .to_series()
-        .cast(pl.Float32)
-        .to_numpy()
-    )

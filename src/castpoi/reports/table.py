@@ -49,6 +49,11 @@ class Cell:
         return "" if self.std is None else f"± {self.std:.2f}"
 
     @property
+    def full(self) -> str:
+        """The text and the deviation."""
+        return " ".join(filter(None, [self.text, self.spread]))
+
+    @property
     def sort_key(self) -> float | None:
         """The number that a page sorts by."""
         return self.order if self.value is None else self.value
@@ -206,7 +211,7 @@ def _latex_cell(cell: Cell) -> str:
 
 
 def _markdown_cell(cell: Cell) -> str:
-    text = escape_markdown(" ".join(filter(None, [cell.text, cell.spread])))
+    text = escape_markdown(cell.full)
     text = f"**{text}**" if cell.is_best else text
     text = f"*{text}*" if cell.is_faint else text
     text = f"<ins>{text}</ins>" if cell.is_strongest else text  # GitHub does not render <u>
