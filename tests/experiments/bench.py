@@ -52,7 +52,7 @@ class Bench:
             plan,
             self.folder,
             status=lambda: SuiteStatus(self.folder, self.suite, plan),
-            past_runs=[PastRun.of(record) for record in self.folder.records()],
+            past_runs=[PastRun.of(record) for _, record in self.folder.found()],
             pace=Pace(threads=pace.pop("threads", 2), **pace),
             progress=self.progress,
             report=self.report,

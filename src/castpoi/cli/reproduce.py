@@ -70,7 +70,7 @@ def reproduce(console: Console, cities: tuple[Path, ...], *, options: _Options, 
     plan = folder.plan(experiments, any_code=pace.any_code)
     job = Job(
         console=console, plan=plan, folder=folder, pace=pace, noun="experiments",
-        past_runs=[PastRun.of(record) for record in folder.records()],
+        past_runs=[PastRun.of(record) for _, record in folder.found()],
     )  # fmt: skip
     if options.dry_run:
         job.show({"suite": suite.name})

@@ -76,10 +76,6 @@ class SuiteFolder:
             Planned(experiment=each, why=self._why(each, any_code=any_code)) for each in experiments
         ]
 
-    def records(self) -> Iterator[dict[str, Any]]:
-        """How all results were made, of this suite or another."""
-        yield from (record for _, record in self._found())
-
     def remove_run(self, experiment: Experiment) -> None:
         """Remove the run of an experiment, and the other files of its worker and its training."""
         run = self.run(experiment)
@@ -105,7 +101,7 @@ class SuiteFolder:
 
     def _check_city(self, city: CityFolder) -> None:
         """Refuse a city whose name another one has here, or that has another name here."""
-        for folder, record in self._found():
+        for folder, record in self.found():
             name, former = folder.relative_to(self.root).parts[0], record["key"]["fingerprint"]
             if name == city.name and former != city.fingerprint:
                 raise BadInput(
@@ -118,7 +114,7 @@ class SuiteFolder:
                     f"{former[:12]}); rename its folder to {name}, or choose another --out"
                 )
 
-    def _found(self) -> Iterator[tuple[Path, dict[str, Any]]]:
+    def found(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         """The folder of every result, and how it was made."""
         for path in sorted(self.root.glob("*/*/*/manifest.json")):
             record, folder = _record_of(read_or_nothing(path)), path.parent

@@ -75,22 +75,22 @@ def row_of_run(
     method: str, preset: str | None = None, settings: Mapping[str, str] | None = None
 ) -> Row:
     """The row of a method with a preset and settings."""
-    row = Row(name=method, label=METHODS.label_of(method), method=method, role="baseline")
-    role = OURS if method in OUR_METHODS else "baseline" if row.is_learned else "heuristic"
-    row = replace(row, role=role, preset=preset)
     known = METHODS.find(method)
     is_default = preset in (None, known.default_preset if known else None)
     changes = {**({} if is_default else {"preset": str(preset)}), **(settings or {})}
-    if not changes:
-        return row
     words = ", ".join(_change(name, value) for name, value in changes.items())
-    variant = replace(
-        row,
+    space = "" if not words else " " if words.startswith("w/o") else ", "
+    row = Row(
         name=_variant_name(method, changes),
-        label=f"{row.label}{' ' if words.startswith('w/o') else ', '}{words}",
+        label=f"{METHODS.label_of(method)}{space}{words}",
+        method=method,
+        role="baseline",
+        preset=preset,
         settings=changes,
     )
-    return replace(variant, role=ABLATION) if role == OURS and not variant.known_time else variant
+    if method not in OUR_METHODS:
+        return row if row.is_learned else replace(row, role="heuristic")
+    return replace(row, role=ABLATION if changes and not row.known_time else OURS)
 
 
 def with_ours(row: Row, ours: Collection[str]) -> Row:

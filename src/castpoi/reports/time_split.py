@@ -18,9 +18,8 @@ def pairs(evidence: Evidence) -> Iterator[tuple[CityEvidence, CityEvidence]]:
     """Each time split, and the other split of its city."""
     for city in (each for each in evidence.cities if each.is_by_time and not each.known_time):
         for other in evidence.cities:
-            if (other.town, other.part, other.known_time, other.is_by_time) == (
-                *(city.town, city.part, False, False),
-            ):
+            traits = other.town, other.part, other.known_time, other.is_by_time
+            if traits == (city.town, city.part, False, False):
                 yield city, other
 
 
