@@ -131,9 +131,9 @@ def _output_of_cell() -> Callable[[str], None]:
     return show
 
 
-def shown(*, quiet: bool = False) -> Progress:
+def shown() -> Progress:
     """Lines in a notebook, bars if standard error is a terminal, otherwise nothing."""
     console = Console(stderr=True, soft_wrap=True, highlight=False)
-    if console.is_jupyter and not quiet:
+    if console.is_jupyter:
         return NotebookLines(_output_of_cell())
-    return SILENCE if quiet or not console.is_terminal else Bars(console)
+    return Bars(console) if console.is_terminal else SILENCE
