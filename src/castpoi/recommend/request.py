@@ -9,6 +9,7 @@ Shapes: T visits.
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
@@ -60,7 +61,7 @@ def moment_of(at: "AnyTime", *, what: str) -> Moment:
     if isinstance(at, np.datetime64):
         at = cast("datetime", at.astype("datetime64[us]").item())
     if not isinstance(at, datetime):
-        at = "" if isinstance(at, bool) else str(at)
+        at = "" if isinstance(at, bool) else str(at).strip()
     moment = _of_datetime(at) if isinstance(at, datetime) else _of_text(at, what=what)
     check_in_range(moment.clock_us, at, what=what)
     return moment
@@ -103,13 +104,11 @@ def _of_datetime(at: datetime) -> Moment:
     return Moment((aware - _EPOCH) // _MICROSECOND, is_naive)
 
 
-def _of_text(at: object, *, what: str) -> Moment:
-    if isinstance(at, str) and len(at.strip()) > _LONGEST_DATE:
-        try:
-            return _of_datetime(datetime.fromisoformat(at.strip()))
-        except (ValueError, OverflowError):
-            pass
-    texts = pl.Series("text", [at.strip() if isinstance(at, str) else None], dtype=pl.String)
+def _of_text(at: str, *, what: str) -> Moment:
+    if len(at) > _LONGEST_DATE:
+        with suppress(ValueError, OverflowError):
+            return _of_datetime(datetime.fromisoformat(at))
+    texts = pl.Series("text", [at])
     clock, is_naive = clock_of("text", formats_in(texts))  # all formats of 'data prepare'
     read = texts.to_frame().select(clock.to_physical(), is_naive.alias("is_naive")).row(0)
     if read[0] is None:
@@ -183,8 +182,13 @@ class Visits:
             return cls.of_columns(table[place], table[at])
         each_visit = [Visit.of(visit) for visit in visits]
         moments = [moment_of(each.at, what=name_of(n)) for n, each in enumerate(each_visit)]
+        return cls.at_moments([each.place for each in each_visit], moments)
+
+    @classmethod
+    def at_moments(cls, places: Sequence[str], moments: Sequence[Moment]) -> "Visits":
+        """Visits whose times have been read."""
         return cls(
-            places=[each.place for each in each_visit],
+            places=places,
             clock_us=np.array([moment.clock_us for moment in moments], dtype=np.int64),
             is_naive=np.array([moment.is_naive for moment in moments], dtype=np.bool_),
         )

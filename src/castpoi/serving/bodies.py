@@ -24,7 +24,7 @@ from pydantic import (
 from castpoi.checkins.city import REVISIT_WINDOW
 from castpoi.core.errors import BadInput
 from castpoi.geo.distance import EARTH_RADIUS_KM
-from castpoi.recommend.request import DEFAULT_K, Moment, Request, moment_of
+from castpoi.recommend.request import DEFAULT_K, Moment, Request, Visits, moment_of
 from castpoi.serving.settings import (
     MAX_CANDIDATES,
     MAX_CATEGORIES,
@@ -185,14 +185,17 @@ class RecommendBody(_Strict):
             raise ValueError("give either 'user' or 'history' (which may be empty), and not both")
         return self
 
-    def request(self, *, explain: bool) -> Request:
+    @property
+    def request(self) -> Request:
         """The request to the recommender."""
-        given = {name: _plain(value) for name, value in self if name != "run"}
-        return Request.of(**{**given, "explain": explain})
+        given = {name: _plain(value) for name, value in self if name not in {"run", "history"}}
+        visits = self.history or []
+        history = Visits.at_moments([each.place for each in visits], [each.at for each in visits])
+        return Request.of(**given, history=None if self.history is None else history)
 
 
 def _plain(value: Any) -> Any:
-    """Positions, boxes and visits as tuples of their fields."""
+    """Positions and boxes as tuples of their fields."""
     if isinstance(value, list):
         return [_plain(each) for each in value]
     return tuple(vars(value).values()) if isinstance(value, _Strict) else value

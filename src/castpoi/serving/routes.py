@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -56,7 +57,7 @@ User = Annotated[Id, Path(description="Id of the user.")]
 )
 async def recommend(body: RecommendBody, service: Served, respond: Respond) -> JSONResponse:
     """The most probable next places of a user or after a history; with `explain`, the reasons."""
-    answer = await service.recommend(body.request(explain=body.explain), body.run)
+    answer = await service.recommend(body.request, body.run)
     return respond(answer.to_dict(), "recommendations")
 
 
@@ -68,7 +69,7 @@ async def explain(body: RecommendBody, service: Served, respond: Respond) -> JSO
 
     With `candidates`, only these places are ranked and explained.
     """
-    answer = await service.recommend(body.request(explain=True), body.run)
+    answer = await service.recommend(replace(body.request, explain=True), body.run)
     return respond(answer.to_dict(), "recommendations")
 
 
@@ -93,8 +94,7 @@ async def _lines(service: Service, requests: Sequence[RecommendBody]) -> AsyncIt
     together = service.settings.limits.together
     for start in range(0, len(requests), together):
         work = [
-            service.recommend(each.request(explain=each.explain), each.run)
-            for each in requests[start : start + together]
+            service.recommend(each.request, each.run) for each in requests[start : start + together]
         ]
         for answer in await asyncio.gather(*work, return_exceptions=True):
             if isinstance(answer, CastPoiError):
