@@ -136,7 +136,7 @@ def test_the_start_of_a_bias_is_that_of_the_model(tmp_path: Path) -> None:
 
 def test_curves_end_where_the_first_seed_stopped_and_show_few_methods(tmp_path: Path) -> None:
     seeds = [[{"epoch": 1, "loss": 4.0}, {"epoch": 2, "loss": 2.0}], [{"epoch": 1, "loss": 2.0}]]
-    assert mean_by_epoch(seeds, lambda epoch: epoch["loss"]) == ([1], [3.0])
+    assert mean_by_epoch(seeds, "loss") == ([1], [3.0])
     for method in ("core", "sasrec", "narm", "stamp", "caser", "srgnn", "castpoi"):
         folder = tmp_path / "t" / method
         result_of([1.0] * 20, method=method, seed=1).save(folder)

@@ -159,13 +159,13 @@ class CityEvidence:
         own = (each for each in self.results if each.row.name == row)
         return sorted(own, key=lambda each: each.seed)
 
-    def spread(self, row: str, metric: str) -> Spread:
+    def spread(self, row: str, metric: str, stratum: str | None = None) -> Spread:
         """Mean and deviation of a metric over the seeds of a row."""
-        return self.contenders[row].spread(metric)
+        return self.contenders[row].spread(metric, stratum)
 
-    def mean(self, row: str, metric: str) -> float:
+    def mean(self, row: str, metric: str, stratum: str | None = None) -> float:
         """Mean of a metric over the seeds of a row."""
-        return self.spread(row, metric).mean or 0.0
+        return self.spread(row, metric, stratum).mean or 0.0
 
     def change(self, full: str, variant: str, metric: str) -> float:
         """A variant's metric minus the full model's, over equally many seeds of both."""

@@ -4,7 +4,7 @@ A figure that the results do not allow is left out.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from textwrap import fill
 from typing import Any, Final
@@ -233,8 +233,9 @@ def learning_curves(evidence: Evidence, city: CityEvidence) -> Chart | None:
         for row, style in zip(drawn, line_styles(len(drawn)), strict=True):
             every = 1 + max(map(len, epochs[row.name])) // _LONG
             style = {**style, "markersize": 2, "markevery": every, "label": row.label}
-            for axes, value in zip(panels, (_validation, _loss), strict=True):
-                axes.plot(*mean_by_epoch(epochs[row.name], value), **style)
+            for axes, (value, scale) in zip(panels, ((METRIC, 100), ("loss", 1)), strict=True):
+                at, means = mean_by_epoch(epochs[row.name], value)
+                axes.plot(at, [scale * mean for mean in means], **style)
         for axes, title in zip(panels, (f"validation {METRIC}, %", "training loss"), strict=True):
             axes.set_title(title)
             _epoch_axis(axes, longest)
@@ -262,23 +263,13 @@ def _epoch_axis(axes: Axes, longest: int) -> None:
         axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
 
 
-def _validation(epoch: Mapping[str, Any]) -> float | None:
-    value = epoch.get("metrics", {}).get(METRIC)
-    return None if value is None else 100 * float(value)
-
-
-def _loss(epoch: Mapping[str, Any]) -> float | None:
-    return float(epoch["loss"])
-
-
 def mean_by_epoch(
-    seeds: Sequence[Sequence[Mapping[str, Any]]],
-    of: Callable[[Mapping[str, Any]], float | None],
+    seeds: Sequence[Sequence[Mapping[str, Any]]], name: str
 ) -> tuple[list[int], list[float]]:
     """Epochs and means over the seeds, up to the last epoch of the shortest training."""
     values: dict[int, list[float]] = {}
     for epoch in (epoch for seed in seeds for epoch in seed):
-        value = of(epoch)
+        value = {**epoch, **epoch.get("metrics", {})}.get(name)
         if value is not None:
             values.setdefault(int(epoch["epoch"]), []).append(value)
     whole = sorted(epoch for epoch, own in values.items() if len(own) == len(seeds))

@@ -98,7 +98,7 @@ class _CityGroup:
         present = [row for row in self.outline.rows if self.city.has(row)]
         present.sort(key=lambda row: -self.city.mean(row.name, self.metrics[-1]))
         columns = [*((metric, None) for metric in self.metrics), *_OF_STRATA]
-        highest = [max(self._mean(row, *column) for row in present) for column in columns]
+        highest = [max(self.city.mean(row.name, *column) for row in present) for column in columns]
         rows = [
             [
                 Cell(row.label, note=self._folders(row), is_ours=row.role == OURS),
@@ -112,13 +112,10 @@ class _CityGroup:
         ]
         return Group(heading=self.city.name, rows=rows, foot=list(self._leads()))
 
-    def _mean(self, row: Row, metric: str, stratum: str | None) -> float:
-        return self.city.contenders[row.name].spread(metric, stratum).mean or 0.0
-
     def _cell(
         self, row: Row, metric: str, stratum: str | None, present: Sequence[Row], best: float
     ) -> Cell:
-        spread = self.city.contenders[row.name].spread(metric, stratum)
+        spread = self.city.spread(row.name, metric, stratum)
         if spread.mean is None:
             return NOTHING
         shown = spread_cell(
