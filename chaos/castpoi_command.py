@@ -5,7 +5,7 @@
 A change of a name makes a whole file or folder appear, be replaced or disappear: a rename, an
 exchange (renameat2, noticed by its lookup through ctypes) or the removal of a folder. N = 0 kills
 nothing. The number of changes is the last line on standard error. `data fetch` gets a
-small data set in place of the public one.
+small data set from the server at $CHAOS_DATA_URL in place of the public one.
 """
 
 import atexit
@@ -52,7 +52,7 @@ def publish_small_data() -> None:
 
     from castpoi.checkins.fetch import DATASETS
 
-    DATASETS["gowalla"] = small("gowalla", GOWALLA)
+    DATASETS["gowalla"] = small("gowalla", GOWALLA, os.environ["CHAOS_DATA_URL"])
 
 
 def main() -> None:

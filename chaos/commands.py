@@ -1,6 +1,7 @@
 """The commands under attack: small inputs, arguments, and the files that they must write."""
 
 import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -148,7 +149,7 @@ def synthesize_commands() -> list[Command]:
     ]
 
 
-def adding_commands(inputs: Inputs, url: str) -> list[Command]:
+def adding_commands(inputs: Inputs) -> list[Command]:
     """The commands that add to OUT, and resume after a kill."""
     sasrec = [word for name, value in _SASREC.items() for word in ("--set", f"{name}={value}")]
     reproduce = ("reproduce", inputs.village, "--suite", inputs.suite, "--threads", 1)
@@ -157,16 +158,16 @@ def adding_commands(inputs: Inputs, url: str) -> list[Command]:
         Command(name="reproduce", words=reproduce, same=("**/ranks.parquet",), overwrites=False),
         Command(name="tune", words=(*tune, *sasrec, "--try", "dropout=0.2"), same=(),
                 overwrites=False),
-        Command(name="fetch", words=("data", "fetch", "gowalla", "--from", url), same=("*.gz",),
-                overwrites=False),
+        Command(name="fetch", words=("data", "fetch", "gowalla"), same=("*.gz",), overwrites=False),
     ]  # fmt: skip
 
 
 @contextmanager
-def slow_file_server() -> Iterator[str]:
-    """A server on this machine that takes half a second for a small file; its address."""
+def slow_file_server() -> Iterator[None]:
+    """A server on this machine that takes half a second for the file of `data fetch`."""
     name = "loc-gowalla_totalCheckins.txt.gz"
     with serving() as server:
         server.files[name] = GOWALLA
         server.always = Answer(chunk=1 + len(GOWALLA) // 25, pause_seconds=0.02)
-        yield server.url(name)
+        os.environ["CHAOS_DATA_URL"] = server.url(name)  # read by chaos.castpoi_command
+        yield

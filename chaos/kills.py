@@ -99,9 +99,9 @@ class Trial:
 def attack(arena: Arena) -> Iterator[Outcome]:
     """Kill every command in every way."""
     with ExitStack() as stack:
-        url = stack.enter_context(slow_file_server())
+        stack.enter_context(slow_file_server())
         commands = [
-            *adding_commands(arena.inputs, url),
+            *adding_commands(arena.inputs),
             *folder_commands(arena.inputs),
             *synthesize_commands(),
         ]

@@ -48,7 +48,7 @@ class Ledger:
             user = f"{self.name}-user-{number:06}-{'x' * (number % 7)}"
             self.kept[user] = []
             for post in range(POSTS):
-                self.post(client, [_visit(user, 2 * post + each) for each in range(2)])
+                self.post(client, [visit_of(user, 2 * post + each) for each in range(2)])
             if number % 3 == 0:
                 self.erase(eraser, user)
 
@@ -129,7 +129,8 @@ def storm(
             client.close()
 
 
-def _visit(user: str, number: int) -> Visit:
+def visit_of(user: str, number: int) -> Visit:
+    """The numbered visit of a user."""
     at = _BEGIN + timedelta(minutes=number)
     place = PLACES[number % len(PLACES)]
     return {"user": user, "place": place, "at": at.isoformat(), "key": f"{number}"}

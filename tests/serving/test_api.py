@@ -38,6 +38,11 @@ def test_a_page_after_no_place_is_documented_as_a_404(live: Live) -> None:
     assert "404" in documented["responses"]
 
 
+def test_a_line_end_in_the_id_of_a_path_is_refused_like_one_in_a_body(live: Live) -> None:
+    assert live.ask("GET", "/v1/users/a%0Ab/visits").status_code == 422
+    assert live.ask("DELETE", "/v1/users/a%0Ab").status_code == 422
+
+
 def test_a_page_of_users_leads_to_the_next(live: Live) -> None:
     for user in ("page-1", "page-2", "page-3"):
         live.post(**LOCAL | {"user": user})

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
+from starlette.convertors import PathConvertor, register_url_convertor
 
 from castpoi.core.errors import did_you_mean
 from castpoi.recommend.geojson import MEDIA_TYPE, feature_collection
@@ -34,6 +35,15 @@ GEOJSON: Final[Responses] = {
 
 # Only describes the key in OpenAPI: the middleware has checked it before any route.
 _key = HTTPBearer(auto_error=False, description="An API key of the service, if it has any.")
+
+
+class IdConvertor(PathConvertor):
+    """An id in a path: any text, so that one with a line end reaches the check of ids."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("id", IdConvertor())
 
 
 def errors(*statuses: int) -> Responses:

@@ -60,7 +60,7 @@ def find_places(
 
 
 @router.get(
-    "/places/{place:path}/similar",
+    "/places/{place:id}/similar",
     tags=["places"],
     response_model=SimilarPlaces,
     responses=errors(404) | GEOJSON,
@@ -80,7 +80,7 @@ def similar_places(
     return respond(answer.to_dict(), "places")
 
 
-@router.get("/places/{place:path}", tags=["places"], responses=errors(404))
+@router.get("/places/{place:id}", tags=["places"], responses=errors(404))
 def get_place(place: PlaceId, service: Served) -> schema.Place:
     """One place; a private place is not found."""
     recommender = service.recommender

@@ -189,7 +189,7 @@ async def list_users(
 
 
 # An id may contain a slash: `:path` makes every posted user readable and erasable.
-@router.get("/users/{user:path}/visits", tags=["visits"])
+@router.get("/users/{user:id}/visits", tags=["visits"])
 async def user_visits(
     user: User,
     service: Served,
@@ -209,7 +209,7 @@ async def user_visits(
     return await service.read_store(visits)
 
 
-@router.delete("/users/{user:path}", tags=["visits"])
+@router.delete("/users/{user:id}", tags=["visits"])
 async def erase_user(user: User, service: Served) -> schema.Erased:
     """Erase a user and all their visits permanently."""
     _ = service.recommender  # an erasure before the import of the city would prevent it

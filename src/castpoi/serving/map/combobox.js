@@ -72,7 +72,10 @@ export function combobox(field, list, { find, choose, miss = () => {} }) {
     },
   };
 
-  field.addEventListener("input", openCalmly);
+  field.addEventListener("input", () => {
+    close(); // suggestions for the former text
+    openCalmly();
+  });
   field.addEventListener("focus", open);
   field.addEventListener("blur", close);
   field.addEventListener("keydown", (event) => {
