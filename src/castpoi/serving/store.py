@@ -39,6 +39,7 @@ from castpoi.serving.store_visits import (
 _IMPORTED: Final = "imported city"
 _USED: Final = {"name": "used", "value": "somebody was added or erased"}
 _TRIED: Final = "write tried"
+_TRIED_BYTES: Final = 1 << 18
 _SECRET: Final = "secret"
 _MUST_SCRUB: Final = "must scrub "
 """Prefix of the number of a user who is deleted, but whose bytes may still be in the file."""
@@ -182,8 +183,8 @@ class VisitStore:
                 connection.execute(_SELECT_VERSION).scalar_one()
             return
         with self._writing() as connection:
-            # SQLite writes no page that an UPDATE does not change
-            connection.execute(sa.insert(ABOUT).values(name=_TRIED, value="yes"))
+            # as large as many visits: a smaller row may fit where no visit does
+            connection.execute(sa.insert(ABOUT).values(name=_TRIED, value="0" * _TRIED_BYTES))
             connection.execute(sa.delete(ABOUT).where(ABOUT.c.name == _TRIED))
 
     def erase(self, user: str) -> int:
