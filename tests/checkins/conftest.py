@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from castpoi.checkins.download import Patience
+from castpoi.checkins import fetch as module
 from castpoi.checkins.fetch import DATASETS, Dataset, Fetched, fetch
 from castpoi.core.progress import SILENCE, Progress
 from tests.checkins.file_server import FileServer, serving
@@ -45,12 +45,13 @@ class Site:
         mirror: str | None = None,
         progress: Progress = SILENCE,
     ) -> Fetched:
-        patience = Patience(
-            attempts=attempts, silence_seconds=silence_seconds, sleep=self.pauses.append
-        )
+        waits = tuple(map(float, range(1, attempts)))
+        self.monkeypatch.setattr(module, "_WAITS_SECONDS", waits)
+        self.monkeypatch.setattr(module, "_SILENCE_SECONDS", silence_seconds)
+        self.monkeypatch.setattr("castpoi.checkins.fetch.time.sleep", self.pauses.append)
         if mirror is not None:
             self.publish(replace(DATASETS[dataset], urls=(mirror,)))
-        return fetch(dataset, self.folder, progress=progress, patience=patience)
+        return fetch(dataset, self.folder, progress=progress)
 
     def put(self, name: str, content: bytes) -> Path:
         """A file that somebody put into the folder."""

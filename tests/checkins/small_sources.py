@@ -52,7 +52,7 @@ def small(dataset: str, content: bytes, *urls: str, checksum: str | None = "sha2
     return replace(
         DATASETS[dataset],
         urls=urls or DATASETS[dataset].urls,
-        size=None,
-        checksum=(checksum, digest) if checksum else None,
+        size=0,
+        checksum=(checksum, digest) if checksum else (),
         min_rows=ROWS,
     )

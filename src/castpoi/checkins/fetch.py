@@ -3,7 +3,7 @@
     FOLDER/FILE                    the input of `castpoi data prepare`
     FOLDER/FILE.source.json        address, size, SHA-256, checks, date, what to cite
     FOLDER/dataset_tsmc2014.zip    kept, because New York and Tokyo are in the same zip
-    FOLDER/FILE.part               an unfinished download; the next command resumes it
+    FOLDER/FILE.part               an unfinished download; the next attempt requests the rest
 
 A file gets its name only after every check has passed. A file that is there already is checked in
 the same way and never removed. Without a published checksum a file is checked by the CRC in its zip
@@ -14,42 +14,58 @@ import gzip
 import hashlib
 import shlex
 import shutil
+import socket
+import ssl
 import time
+import tomllib
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
+from http import HTTPStatus
+from http.client import HTTPException
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
-from castpoi.checkins.download import Patience, download
+from castpoi import __version__
 from castpoi.core.errors import BadInput, DownloadFailed
 from castpoi.core.files import read_or_nothing, write_json, writing
 from castpoi.core.progress import SILENCE, Progress
 from castpoi.core.provenance import now_utc
 
+MAX_BYTES: Final = 2 << 30  # limit for a download; no data set here is near it
 _LONGEST_TEXT: Final = 8 << 30  # limit for an unpacked file in bytes; a longer one is a zip bomb
-_CHUNK: Final = 1 << 20
-GIT_BLOB: Final = "git blob id"
-"""Method of a checksum: the id that git gives the content of a file."""
+_CHUNK: Final = 1 << 17
+_SILENCE_SECONDS: Final = 30.0  # a connection that sends no byte for this long is closed
+_WAITS_SECONDS: Final = (1.0, 2.0, 4.0)  # before each further attempt
+_MAY_PASS: Final = {408, 416, 425, 429, 500, 502, 503, 504}
+"""HTTP errors after which another attempt makes sense."""
+_WILL_NOT_PASS: Final = (socket.gaierror, ssl.SSLCertVerificationError)
+"""An unknown host name, and a certificate that is not trusted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """A public data set: its addresses, and the published facts about its file."""
+    """A public data set as `datasets.toml` describes it."""
 
-    name: str  # the word on the command line
-    urls: tuple[str, ...]  # of the same file, tried in turn
-    published: str  # name of the published file, a zip or a gzip
-    members: tuple[str, ...] = ()  # for a zip, the possible names of the check-ins in it
-    size: int | None = None  # published size of the file in bytes, if known
-    checksum: tuple[str, str] | None = None  # published, if known: (method in `hashlib`, digits)
-    text_checksums: tuple[tuple[str, str], ...] = ()  # the same of copies of the unpacked file
-    recipe: str | None = None  # the cleaning recipe of the paper for the raw file
-    min_rows: int  # number of check-ins according to the publisher; the file may have more
-    page: str  # description by its publisher
-    citation: str  # what to cite, and the terms of use
+    name: str
+    urls: tuple[str, ...]
+    members: tuple[str, ...] = ()
+    size: int = 0
+    checksum: tuple[str, ...] = ()  # (method in `hashlib`, digits) of the published file
+    text_sha256: str = ""  # of a known copy of the unpacked file
+    recipe: str = ""  # the cleaning recipe of the paper for the raw file
+    min_rows: int
+    page: str
+    citation: str
+
+    @property
+    def published(self) -> str:
+        """Name of the published file, a zip or a gzip."""
+        return self.urls[-1].rpartition("/")[2]
 
     @property
     def file(self) -> str:
@@ -57,63 +73,18 @@ class Dataset:
         return self.members[0].rpartition("/")[2] if self.members else self.published
 
 
-def _tsmc2014(
-    name: str, member: str, min_rows: int, text_checksums: tuple[tuple[str, str], ...] = ()
-) -> Dataset:
-    hosts = ("www-public.imtbs-tsp.eu", "www-public.it-sudparis.eu", "www-public.tem-tsp.eu")
-    return Dataset(
-        name=name,
-        urls=tuple(f"http://{host}/~zhang_da/pub/dataset_tsmc2014.zip" for host in hosts),
-        published="dataset_tsmc2014.zip",
-        # in a folder of the zip, where public loaders open them
-        members=(f"dataset_tsmc2014/{member}", member),
-        # stated by scikit-mobility, skmob/data/datasets/foursquare_nyc/foursquare_nyc.json
-        checksum=("sha256", "cbe3fdab373d24b09b5fc53509c8958c77ff72b6c1a68589ce337d4f9a80235b"),
-        text_checksums=text_checksums,
-        recipe="tky",
-        min_rows=min_rows,  # dataset_TSMC2014_readme.txt of the authors
-        page="https://sites.google.com/site/yangdingqi/home/foursquare-dataset",
-        citation="For research; no licence is stated, the authors ask to be cited: D. Yang, "
-        "D. Zhang, V. W. Zheng, Z. Yu. Modeling User Activity Preference by Leveraging User "
-        "Spatial Temporal Characteristics in LBSNs. IEEE Transactions on Systems, Man, and "
-        "Cybernetics: Systems 45(1), 129-142, 2015.",
-    )
+def _datasets() -> dict[str, Dataset]:
+    tables = tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8"))
+    found = {}
+    for name, table in tables.items():
+        content: dict[str, Any] = {**tables.get(table.pop("like", ""), {}), **table, "name": name}
+        for several in ("urls", "members", "checksum"):
+            content[several] = tuple(content.get(several, ()))
+        found[name] = Dataset(**content)
+    return found
 
 
-def _snap(name: str, *, min_rows: int) -> Dataset:
-    published = f"loc-{name}_totalCheckins.txt.gz"
-    return Dataset(
-        name=name,
-        urls=(f"https://snap.stanford.edu/data/{published}",),
-        published=published,
-        min_rows=min_rows,  # the page of SNAP; the files have a few more
-        page=f"https://snap.stanford.edu/data/loc-{name}.html",
-        citation="For research; no licence is stated, cite: E. Cho, S. A. Myers, J. Leskovec. "
-        "Friendship and Mobility: User Movement in Location-Based Social Networks. KDD 2011.",
-    )
-
-
-DATASETS: Final[dict[str, Dataset]] = {
-    "nyc": _tsmc2014("nyc", "dataset_TSMC2014_NYC.txt", 227_428),
-    "tky": _tsmc2014(
-        "tky",
-        "dataset_TSMC2014_TKY.txt",
-        573_703,
-        # of two copies in public repositories, which may be the same bytes
-        text_checksums=(
-            (GIT_BLOB, "25e34d9664e26d410d4ab13a398488b98c4b30b7"),
-            ("sha256", "85542c605ce708d8584637756590383a84e9bbdb71342d0d8e78858ba2a0e5c8"),
-        ),
-    ),
-    "gowalla": replace(
-        _snap("gowalla", min_rows=6_442_890),
-        # size and md5: sisinflab/DataRec, datarec/datasets/gowalla/gowalla_checkins.py
-        size=105_470_044,
-        checksum=("md5", "8ebd5ed2dd376d8982987c49429cb9f9"),
-    ),
-    # no size and no checksum of it is published as far as we know
-    "brightkite": _snap("brightkite", min_rows=4_491_143),
-}
+DATASETS: Final = _datasets()
 """The public data sets by the word on the command line."""
 
 
@@ -139,16 +110,10 @@ class _Checked:
     sha256: str
     rows: int
     checks: list[str]
-    checksum: str = "checksum not known"
+    checksum: str
 
 
-def fetch(
-    dataset: str,
-    folder: Path,
-    *,
-    progress: Progress = SILENCE,
-    patience: Patience | None = None,
-) -> Fetched:
+def fetch(dataset: str, folder: Path, *, progress: Progress = SILENCE) -> Fetched:
     """Download a public data set to a folder, from its publisher.
 
     Raises:
@@ -166,7 +131,7 @@ def fetch(
     with writing(file):
         is_new = not file.exists() and not published.exists()
         if is_new:
-            checked, resumed = _download(data, published, patience or Patience(), progress)
+            checked, resumed = _download(data, published, progress)
         else:
             checked = _check_present(file if file.exists() else published, data, progress)
         if not file.exists():
@@ -229,35 +194,29 @@ def _write_record(file: Path, data: Dataset, checked: _Checked, url: str | None)
 def _checked(path: Path, data: Dataset, *, is_published: bool) -> _Checked:
     """Check a published zip or gzip by all that is known, an unpacked text by its rows; its
     checksum is noted if it is that of a known copy."""
-    checks: list[str] = []
-    size = path.stat().st_size
-    copies = () if is_published else data.text_checksums
-    checksum = data.checksum if is_published else None
-    if is_published and data.size is not None:
+    size, checks, checksum = path.stat().st_size, ["rows"], "checksum not known"
+    if is_published and data.size:
         if size != data.size:
             raise DownloadFailed(f"it has {size:,} bytes, the published file has {data.size:,}")
-        checks.append("size")
-    if checksum is not None:
-        method, expected = checksum
-        found = _digest_of(path, method)
-        if found != expected:
+        checks = ["size", *checks]
+    if is_published and data.checksum:
+        method, expected = data.checksum
+        if (found := _digest_of(path, method)) != expected:
             raise DownloadFailed(f"its {method} is {found}, that of the published file {expected}")
-        checks.append(method)
+        checks, checksum = [method, *checks], f"{method} of {data.published}"
     with _unpacked(path, data) if is_published else path.open("rb") as text:
         rows = _count_rows(text, data.min_rows)
-    checks += ["integrity", "rows"] if is_published else ["rows"]
-    checked = _Checked(bytes=size, sha256=_digest_of(path, "sha256"), rows=rows, checks=checks)
-    if known := [method for method, digits in copies if _digest_of(path, method) == digits]:
-        return replace(checked, checksum=f"{known[0]} of a known copy", checks=[*known, *checks])
-    return replace(checked, checksum=f"{checksum[0]} of {data.published}") if checksum else checked
+    sha256 = _digest_of(path, "sha256")
+    if not is_published and sha256 == data.text_sha256:
+        checks, checksum = ["sha256", *checks], "sha256 of a known copy"
+    return _Checked(bytes=size, sha256=sha256, rows=rows, checks=checks, checksum=checksum)
 
 
 def _digest_of(path: Path, method: str) -> str:
-    started = hashlib.new("sha1" if method == GIT_BLOB else method, usedforsecurity=False)
-    if method == GIT_BLOB:
-        started.update(f"blob {path.stat().st_size}\0".encode())
     with path.open("rb") as content:
-        return hashlib.file_digest(content, lambda: started).hexdigest()
+        return hashlib.file_digest(
+            content, lambda: hashlib.new(method, usedforsecurity=False)
+        ).hexdigest()
 
 
 @contextmanager
@@ -316,15 +275,13 @@ def _unpack(
     return checked
 
 
-def _download(
-    data: Dataset, target: Path, patience: Patience, progress: Progress
-) -> tuple[_Checked, bool]:
+def _download(data: Dataset, target: Path, progress: Progress) -> tuple[_Checked, bool]:
     """Download and check a file from the first address that has it; and whether it was resumed."""
     part = target.with_name(target.name + ".part")
     reasons = []
     for url in data.urls:
         try:
-            checked, resumed = _download_checked(data, url, part, patience, progress)
+            checked, resumed = _download_checked(data, url, part, progress)
         except DownloadFailed as problem:
             reasons.append(str(problem))
             continue
@@ -340,16 +297,70 @@ def _download(
 
 
 def _download_checked(
-    data: Dataset, url: str, part: Path, patience: Patience, progress: Progress
+    data: Dataset, url: str, part: Path, progress: Progress
 ) -> tuple[_Checked, bool]:
-    for _ in range(2):
-        resumed = download(url, part, size=data.size, patience=patience, progress=progress)
+    """Download a file; once more if it was resumed, as its halves may be of different files."""
+    for is_last in (False, True):
+        resumed = _received(url, part, data.size, progress)
         try:
             with progress.task(f"checking {data.published}"):
                 return _checked(part, data, is_published=True), resumed
         except DownloadFailed as problem:
             part.unlink()
-            failed = problem
-        if not resumed:  # otherwise its two halves may be of different files: once more, in one go
-            break
-    raise DownloadFailed(f"{url} has another file: {failed}") from failed
+            if is_last or not resumed:
+                raise DownloadFailed(f"{url} has another file: {problem}") from problem
+    raise AssertionError("unreachable")
+
+
+def _received(url: str, part: Path, size: int, progress: Progress) -> bool:
+    """Download to `part`, after the bytes that are there; whether there were any."""
+    for wait_seconds in (*_WAITS_SECONDS, None):
+        try:
+            return _attempt(url, part, size, progress)
+        except HTTPError as refusal:
+            if refusal.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+                part.unlink(missing_ok=True)  # it is longer than the file
+            # the standard phrase, because the server's own words may be anything
+            known = refusal.code in set(HTTPStatus)
+            reason = f"answered {refusal.code} {HTTPStatus(refusal.code).phrase if known else ''}"
+            may_pass = refusal.code in _MAY_PASS
+            refusal.close()
+        except (OSError, HTTPException) as problem:
+            cause = getattr(problem, "reason", problem)
+            reason = f"cannot be read: {str(cause) or type(cause).__name__}"
+            may_pass = not isinstance(cause, _WILL_NOT_PASS)
+        if not may_pass or wait_seconds is None:
+            raise DownloadFailed(f"{url} {reason.rstrip()}")
+        time.sleep(wait_seconds)
+    raise AssertionError("unreachable")
+
+
+def _attempt(url: str, part: Path, size: int, progress: Progress) -> bool:
+    have = part.stat().st_size if part.exists() else 0
+    if have and have == size:
+        return True
+    headers = {"User-Agent": f"castpoi/{__version__}", "Accept-Encoding": "identity"}
+    headers |= {"Range": f"bytes={have}-"} if have else {}
+    with urlopen(Request(url, headers=headers), timeout=_SILENCE_SECONDS) as response:
+        extent, length = (response.headers[name] for name in ("Content-Range", "Content-Length"))
+        is_rest = response.status == HTTPStatus.PARTIAL_CONTENT
+        if is_rest and not (extent or "").startswith(f"bytes {have}-"):
+            part.unlink()
+            raise OSError("it sends another part than requested")
+        received = have if is_rest else 0
+        total = received + int(length) if length else None
+        most = size or MAX_BYTES
+        with (
+            part.open("ab" if is_rest else "wb") as sink,
+            progress.task(f"{part.stem} (MB)", total and total / 1e6) as task,
+        ):
+            task.advance(received / 1e6)
+            while received <= most and (total or 0) <= most and (chunk := response.read1(_CHUNK)):
+                sink.write(chunk)
+                received += len(chunk)
+                task.advance(len(chunk) / 1e6)
+    if max(received, total or 0) > most:
+        raise DownloadFailed(f"{url} has more than the {most:,} bytes expected")
+    if total is not None and received < total:
+        raise OSError(f"it broke off, {total - received:,} bytes are missing")
+    return is_rest
