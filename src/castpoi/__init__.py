@@ -25,7 +25,7 @@ _HOMES: Final = {
     "Recommendations": "recommend.recommendation",
     "Result": "evaluation.result",
     "Comparison": "library.compare",
-    "History": "library.own",
+    "History": "library.evaluate",
     "CastPoiError": "core.errors",
 }
 
@@ -54,8 +54,7 @@ if TYPE_CHECKING:
     from castpoi.evaluation.result import Result
     from castpoi.library.client import Client
     from castpoi.library.compare import Comparison, compare
-    from castpoi.library.evaluate import evaluate, evaluate_lists
-    from castpoi.library.own import History
+    from castpoi.library.evaluate import History, evaluate, evaluate_lists
     from castpoi.library.prepare import prepare, synthesize
     from castpoi.library.train import train
     from castpoi.recommend.recommendation import Recommendations

@@ -10,7 +10,7 @@ import pytest
 from castpoi.checkins.city import City, fingerprint_of
 from castpoi.core.files import read_manifest, write_json
 from castpoi.evaluation.metrics import METRICS
-from castpoi.experiments.status import SUITE_FILE
+from castpoi.experiments.folder import SUITE_FILE
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import load_run
 from tests.cities import small_city

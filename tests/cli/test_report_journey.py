@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from castpoi.reports.biases import biases_of
+from castpoi.reports.analyses import biases_of
 from castpoi.reports.evidence import read_evidence
 from tests.conftest import CommandLine, documented_keys
 from tests.reports.result_folders import result_of, write_suite

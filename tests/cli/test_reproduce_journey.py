@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from castpoi.cli.reproduce import reproduce
+from castpoi.cli.experiments import reproduce
 from castpoi.core.files import read_json
 from castpoi.evaluation.result import Result
 from tests.cli.killed import killed_in_training

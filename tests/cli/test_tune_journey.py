@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from castpoi.cli.tune import tune
+from castpoi.cli.experiments import tune
 from castpoi.core.files import read_json
 from castpoi.experiments import runner
 from tests.cities import CAFE

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from castpoi.checkins import record
 from castpoi.checkins.trajectory import Trajectories
-from castpoi.evaluation.overlap import MAX_LENGTH, overlap_with_train
+from castpoi.evaluation.result import MAX_LENGTH, overlap_with_train
 
 TRAIN, TEST = record.PARTS.index(record.TRAIN), record.PARTS.index(record.TEST)
 

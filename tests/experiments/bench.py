@@ -9,9 +9,8 @@ from castpoi.core.files import read_json
 from castpoi.core.progress import SILENCE, Progress
 from castpoi.experiments.estimate import PastRun
 from castpoi.experiments.experiment import CityFolder, experiments_of
-from castpoi.experiments.folder import SuiteFolder
+from castpoi.experiments.folder import SuiteFolder, SuiteStatus
 from castpoi.experiments.runner import Failure, Pace, run_plan
-from castpoi.experiments.status import SuiteStatus
 from castpoi.experiments.suite import Suite
 from castpoi.methods.outline import Row, TableOutline
 

@@ -10,7 +10,7 @@ import pytest
 from castpoi.core.errors import BadInput
 from castpoi.core.files import read_json
 from castpoi.experiments.experiment import CityFolder
-from castpoi.experiments.status import check_rows
+from castpoi.experiments.folder import check_rows
 from tests.experiments.bench import COUNTED, GOOD, Bench, row
 
 pytestmark = pytest.mark.usefixtures("quick")

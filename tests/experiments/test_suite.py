@@ -192,7 +192,7 @@ def test_settings_of_another_package_are_not_checked(
 @pytest.mark.parametrize("name", ["heuristics", "main"])
 def test_a_suite_that_sets_nothing_is_read_without_torch(name: str) -> None:
     asks = (
-        "import sys; from castpoi.cli.reproduce import read_suite; "
+        "import sys; from castpoi.cli.experiments import read_suite; "
         f"read_suite({name!r}); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", asks]).returncode == 0

@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 from castpoi.checkins.city import City
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadInput, BadScores
-from castpoi.library.evaluate import evaluate
-from castpoi.library.own import History, city_before
+from castpoi.library.evaluate import History, city_before, evaluate
 from tests.cities import THEIR_PARTS, TWO_PEOPLE, small_city
 
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from castpoi.core.errors import BadInput, NoCandidateLeft
-from castpoi.recommend.closed_places import closed_ids
+from castpoi.recommend.changed_places import closed_ids
 from castpoi.recommend.recommender import load
 from tests.conftest import CommandLine
 from tests.messages import refused

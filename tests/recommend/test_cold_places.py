@@ -12,7 +12,7 @@ from castpoi.core.errors import BadInput
 from castpoi.methods.run import load_run
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.model.terms.distance import DistanceGate
-from castpoi.recommend.cold_places import with_cold_places
+from castpoi.recommend.changed_places import with_cold_places
 from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.recommender import Recommender, load
 from castpoi.recommend.request import Visit

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from castpoi.checkins.private import PRIVATE_CATEGORIES
+from castpoi.checkins.record import PRIVATE_CATEGORIES
 from castpoi.checkins.synthetic.plan import RESIDENCE
 from castpoi.core.errors import NoCandidateLeft
 from castpoi.recommend.recommender import Recommender, load

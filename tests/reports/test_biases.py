@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from castpoi.reports.biases import LearnedBias, biases_of
+from castpoi.reports.analyses import LearnedBias, biases_of
 from castpoi.reports.evidence import RowResult, read_evidence
 from tests.reports.result_folders import result_of
 

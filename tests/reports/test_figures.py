@@ -13,7 +13,7 @@ import pytest
 from castpoi.evaluation.beyond import Calibration, ReliabilityBin
 from castpoi.model.config import ModelConfig
 from castpoi.model.terms.reader import SpatialBias
-from castpoi.reports.biases import biases_of
+from castpoi.reports.analyses import biases_of
 from castpoi.reports.evidence import Evidence, read_evidence
 from castpoi.reports.figures import ablation_bars, mean_by_epoch, pooled
 from castpoi.reports.report import Report, make_report

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 from castpoi.checkins import record
+from castpoi.reports.analyses import order_table, pairs
 from castpoi.reports.evidence import Evidence, read_evidence
 from castpoi.reports.metrics import metric_table
 from castpoi.reports.significance import judge_all
-from castpoi.reports.time_split import order_table, pairs
 from tests.reports.result_folders import result_of
 
 BY_TIME: Final[dict[str, Any]] = {"fingerprint": "t" * 64, "split": "chronological"}

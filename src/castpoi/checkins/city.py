@@ -21,7 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins import record
-from castpoi.checkins.private import PRIVATE_CATEGORIES, is_among
+from castpoi.checkins.record import PRIVATE_CATEGORIES, is_among
 from castpoi.checkins.trajectory import Histories, Trajectories
 from castpoi.core.arrays import Floats, Numbers
 from castpoi.core.errors import BadInput, BrokenFolder

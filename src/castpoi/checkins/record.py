@@ -5,6 +5,7 @@ rank among the sorted ids), instants are UTC in microseconds, and rows are in *c
 user, then instant, then place. That order does not depend on the row order of the source.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 import polars as pl
@@ -63,3 +64,25 @@ PLACE_SCHEMA: Final = pl.Schema(
     }
 )
 SPLIT_SCHEMA: Final = pl.Schema({CHECKIN: pl.UInt32(), PART: pl.Enum(PARTS)})
+
+
+PRIVATE_CATEGORIES: Final = (
+    # Foursquare until 2022, "Residence" and what is below it; the synthetic city has "Residence"
+    *("Residence", "Home (private)", "Residential Building (Apartment / Condo)"),
+    *("Housing Development", "Assisted Living", "Trailer Park"),
+    # Foursquare now: "Community and Government > Residential Building > Apartment or Condo"
+    *("Residential Building", "Apartment or Condo"),
+    *("Home", "Apartment", "Condo"),  # Gowalla
+    # Overture, below "real_estate" and "public_service_and_government"
+    *("apartments", "condominium", "housing_cooperative", "mobile_home_park", "low_income_housing"),
+)
+"""Categories of private places in the published category trees."""
+
+_BELOW: Final = " > "
+"""Between the categories of a path, the widest first."""
+
+
+def is_among(category: str, wanted: Iterable[str]) -> bool:
+    """Whether a category, or the last one of its path `A > B`, is wanted; case is ignored."""
+    folded = category.casefold()
+    return any(name.casefold() in (folded, folded.rpartition(_BELOW)[2]) for name in wanted)

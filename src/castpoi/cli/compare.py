@@ -14,7 +14,7 @@ from castpoi.core.errors import BadInput
 from castpoi.core.files import write_text, writing
 from castpoi.evaluation.compare import Comparison
 from castpoi.evaluation.metrics import METRICS, STRATA
-from castpoi.experiments.status import SUITE_FILE
+from castpoi.experiments.folder import SUITE_FILE
 from castpoi.library.compare import SHOWN, STARS, TESTED, metric_cells
 from castpoi.library.compare import Comparison as TestedComparison
 from castpoi.library.compare import compare as compare_results

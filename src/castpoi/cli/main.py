@@ -24,7 +24,7 @@ os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 DATA_VERBS = {
     "prepare": ("prepare", "Read, clean and split check-ins: a CITY."),
-    "describe": ("describe", "Counts, rhythm and distances of a city."),
+    "describe": ("data", "Counts, rhythm and distances of a city."),
     "audit": ("data", "Check a city for leakage, wrong clocks and implausible data."),
     "export": ("data", "Write a city as atomic files of RecBole."),
     "synthesize": ("data", "Make the check-ins of a synthetic city."),
@@ -39,20 +39,17 @@ VERBS = {
     "train": ("train", "Train a method on a city and write a run."),
     "evaluate": ("evaluate", "Evaluate a run or a baseline on the test split."),
     "compare": ("compare", "Print results side by side."),
-    "reproduce": ("reproduce", "Run the missing experiments of a suite."),
-    "tune": ("tune", "Search the settings of a method on the validation split."),
+    "reproduce": ("experiments", "Run the missing experiments of a suite."),
+    "tune": ("experiments", "Search the settings of a method on the validation split."),
     "report": ("report", "Write a page, tables and figures about many results."),
     "recommend": ("recommend", "Recommend next places for a user or a history."),
-    "similar": ("similar", "Show the places most similar to a place."),
+    "similar": ("recommend", "Show the places most similar to a place."),
     "serve": ("serve", "Serve a run's recommendations over HTTP."),
     "visits": ("main", "Export the visits that were posted to a service."),
-    "evaluate-log": (
-        "evaluate_log",
-        "Evaluate the answers of a service by the visits that followed.",
-    ),
+    "evaluate-log": ("visits", "Evaluate the answers of a service by the visits that followed."),
     "methods": ("show", "List the methods, or the settings of one."),
     "show": ("show", "Show what a folder of castpoi contains, and what to do next."),
-    "doctor": ("doctor", "Show versions and libraries for a bug report."),
+    "doctor": ("show", "Show versions and libraries for a bug report."),
     "demo": ("demo", "Run every step on a synthetic city, in a minute."),
 }
 """Name -> (module of `castpoi.cli` with its command, one line of help)."""

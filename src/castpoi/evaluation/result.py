@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from castpoi.checkins import record
 from castpoi.checkins.city import REVISIT_WINDOW, City
 from castpoi.checkins.record import HOUR_US
+from castpoi.checkins.trajectory import Trajectories
 from castpoi.core.errors import BrokenFolder
 from castpoi.core.files import (
     SHA256,
@@ -39,7 +40,6 @@ from castpoi.core.files import (
 from castpoi.core.notebook import html_table
 from castpoi.evaluation.beyond import BeyondAccuracy, counts_in_train
 from castpoi.evaluation.metrics import METRICS, Metrics, metrics_of, strata_of
-from castpoi.evaluation.overlap import overlap_with_train
 from castpoi.geo.distance import haversine_km
 
 RANK: Final = "rank"
@@ -228,3 +228,25 @@ def _fault_of(table: pl.DataFrame, *, places: int) -> str | None:
     if is_rank.all():
         return None
     return f"{ranks[~is_rank][0]:g} is no rank among {places:,} places"
+
+
+MAX_LENGTH: Final = 4
+"""Longest sequence that is compared, in visits."""
+
+
+def overlap_with_train(trajectories: Trajectories, targets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Visits of the longest sequence that ends with each target and occurs in train."""
+    place = trajectories.place
+    is_train = trajectories.part == record.PARTS.index(record.TRAIN)
+    position = np.arange(len(place)) - trajectories.starts  # visits of the user before each
+    sequence, in_train = place, is_train  # the number of the sequence that ends at each visit
+    overlap = np.zeros(len(targets), dtype=np.int64)
+    for length in range(1, MAX_LENGTH + 1):
+        if length > 1:
+            before = np.r_[0, sequence[:-1]]
+            pairs = before * (int(place.max()) + 1) + place
+            sequence = np.unique(pairs, return_inverse=True)[1]
+            in_train = np.r_[False, in_train[:-1]] & is_train & (position >= length - 1)
+        is_known = np.isin(sequence[targets], sequence[in_train])
+        overlap[is_known & (position[targets] >= length - 1)] = length
+    return overlap

@@ -6,10 +6,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
 from castpoi.checkins import record as columns
 from castpoi.core.errors import CastPoiError
@@ -20,7 +20,7 @@ from castpoi.core.quantities import duration_words
 from castpoi.core.staging import alone_in
 from castpoi.experiments.estimate import Estimator, PastRun, remaining
 from castpoi.experiments.experiment import RUNS, Experiment
-from castpoi.experiments.folder import Planned, SuiteFolder
+from castpoi.experiments.folder import Planned, Record, State, SuiteFolder
 
 WORKER: Final = (sys.executable, "-m", "castpoi.experiments.worker")
 _THREADS: Final = (
@@ -31,10 +31,6 @@ _THREADS: Final = (
 )
 _POLL_SECONDS: Final = 0.1
 _SECONDS_TO_END: Final = 10
-
-State = Literal["done", "failed", "running", "waiting"]
-Record = Mapping[str, Any]
-"""How an experiment was made, as its worker writes it; empty until it is done."""
 
 
 class Status(Protocol):

@@ -19,8 +19,7 @@ from castpoi.core.errors import BadInput, TooFewCheckins
 from castpoi.core.files import read_or_nothing, write_json, writing
 from castpoi.experiments.estimate import PastRun
 from castpoi.experiments.experiment import CityFolder, Experiment, code_of
-from castpoi.experiments.folder import Planned, SuiteFolder
-from castpoi.experiments.runner import Record, State
+from castpoi.experiments.folder import Planned, Record, State, SuiteFolder
 from castpoi.experiments.worker import OF_TRAINING
 from castpoi.methods.outline import ABLATION, Row
 from castpoi.methods.registry import METHODS, Method

@@ -17,7 +17,7 @@ from castpoi.evaluation.compare import compare as compare_rows
 from castpoi.evaluation.metrics import METRICS, STRATA
 from castpoi.evaluation.result import Result
 from castpoi.evaluation.significance import Verdict, judge, paired_test
-from castpoi.library.own import NO_SEEDS
+from castpoi.library.evaluate import NO_SEEDS
 from castpoi.methods.registry import METHODS
 from castpoi.reports.table import (
     NOTHING,

@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins import record
-from castpoi.checkins.private import is_among
+from castpoi.checkins.record import is_among
 from castpoi.core.errors import BadInput, UnknownPlace
 from castpoi.geo.distance import KM_PER_DEGREE, haversine_km
 from castpoi.geo.zones import numbered_zones

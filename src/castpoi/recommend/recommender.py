@@ -26,7 +26,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins.city import City
-from castpoi.checkins.private import PRIVATE_CATEGORIES
+from castpoi.checkins.record import PRIVATE_CATEGORIES
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadInput, CastPoiError
 from castpoi.core.notebook import html_table
@@ -36,8 +36,12 @@ from castpoi.methods.ranker import Explains, FindsBest, abilities_of
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import Run, city_of, load_run
 from castpoi.recommend.batch import MAX_SCORES, recommend_people
-from castpoi.recommend.closed_places import ClosedPlaces, closed_ids
-from castpoi.recommend.cold_places import TableOfPlaces, with_cold_places
+from castpoi.recommend.changed_places import (
+    ClosedPlaces,
+    TableOfPlaces,
+    closed_ids,
+    with_cold_places,
+)
 from castpoi.recommend.explain import Explanation, explain
 from castpoi.recommend.people import people_of
 from castpoi.recommend.places import PlaceBook

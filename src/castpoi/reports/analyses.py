@@ -1,14 +1,19 @@
-"""Analyses of a city: metrics by stratum and by pool size, and beyond accuracy."""
+"""Analyses of a city: strata, pool size, beyond accuracy, learned biases, and the order by time."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean
 from typing import Final
 
+from castpoi.checkins import record
+from castpoi.evaluation.metrics import kendall_tau, metrics_of
 from castpoi.evaluation.pool import PoolCurve, pool_curve
+from castpoi.evaluation.result import RANK
 from castpoi.evaluation.strata import Stratum, strata
 from castpoi.methods.outline import OURS, Row
 from castpoi.reports import notes
-from castpoi.reports.evidence import CityEvidence, Evidence
+from castpoi.reports.evidence import CityEvidence, Evidence, RowResult, source_anchor
 from castpoi.reports.table import NOTHING, Cell, Group, Table, count, number, percent
 
 CUTOFF: Final = 10
@@ -135,4 +140,117 @@ def _beyond_line(city: CityEvidence, row: Row) -> dict[str, Cell]:
         "Mean softmax %": softmax([one.confidence for one in calibrated]),
         "Right first %": softmax([one.accuracy for one in calibrated]),
         "ECE %": softmax([one.expected_error for one in calibrated]),
+    }
+
+
+_BY: str = "MRR"
+
+
+def pairs(evidence: Evidence) -> Iterator[tuple[CityEvidence, CityEvidence]]:
+    """Each time split, and the other split of its city."""
+    for city in (each for each in evidence.cities if each.is_by_time and not each.known_time):
+        for other in evidence.cities:
+            traits = other.town, other.part, other.known_time, other.is_by_time
+            if traits == (city.town, city.part, False, False):
+                yield city, other
+
+
+def order_table(evidence: Evidence, city: CityEvidence, other: CityEvidence) -> Table | None:
+    """MRR of the methods that both splits have, and how far their orders agree."""
+    rows = [row for row in evidence.rows_of(city) if other.has(row)]
+    if len(rows) < 2:
+        return None
+    columns = {
+        "Leave one out": [other.mean(row.name, _BY) for row in rows],
+        "Time, all visits": [city.mean(row.name, _BY) for row in rows],
+        "Time, last visits": [_of_last_visits(city, row) for row in rows],
+    }
+    first, *others = columns
+    taus = "; ".join(f"{name} {kendall_tau(columns[first], columns[name]):.2f}" for name in others)
+    places = {name: _places(values) for name, values in columns.items()}
+    lines = [
+        [
+            Cell(row.label, is_ours=row.role == OURS),
+            *(
+                Cell(
+                    f"{places[name][at]}. ({100 * values[at]:.2f})",
+                    -float(places[name][at]),
+                    parts={_BY: 100 * values[at]},
+                    link=f"#{source_anchor(other if name == first else city, row)}",
+                )
+                for name, values in columns.items()
+            ),
+        ]
+        for at, row in enumerate(rows)
+    ]
+    lines.sort(key=lambda line: -(line[2].value or 0.0))
+    return Table(
+        name=f"order-{city.slug}",
+        title=f"Order of methods, {city.town}",
+        caption=notes.ORDER,
+        footnotes=[f"Kendall's tau with the order by leave one out, {len(rows)} methods: {taus}."],
+        columns=["Method", *columns],
+        groups=[Group(rows=lines)],
+        sorted_by="Time, all visits",
+    )
+
+
+def _of_last_visits(city: CityEvidence, row: Row) -> float:
+    """MRR of the last target of every user, mean over seeds."""
+    tables = (
+        each.result.ranks.unique(record.USER, keep="last", maintain_order=True)
+        for each in city.of(row.name)
+    )
+    return fmean(metrics_of(table[RANK].to_numpy())[_BY] or 0.0 for table in tables)
+
+
+def _places(values: list[float]) -> list[int]:
+    """The place of each value, the highest first."""
+    return [1 + sum(other > value for other in values) for value in values]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedBias:
+    """One number for each bucket, added to the attention logit of a visit."""
+
+    kind: str  # `spatial`: km between visit and candidate; `temporal`: hours since the visit
+    edges: Sequence[float]
+    values: Sequence[float]
+    is_sloped: bool  # whether it started at 1 near to -1 far (`ModelConfig.spatial_start`), not 0
+
+    @property
+    def start(self) -> list[float]:
+        """Its values before training."""
+        last = max(1, len(self.values) - 1)
+        return [1 - 2 * at / last if self.is_sloped else 0.0 for at in range(len(self.values))]
+
+    @property
+    def buckets(self) -> list[str]:
+        """Names of the buckets."""
+        units = [self._unit(edge) for edge in self.edges]
+        edges = list(zip(self.edges, units, strict=True))
+        between = [
+            f"{low / size:g}–{high / size:g} {name}"
+            for (low, _), (high, (size, name)) in pairwise(edges)
+        ]
+        first, last = (f"{edge / size:g} {name}" for edge, (size, name) in (edges[0], edges[-1]))
+        return [f"< {first}", *between, f"≥ {last}"]
+
+    def _unit(self, edge: float) -> tuple[float, str]:
+        if self.kind == "spatial":
+            return 1.0, "km"
+        return (1.0, "h") if edge <= 24 else (24.0, "d")
+
+
+def biases_of(result: RowResult) -> dict[str, LearnedBias]:
+    """The biases of a result by kind; empty where its method has none."""
+    model = result.trained.get("config", {}).get("model", {})
+    return {
+        kind: LearnedBias(
+            kind=kind,
+            edges=one["edges"],
+            values=one["values"],
+            is_sloped=kind == "spatial" and model.get("spatial_start") == "near",
+        )
+        for kind, one in result.result.manifest.get("learned", {}).items()
     }

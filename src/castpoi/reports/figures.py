@@ -16,8 +16,7 @@ from castpoi.evaluation.beyond import Calibration
 from castpoi.evaluation.pool import PoolCurve
 from castpoi.evaluation.strata import Stratum
 from castpoi.methods.outline import OURS, Row, TableOutline
-from castpoi.reports.analyses import AXES, METRIC, stratum_name
-from castpoi.reports.biases import LearnedBias, biases_of
+from castpoi.reports.analyses import AXES, METRIC, LearnedBias, biases_of, stratum_name
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.significance import without_name
 from castpoi.reports.style import (

@@ -26,7 +26,7 @@ from castpoi.evaluation.significance import DRAWS
 from castpoi.evaluation.strata import TOO_SMALL, Stratum
 from castpoi.methods.outline import ORACLE, OURS, Row, TableOutline
 from castpoi.reports import analyses, inventory, notes
-from castpoi.reports.analyses import METRIC
+from castpoi.reports.analyses import METRIC, order_table, pairs
 from castpoi.reports.card import card_file, model_card
 from castpoi.reports.evidence import CityEvidence, Evidence, read_evidence
 from castpoi.reports.metrics import metric_table
@@ -34,7 +34,6 @@ from castpoi.reports.page import render, text_of
 from castpoi.reports.reference import reference_table
 from castpoi.reports.significance import Verdicts, judge_all, significance_table
 from castpoi.reports.table import Table, comma_separated, latex, markdown
-from castpoi.reports.time_split import order_table, pairs
 
 if TYPE_CHECKING:
     from castpoi.reports.style import Chart

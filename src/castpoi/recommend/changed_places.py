@@ -1,11 +1,13 @@
-"""Cold places: added after training, with coordinates and perhaps a category, but no visits.
+"""Places that changed after training: new ones, called cold, and closed ones.
 
-A model with shared vectors ranks them by the vectors of their category and neighbourhood, without
-another training.
+A model with shared vectors ranks a new place, which has coordinates and perhaps a category but no
+visits, by the vectors of its category and neighbourhood, without another training. A closed place
+is never recommended, but it stays a place of histories.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,15 +16,22 @@ import polars as pl
 from castpoi.checkins import record
 from castpoi.checkins.reading.layouts import Word, column_of, needed_column
 from castpoi.core.errors import BadInput
+from castpoi.core.frames import as_frame, is_frame, texts
 from castpoi.geo.zones import zones_of
 from castpoi.methods.ranker import abilities_of
 from castpoi.methods.run import KNOWN_CHECKINS, PLACE_SCHEMA, Run
-from castpoi.recommend.input_files import read_text_table
+from castpoi.recommend.input_files import read_frame, read_text_table
 
 TableOfPlaces = pl.DataFrame | str | Path
 """A table of places, or its file."""
 
+ClosedPlaces = TableOfPlaces | Iterable[str | int]
+"""Ids of closed places, or a table of places or its file."""
+
 _FORMAT: Final = "give a table with the columns place, lat and lon, and optionally name, category"
+_CLOSED_FORMAT: Final = (
+    "give a table with the column place and, if places are open, date_closed or operating_status"
+)
 _NEEDED: Final[Mapping[Word, str]] = {
     "place": record.PLACE_ID,
     "lat": record.LAT,
@@ -116,3 +125,40 @@ def _read(source: TableOfPlaces, known: pl.DataFrame) -> pl.DataFrame:
         is_right = points[name].is_between(-most, most).fill_null(value=False)
         table.reject(~is_right, f"its {name} must be degrees from -{most} to {most}")
     return table.rows.with_columns(**points)
+
+
+def closed_ids(closed: ClosedPlaces | None, places: TableOfPlaces | None = None) -> set[str]:
+    """Ids of the closed places, and of those that a table of new `places` marks as closed.
+
+    In a table with a column `date_closed` or `operating_status`, a place is closed if its date is
+    not after today or its status contains "closed"; without these columns every place is closed.
+    """
+    if isinstance(closed, str | Path) or is_frame(closed):
+        found = _of_table(closed, what="the table of closed places", is_marked=False)
+    else:
+        found = {str(each) for each in closed or ()}
+    if places is None:
+        return found
+    return found | _of_table(places, what="the table of new places", is_marked=True)
+
+
+def _of_table(source: object, *, what: str, is_marked: bool) -> set[str]:
+    """Ids of closed places; where `is_marked`, those of no other places."""
+    if isinstance(source, str | Path):
+        table, what = read_frame(Path(source)), str(source)
+    else:
+        table = as_frame(source, what=what)
+    place = needed_column(table.columns, "place", where=what, how_to_fix=_CLOSED_FORMAT)
+    ids, columns = texts(table[place]).str.strip_chars(), table.columns
+    is_closed = pl.lit("date_closed" not in columns and "operating_status" not in columns)
+    if is_marked:
+        is_closed = pl.lit(False)
+    if "date_closed" in columns:
+        since = pl.col("date_closed").cast(pl.String).str.strip_chars().str.slice(0, 10)
+        day = since.str.to_date("%Y-%m-%d", strict=False)  # null for a year or a text
+        has_closed = (since != "") & (day.is_null() | (day <= datetime.now(UTC).date()))
+        is_closed |= has_closed.fill_null(False)
+    if "operating_status" in columns:
+        status = pl.col("operating_status").cast(pl.String).str.to_lowercase()
+        is_closed |= status.str.contains("closed").fill_null(False)
+    return set(ids.filter(table.with_columns(is_closed=is_closed)["is_closed"]).drop_nulls())
