@@ -9,10 +9,17 @@ from numpy.typing import NDArray
 
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.errors import BadInput, BadScores
+from castpoi.methods.ranker import Found
 from castpoi.recommend.recommender import Recommender
 from castpoi.recommend.request import Request, Visits
 from castpoi.recommend.resolve import history_of
-from castpoi.recommend.scores import Scores, Shortlist, shortlist_scores, shortlist_size
+from castpoi.recommend.scores import (
+    Shortlist,
+    best_places,
+    shortlist_scores,
+    shortlist_size,
+    with_few_of_a_group,
+)
 from tests.contract import odd_city
 from tests.messages import refused
 from tests.serving.small_run import DAY, small_book, small_ranker
@@ -20,8 +27,11 @@ from tests.serving.small_run import DAY, small_book, small_ranker
 ALL = np.ones((3, 5), dtype=np.bool_)
 
 
-def scores_of(score: Sequence[float], eligible: Sequence[bool]) -> Scores:
-    return Scores(score=np.array([score], dtype=np.float32), is_eligible=np.array([eligible]))
+def best_of(score: Sequence[float], eligible: Sequence[bool], k: int) -> Found:
+    scores = np.array([score], dtype=np.float32)
+    (found,) = best_places(scores, np.array([eligible]), [k])
+    assert found.score.tolist() == scores[0, found.place].tolist()
+    return found
 
 
 def histories() -> Histories:
@@ -30,9 +40,9 @@ def histories() -> Histories:
 
 
 def test_equal_scores_are_in_the_order_of_their_places() -> None:
-    scores = scores_of([1.0, 3.0, 3.0, 1.0, 3.0], [True] * 5)
-    assert scores.best(0, 2).tolist() == [1, 2]
-    assert scores.best(0, 4).tolist() == [1, 2, 4, 0]
+    scores = [1.0, 3.0, 3.0, 1.0, 3.0]
+    assert best_of(scores, [True] * 5, 2).place.tolist() == [1, 2]
+    assert best_of(scores, [True] * 5, 4).place.tolist() == [1, 2, 4, 0]
 
 
 @settings(max_examples=25)
@@ -43,14 +53,13 @@ def test_equal_scores_are_in_the_order_of_their_places() -> None:
 def test_the_k_best_of_the_eligible_places_are_found(
     places: list[tuple[int, bool]], k: int
 ) -> None:
-    scores = scores_of([score for score, _ in places], [eligible for _, eligible in places])
+    best = best_of([score for score, _ in places], [eligible for _, eligible in places], k)
     slow = sorted((-score, number) for number, (score, eligible) in enumerate(places) if eligible)
-    assert scores.best(0, k).tolist() == [number for _, number in slow[:k]]
+    assert best.place.tolist() == [number for _, number in slow[:k]]
 
 
 def test_probabilities_of_all_places_sum_to_one_even_of_huge_scores() -> None:
-    scores = scores_of([1e4, 1e4 - 1.0, -1e4], [True, False, True])
-    probabilities = scores.probability(0, np.arange(3))
+    probabilities = best_of([1e4, 1e4 - 1.0, -1e4], [True] * 3, 3).probability
     assert probabilities.sum() == pytest.approx(1.0)
     assert probabilities[0] / probabilities[1] == pytest.approx(np.e, rel=1e-3)
 
@@ -88,17 +97,16 @@ def test_a_shortlist_without_places_is_rejected() -> None:
 def test_the_places_of_a_shortlist_are_scored_exactly(size: int) -> None:
     ranker = small_ranker(odd_city())
     state = ranker.encode(histories())
-    short = shortlist_scores(ranker, state, ALL, size)
-    assert short.is_eligible.sum(axis=1).tolist() == [size] * 3
-    listed = short.is_eligible
-    np.testing.assert_allclose(short.score[listed], ranker.score(state)[listed], atol=1e-5)
+    score, listed = shortlist_scores(ranker, state, ALL, size)
+    assert listed.sum(axis=1).tolist() == [size] * 3
+    np.testing.assert_allclose(score[listed], ranker.score(state)[listed], atol=1e-5)
 
 
 def test_only_allowed_places_are_on_the_shortlist() -> None:
     ranker = small_ranker(odd_city())
     allowed = np.tile([False, False, True, True, False], (3, 1))
-    short = shortlist_scores(ranker, ranker.encode(histories()), allowed, 2)
-    np.testing.assert_array_equal(short.is_eligible, allowed)
+    _, listed = shortlist_scores(ranker, ranker.encode(histories()), allowed, 2)
+    np.testing.assert_array_equal(listed, allowed)
 
 
 def test_a_large_k_does_not_change_the_shortlist_of_other_requests(
@@ -119,24 +127,24 @@ def test_the_other_terms_under_the_softmax_are_estimated_from_the_mean_of_the_re
     ranker = small_ranker(odd_city())
     state = ranker.encode(histories())
     exact, cheap = ranker.score(state), ranker.forecast(state)
-    short = shortlist_scores(ranker, state, ALL, 1)
+    score, listed = shortlist_scores(ranker, state, ALL, 1)
     # every place of so small a city is among those spread evenly: the mean is over all places
     for row in range(3):
         mean = np.mean(np.exp(exact[row] - cheap[row]))
         total = sum(
             math.exp(exact[row, place])
-            if short.is_eligible[row, place]
+            if listed[row, place]
             else math.exp(cheap[row, place]) * mean
             for place in range(5)
         )
-        best = short.best(row, 1)
-        expected = math.exp(exact[row, best[0]]) / total
-        assert short.probability(row, best)[0] == pytest.approx(expected, rel=1e-4)
+        best = best_places(score, listed, [1] * 3)[row]
+        expected = math.exp(exact[row, best.place[0]]) / total
+        assert best.probability[0] == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_group_has_at_most_its_number_of_places_in_the_order_of_scores() -> None:
-    score = np.array([[9, 8, 7, 6, 5, 4]], dtype=np.float32)
-    scores = Scores(score=score, is_eligible=np.array([[True] * 5 + [False]]))
+    found = best_of([9, 8, 7, 6, 5, 4], [True] * 5 + [False], 6)
     group = np.array([0, 0, -1, -1, 1, 1])
     for most, k, wanted in [(1, 10, [0, 2, 3, 4]), (1, 2, [0, 2]), (2, 10, [0, 1, 2, 3, 4])]:
-        assert scores.best_by_group(0, k, group=group, most=most).tolist() == wanted
+        few = with_few_of_a_group(found, k, group=group, most=most)
+        assert few.place.tolist() == wanted

@@ -127,6 +127,11 @@ class Found:
     score: NDArray[np.float32]  # [k]
     log_total: float  # logarithm of the sum of exp(score) over all places, or nearly
 
+    @property
+    def probability(self) -> NDArray[np.float64]:
+        """Softmax over all places of the vocabulary. [k]"""
+        return np.minimum(np.exp(self.score.astype(np.float64) - self.log_total), 1.0)
+
 
 @runtime_checkable
 class FindsBest(Protocol[StateRead]):

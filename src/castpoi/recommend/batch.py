@@ -214,10 +214,9 @@ def _ranked(
 ) -> pl.DataFrame:
     """Requests that are scored together, column by column."""
     places = recommender.places
-    _, scores = recommender.score(requests, size)
-    chosen = recommender.best(requests, scores)
-    place = np.concatenate(chosen)  # [K]
-    lengths = [len(each) for each in chosen]
+    _, found = recommender.score(requests, size)
+    place = np.concatenate([each.place for each in found])  # [K]
+    lengths = [len(each.place) for each in found]
     row = np.repeat(np.arange(len(requests)), lengths)  # [K]
     origin = np.array([request.origin or (np.nan, np.nan) for request in requests])[row]  # [K, 2]
     km = haversine_km(origin[:, 0], origin[:, 1], places.lat[place], places.lon[place])  # [K]
@@ -227,8 +226,8 @@ def _ranked(
     return places.table[place].with_columns(
         request=pl.Series(numbers[row]),
         rank=pl.Series(np.concatenate([np.arange(1, length + 1) for length in lengths])),
-        score=pl.Series(scores.of(row, place)),
-        probability=pl.Series(scores.probability(row, place)),
+        score=pl.Series(np.concatenate([each.score for each in found])),
+        probability=pl.Series(np.concatenate([each.probability for each in found])),
         distance_km=pl.Series(km).fill_nan(None),
         visited=pl.Series(is_visited[row, place]),
     )

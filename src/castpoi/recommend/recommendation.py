@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from castpoi.checkins.record import HOUR_US, MINUTE_US
 from castpoi.core.notebook import html_table
 from castpoi.core.quantities import counted
+from castpoi.methods.ranker import Found
 from castpoi.recommend.explain import Explanation, VisitContribution
 from castpoi.recommend.geojson import feature_collection
 from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.request import local_datetime
 from castpoi.recommend.resolve import ResolvedRequest
-from castpoi.recommend.scores import FoundScores, Scores
 
 WeighedBy = Literal["attention", "counterfactual"]
 """Meaning of the weight of a visit: its share of the attention, or of what the score would lose."""
@@ -177,20 +177,18 @@ class Recommendations(Answer):
 
 def recommendations_of(
     request: ResolvedRequest,
-    row: int,
-    chosen: NDArray[np.int64],
-    scores: Scores | FoundScores,
+    found: Found,
     explanations: Sequence[Explanation | None],
     places: PlaceBook,
 ) -> Iterator[Recommendation]:
-    """The chosen places of a request, which is a row of the scores, in their order. [K]"""
-    score, probability = scores.of(row, chosen), scores.probability(row, chosen)
-    km = None if request.origin is None else places.km_from(request.origin, chosen)
-    visited = np.isin(chosen, request.history.place)
-    for rank, (place, why) in enumerate(zip(chosen.tolist(), explanations, strict=True)):
+    """The best places of a request, in their order. [K]"""
+    probability = found.probability
+    km = None if request.origin is None else places.km_from(request.origin, found.place)
+    visited = np.isin(found.place, request.history.place)
+    for rank, (place, why) in enumerate(zip(found.place.tolist(), explanations, strict=True)):
         yield Recommendation(
             **places.details(place),
-            score=float(score[rank]),
+            score=float(found.score[rank]),
             probability=float(probability[rank]),
             distance_km=None if km is None else float(km[rank]),
             visited=bool(visited[rank]),

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from castpoi.checkins.city import City
 from castpoi.checkins.record import PRIVATE_CATEGORIES
@@ -32,7 +31,7 @@ from castpoi.core.errors import BadInput, CastPoiError
 from castpoi.core.notebook import html_table
 from castpoi.core.progress import SILENCE, Progress
 from castpoi.core.provenance import Stopwatch
-from castpoi.methods.ranker import Explains, FindsBest, abilities_of
+from castpoi.methods.ranker import Explains, FindsBest, Found, abilities_of
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import Run, city_of, load_run
 from castpoi.recommend.batch import MAX_SCORES, recommend_people
@@ -60,11 +59,12 @@ from castpoi.recommend.request import (
 )
 from castpoi.recommend.resolve import CityUsers, ResolvedRequest, resolve_requests
 from castpoi.recommend.scores import (
-    FoundScores,
-    Scores,
     Shortlist,
+    best_places,
+    check_finite,
     shortlist_scores,
     shortlist_size,
+    with_few_of_a_group,
 )
 from castpoi.recommend.similar import SimilarPlaces, similar_places
 
@@ -283,23 +283,22 @@ class Recommender:
         self, requests: Sequence[ResolvedRequest], size: int | None, work: Stopwatch
     ) -> Iterator[Recommendations]:
         """Answer requests that agree in `size` and in `explain`, in one batch."""
-        state, scores = self.score(requests, size)
-        chosen = self.best(requests, scores)
+        state, found = self.score(requests, size)
         is_explained = requests[0].explain
         explanations: Sequence[Sequence[Explanation | None]]
+        explanations = [[None] * len(each.place) for each in found]
         if is_explained:
-            histories = [request.history for request in requests]
-            own = [scores.of(row, places) for row, places in enumerate(chosen)]  # B of [K]
-            popularity = self.places.log_popularity
-            explanations = explain(self.ranker, state, histories, chosen, own, popularity)
-        else:
-            explanations = [[None] * len(places) for places in chosen]
-        for row, request in enumerate(requests):
-            found = recommendations_of(
-                request, row, chosen[row], scores, explanations[row], self.places
+            explanations = explain(
+                self.ranker,
+                state,
+                [request.history for request in requests],
+                [each.place for each in found],
+                [each.score for each in found],
+                self.places.log_popularity,
             )
+        for request, best, whys in zip(requests, found, explanations, strict=True):
             yield Recommendations(
-                recommendations=tuple(found),
+                recommendations=tuple(recommendations_of(request, best, whys, self.places)),
                 model=self.model,
                 seconds=work.seconds,
                 remarks=(*request.remarks, *self._remarks(request)),
@@ -308,37 +307,36 @@ class Recommender:
 
     def score(
         self, requests: Sequence[ResolvedRequest], size: int | None
-    ) -> tuple[Any, Scores | FoundScores]:
-        """The encoding and the scores of requests, exact for `size` places.
+    ) -> tuple[Any, list[Found]]:
+        """The encoding of requests, and the best places of each, `size` of them scored exactly.
 
         If `size` is None, the histories are empty: no encoding, and popularity as score.
         """
-        is_allowed = np.stack([request.is_allowed for request in requests])  # [B, P]
+        is_allowed, state = np.stack([request.is_allowed for request in requests]), None  # [B, P]
         if size is None:
-            popularity = np.tile(self.places.log_popularity, (len(requests), 1))  # [B, P]
-            return None, Scores(score=popularity, is_eligible=is_allowed)
-        state = self.ranker.encode(Histories.concat([request.history for request in requests]))
-        scores: Scores | FoundScores
-        if size < len(self.places) and self.finder is not None:
-            scores = FoundScores(self.finder.best(state, is_allowed, size))
-        elif size < len(self.places):
-            scores = shortlist_scores(self.ranker, state, is_allowed, size)
+            scores = np.tile(self.places.log_popularity, (len(requests), 1))  # [B, P]
         else:
-            scores = Scores(score=self.ranker.score(state), is_eligible=is_allowed)
-        scores.check_finite()
-        return state, scores
-
-    def best(
-        self, requests: Sequence[ResolvedRequest], scores: Scores | FoundScores
-    ) -> list[NDArray[np.int64]]:
-        """The best places of each request, best first. B of [K]"""
-        return [
-            scores.best(row, request.k)
-            if request.max_per_category is None or isinstance(scores, FoundScores)
-            else scores.best_by_group(
-                row, request.k, group=self.places.category_number, most=request.max_per_category
+            state = self.ranker.encode(Histories.concat([each.history for each in requests]))
+            if size < len(self.places) and self.finder is not None:
+                found = self.finder.best(state, is_allowed, size)
+                check_finite(np.array([each.log_total for each in found]))
+                return state, found
+            if size < len(self.places):
+                scores, is_allowed = shortlist_scores(self.ranker, state, is_allowed, size)
+            else:
+                scores = self.ranker.score(state)
+        limits = [request.max_per_category for request in requests]
+        counts = [
+            each.k if most is None else len(self.places)
+            for each, most in zip(requests, limits, strict=True)
+        ]
+        return state, [
+            found
+            if most is None
+            else with_few_of_a_group(found, each.k, group=self.places.category_number, most=most)
+            for each, most, found in zip(
+                requests, limits, best_places(scores, is_allowed, counts), strict=True
             )
-            for row, request in enumerate(requests)
         ]
 
     def _remarks(self, request: ResolvedRequest) -> Iterator[str]:

@@ -1,18 +1,14 @@
-"""Scores of all places after a batch of histories: exact, or with a shortlist in large cities.
-
-A model of very many places without a reader finds the best ones with an index (`FoundScores`).
+"""The best places after a batch of histories: exact, or with a shortlist in large cities.
 
 With a shortlist, the reader scores only the most promising places: the best allowed places by all
 other terms and the forecast of the reader. The reader's term of the other places is estimated from
 places spread evenly over the vocabulary; the estimate only enters the sum under the softmax.
 
-Shapes: B histories, P places, S places of the shortlist, E evenly spread places, N (history, place)
-pairs, K best places.
+Shapes: B histories, P places, S places of the shortlist, E evenly spread places, K best places.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -32,90 +28,36 @@ EXACT_UP_TO: Final = 2_000
 _EVENLY_SPREAD: Final = 64
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scores:
-    """Scores of all places after each history of a batch."""
+def best_places(
+    score: NDArray[np.float32], is_eligible: NDArray[np.bool_], counts: Sequence[int]
+) -> list[Found]:
+    """The best eligible places of each history, a count each; equal scores by place number.
 
-    score: NDArray[np.float32]  # [B, P]
-    is_eligible: NDArray[np.bool_]  # which places are allowed and scored exactly [B, P]
-
-    def check_finite(self) -> None:
-        """Raise BadScores if any score is NaN or infinite."""
-        _check_finite(self.score)
-
-    def of(self, history: int | NDArray[np.int64], places: NDArray[np.int64]) -> Any:
-        """The scores of some places of one or many histories. [N]"""
-        return self.score[history, places]
-
-    def best(self, history: int, k: int) -> NDArray[np.int64]:
-        """The k best eligible places, best first; equal scores by place number."""
-        numbers = np.flatnonzero(self.is_eligible[history])
-        return numbers[k_best(self.score[history, numbers], k)]
-
-    def best_by_group(
-        self, history: int, k: int, *, group: NDArray[np.int64], most: int
-    ) -> NDArray[np.int64]:
-        """The same with at most this many places of one group; -1 is no group. [P] -> [K]"""
-        ranked = self.best(history, len(group))
-        groups = group[ranked]
-        order = np.argsort(groups, kind="stable")  # by group, then by rank
-        in_order = groups[order]
-        place_in_group = np.arange(len(order)) - np.searchsorted(in_order, in_order)
-        is_kept = np.empty(len(order), dtype=np.bool_)
-        is_kept[order] = (place_in_group < most) | (in_order < 0)
-        return ranked[is_kept][:k]
-
-    def probability(
-        self, history: int | NDArray[np.int64], places: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Softmax over all places of the vocabulary, for some places of one or many histories."""
-        score = self.score[history, places].astype(np.float64)
-        share: NDArray[np.float64] = np.exp(score - self._log_total[history])
-        return np.minimum(share, 1.0)
-
-    @cached_property
-    def _log_total(self) -> NDArray[np.float64]:
-        return log_sum_exp(self.score)
+    [B, P], [B, P], B of k
+    """
+    check_finite(score)
+    totals = log_sum_exp(score).tolist()
+    found = []
+    for own, eligible, count, total in zip(score, is_eligible, counts, totals, strict=True):
+        numbers = np.flatnonzero(eligible)
+        best = numbers[k_best(own[numbers], count)]  # [K]
+        found.append(Found(place=best, score=own[best], log_total=total))
+    return found
 
 
-@dataclass(frozen=True)
-class FoundScores:
-    """Scores of the best places only, found with an index."""
-
-    found: Sequence[Found]  # of each history
-
-    def check_finite(self) -> None:
-        """Raise BadScores if any score is NaN or infinite."""
-        _check_finite(np.array([each.log_total for each in self.found]))
-
-    def best(self, history: int, k: int) -> NDArray[np.int64]:
-        """The k best places, best first."""
-        return self.found[history].place[:k]
-
-    def of(self, history: int | NDArray[np.int64], places: NDArray[np.int64]) -> Any:
-        """The scores of some places that were found. [N]"""
-        rows = np.broadcast_to(history, places.shape).tolist()
-        pairs = zip(rows, places.tolist(), strict=True)
-        return np.array([self._score_of[pair] for pair in pairs], dtype=np.float32)
-
-    def probability(
-        self, history: int | NDArray[np.int64], places: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Softmax over all places of the vocabulary, for some places that were found. [N]"""
-        log_total = np.array([each.log_total for each in self.found])[history]
-        share: NDArray[np.float64] = np.exp(self.of(history, places).astype(np.float64) - log_total)
-        return np.minimum(share, 1.0)
-
-    @cached_property
-    def _score_of(self) -> dict[tuple[int, int], float]:
-        return {
-            (row, place): score
-            for row, each in enumerate(self.found)
-            for place, score in zip(each.place.tolist(), each.score.tolist(), strict=True)
-        }
+def with_few_of_a_group(found: Found, k: int, *, group: NDArray[np.int64], most: int) -> Found:
+    """The k best with at most this many places of one group; -1 is no group. [P]"""
+    groups = group[found.place]
+    order = np.argsort(groups, kind="stable")  # by group, then by rank
+    in_order = groups[order]
+    place_in_group = np.arange(len(order)) - np.searchsorted(in_order, in_order)
+    is_kept = np.empty(len(order), dtype=np.bool_)
+    is_kept[order] = (place_in_group < most) | (in_order < 0)
+    return replace(found, place=found.place[is_kept][:k], score=found.score[is_kept][:k])
 
 
-def _check_finite(values: NDArray[Any]) -> None:
+def check_finite(values: NDArray[Any]) -> None:
+    """Raise BadScores if any score is NaN or infinite."""
     if not np.isfinite(values).all():
         raise BadScores(
             "the model of this run computes scores that are NaN or infinite; train it again"
@@ -136,8 +78,11 @@ def shortlist_size(setting: Shortlist | None, *, places: int) -> int | None:
 
 def shortlist_scores(
     ranker: Ranker[Any], state: Any, is_allowed: NDArray[np.bool_], size: int
-) -> Scores:
-    """Exact scores of a shortlist for each history, and estimated scores elsewhere. [B, P]"""
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Exact scores of a shortlist for each history, estimated elsewhere, and which are exact.
+
+    [B, P] -> [B, P], [B, P]
+    """
     assert isinstance(ranker, Shortlists)
     cheap = ranker.forecast(state)  # [B, P]
     cost = np.where(is_allowed, -cheap, np.inf)
@@ -151,4 +96,4 @@ def shortlist_scores(
     np.put_along_axis(score, shortlist, exact[:, :size], axis=1)
     is_exact = np.zeros_like(is_allowed)
     np.put_along_axis(is_exact, shortlist, True, axis=1)
-    return Scores(score=score, is_eligible=is_allowed & is_exact)
+    return score, is_allowed & is_exact

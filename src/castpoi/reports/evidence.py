@@ -159,6 +159,11 @@ class CityEvidence:
         own = (each for each in self.results if each.row.name == row)
         return sorted(own, key=lambda each: each.seed)
 
+    def twin_of(self, run: RowResult) -> str:
+        """The label of another row with the weights of a result; empty without one."""
+        others = (each for each in self.results if each.row.name != run.row.name)
+        return next((each.row.label for each in others if each.training == run.training), "")
+
     def spread(self, row: str, metric: str, stratum: str | None = None) -> Spread:
         """Mean and deviation of a metric over the seeds of a row."""
         return self.contenders[row].spread(metric, stratum)
