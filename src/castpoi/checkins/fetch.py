@@ -84,8 +84,7 @@ def _datasets() -> dict[str, Dataset]:
     return found
 
 
-DATASETS: Final = _datasets()
-"""The public data sets by the word on the command line."""
+DATASETS: Final = _datasets()  # the public data sets by the word on the command line
 
 
 @dataclass(frozen=True, kw_only=True)

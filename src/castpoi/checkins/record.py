@@ -78,8 +78,7 @@ PRIVATE_CATEGORIES: Final = (
 )
 """Categories of private places in the published category trees."""
 
-_BELOW: Final = " > "
-"""Between the categories of a path, the widest first."""
+_BELOW: Final = " > "  # between the categories of a path, the widest first
 
 
 def is_among(category: str, wanted: Iterable[str]) -> bool:

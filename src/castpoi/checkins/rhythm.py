@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from castpoi.checkins.record import HOUR_US
 
-TROUGH_HOURS: Final = range(1, 7)
-"""The quietest hour is one of these."""
+TROUGH_HOURS: Final = range(1, 7)  # the quietest hour is one of these
 USUAL_TROUGH: Final = 3
 MIN_DAY_NIGHT_RATIO: Final = 1.5
 SILENT_NIGHT_RATIO: Final = 999.0  # represents a city without any check-in at night

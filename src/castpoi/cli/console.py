@@ -23,10 +23,8 @@ from castpoi.library.progress import Bars
 class Console:
     """The output of one command."""
 
-    as_json: bool
-    """Print one JSON object instead of sentences."""
-    quiet: bool = False
-    """No progress bars."""
+    as_json: bool  # print one JSON object instead of sentences
+    quiet: bool = False  # no progress bars
     out: RichConsole = field(default_factory=lambda: RichConsole(soft_wrap=True, highlight=False))
     err: RichConsole = field(
         default_factory=lambda: RichConsole(stderr=True, soft_wrap=True, highlight=False)

@@ -28,8 +28,7 @@ from castpoi.training.job import TrainingOptions
 from castpoi.training.train import fit, settings_of, train
 
 _SIZE: Final = (200, 3)
-_QUICK_SIZE: Final = (30, 1)
-"""People and epochs, by default and with --quick."""
+_QUICK_SIZE: Final = (30, 1)  # people and epochs, by default and with --quick
 _NETWORK: Final = "core"
 """The sequence model of the demo: quickly trained, and the best of them after few epochs."""
 

@@ -21,14 +21,12 @@ Command = Callable[..., None]
 Decorator = Callable[[Command], Command]
 
 SEED: Final = click.IntRange(min=0, max=2**32 - 1)
-Seed = Annotated[int, SEED, "N"]
-"""Type of an option that is a seed."""
+Seed = Annotated[int, SEED, "N"]  # type of an option that is a seed
 Seeds = Annotated[tuple[int, ...], SEED, "N..."]
 """The same for several, in a command of class `SeveralValues`."""
 DEFAULT_SEED: Final = 42
 PORT: Final = click.IntRange(0, 65535)
-FOLDER: Final = click.Path(path_type=Path)
-"""Type of an argument or option that is a path."""
+FOLDER: Final = click.Path(path_type=Path)  # type of an argument or option that is a path
 
 
 def parsed(metavar: str, parse: Callable[[str], object]) -> click.ParamType[Any]:

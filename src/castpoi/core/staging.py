@@ -27,8 +27,7 @@ from uuid import uuid4
 from castpoi.core.errors import BadInput
 
 LOCK: Final = ".lock"
-_PATIENCE_SECONDS: Final = 10.0
-"""Longer than a worker needs to notice that its suite is dead."""
+_PATIENCE_SECONDS: Final = 10.0  # longer than a worker needs to notice that its suite is dead
 _FORMER: Final = ".former"
 _FROM_HERE: Final = -100  # AT_FDCWD of Linux
 _EXCHANGE: Final = 2  # RENAME_EXCHANGE of Linux

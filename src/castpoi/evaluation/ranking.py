@@ -23,8 +23,7 @@ from castpoi.methods.ranker import Ranker, abilities_of
 
 BLOCK_BYTES: Final = 16 * 2**20
 """Size of a block of scores; blocks near the size of the processor's cache are the fastest."""
-TOP: Final = 10
-"""Places listed for every target; a smaller city lists all it has."""
+TOP: Final = 10  # places listed for every target; a smaller city lists all it has
 
 
 def rank_targets(

@@ -68,8 +68,7 @@ RANK_SCHEMA: Final = pl.Schema(
 RANKS: Final = "ranks.parquet"
 _METRICS: Final = "metrics.json"
 _OF_RUN: Final = ("manifest.json", "config.json", "log.jsonl")
-EXPERIMENT: Final = "experiment"
-"""Entry of the manifest: how `castpoi reproduce` made the result."""
+EXPERIMENT: Final = "experiment"  # entry of the manifest: how `castpoi reproduce` made the result
 
 _NEEDS: Final = frozenset(
     {"method", "row", "seed", "part", "known_time", "fingerprint", "seconds"}
@@ -230,8 +229,7 @@ def _fault_of(table: pl.DataFrame, *, places: int) -> str | None:
     return f"{ranks[~is_rank][0]:g} is no rank among {places:,} places"
 
 
-MAX_LENGTH: Final = 4
-"""Longest sequence that is compared, in visits."""
+MAX_LENGTH: Final = 4  # longest sequence that is compared, in visits
 
 
 def overlap_with_train(trajectories: Trajectories, targets: NDArray[np.int64]) -> NDArray[np.int64]:

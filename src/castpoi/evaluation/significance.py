@@ -28,12 +28,9 @@ from castpoi.evaluation.metrics import per_target
 
 ALPHA: Final = 0.05
 _STARS: Final = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
-DRAWS: Final = 20_000
-"""The paper's number of draws."""
-BLOCK: Final = 2**19
-"""Users times samples that are averaged at a time: a few megabytes."""
-MAX_KEPT: Final = 2**28
-"""Users times samples that are kept for the next test, in bytes."""
+DRAWS: Final = 20_000  # the paper's number of draws
+BLOCK: Final = 2**19  # users times samples that are averaged at a time: a few megabytes
+MAX_KEPT: Final = 2**28  # users times samples that are kept for the next test, in bytes
 
 _ROUNDING: Final = 1e-12  # equal means may differ by this much in float64
 MAX_EXACT: Final = 50

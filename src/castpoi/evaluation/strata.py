@@ -35,8 +35,7 @@ from castpoi.evaluation.result import (
     PLACE_COUNT_IN_TRAIN,
 )
 
-TOO_SMALL: Final = 100
-"""Targets below which a hit rate may be off by 10 points and more (95 %)."""
+TOO_SMALL: Final = 100  # targets below which a hit rate may be off by 10 points and more (95 %)
 
 _HISTORY: Final = {"< 50": 50, "50-100": 100, "100-200": 200, ">= 200": np.inf}
 _KM: Final = {"< 0.5 km": 0.5, "0.5-2 km": 2, "2-5 km": 5, "5-20 km": 20, ">= 20 km": np.inf}

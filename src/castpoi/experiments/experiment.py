@@ -15,11 +15,9 @@ from castpoi.experiments.suite import Suite
 from castpoi.methods.outline import Row
 from castpoi.methods.registry import METHODS, Method
 
-COUNTED_SEED: Final = 0
-"""The only seed of a counting baseline: another one gives the same ranks."""
+COUNTED_SEED: Final = 0  # the only seed of a counting baseline: another one gives the same ranks
 RUNS: Final = "runs"
-LOGS: Final = "logs"
-"""Folders next to those of the cities, so a city cannot have their names."""
+LOGS: Final = "logs"  # next to the cities, so no city can have one of these two names
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,8 +17,7 @@ from castpoi.evaluation.metrics import METRICS
 from castpoi.methods.outline import RIVALS, STRONGEST, Against, Family, Row, TableOutline, Together
 from castpoi.methods.registry import METHODS, Method
 
-DEFAULT_SEEDS: Final = (42, 43, 44)
-"""The seeds of the paper."""
+DEFAULT_SEEDS: Final = (42, 43, 44)  # the seeds of the paper
 
 _BUILT_IN: Final = Path(__file__).with_name("suites")
 _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -26,8 +26,7 @@ from castpoi.methods.registry import METHODS, Method
 from castpoi.training.train import configs_for
 
 DONE: Final = "done"
-OUTDATED: Final = "other code"
-"""State of a trial that another version of the method has made."""
+OUTDATED: Final = "other code"  # state of a trial that another version of the method has made
 _FILE: Final = "tune.json"
 _RULE: Final = (
     "trials are compared by the metric on the validation part, at the epoch that training keeps; "
@@ -36,8 +35,7 @@ _RULE: Final = (
 _OF_TRIAL: Final = (*OF_TRAINING, "seconds", "threads", "commit", "code")
 _LONGEST_NAME: Final = 120  # characters of a folder's name; a longer one ends with a digest
 
-Trial = Mapping[str, str]
-"""The settings that one trial changes, as text."""
+Trial = Mapping[str, str]  # the settings that one trial changes, as text
 
 
 @dataclass(frozen=True, kw_only=True)

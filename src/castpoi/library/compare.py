@@ -36,8 +36,7 @@ STARS: Final = (
     "stars: p < 0.05, 0.01, 0.001 by the most careful of three tests, corrected by Holm's method; "
     "a trained method with one seed has none."
 )
-SHOWN: Final = ("HR@1", "HR@10", "NDCG@10", "MRR")
-"""Metrics of a narrow table."""
+SHOWN: Final = ("HR@1", "HR@10", "NDCG@10", "MRR")  # metrics of a narrow table
 _BOOTSTRAP_SEED: Final = 42
 
 

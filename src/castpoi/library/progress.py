@@ -21,8 +21,7 @@ from rich.progress import Progress as RichProgress
 
 from castpoi.core.progress import SILENCE, Progress, Task
 
-_EVERY_SECONDS: Final = 1.0
-"""Time between two updates of a notebook; shorter work is not shown."""
+_EVERY_SECONDS: Final = 1.0  # time between two updates of a notebook; shorter work is not shown
 
 
 class Bars:

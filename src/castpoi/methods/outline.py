@@ -25,8 +25,7 @@ ORACLE: Final[Role] = "oracle"
 RIVALS: Final[tuple[Role, ...]] = ("baseline", "heuristic")
 """Roles of the rows that the strongest baseline is chosen from."""
 
-KNOWN_TIME: Final = "known_time"
-"""The setting of a method that is given the time of each target."""
+KNOWN_TIME: Final = "known_time"  # the setting of a method that is given the time of each target
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,10 +30,8 @@ class Abilities(NamedTuple):
     """Number of last visits of a history that can change its scores; None: all."""
     has_reader: bool = False
     """Scores contain an expensive term, so `Shortlists.forecast` saves time."""
-    takes_new_places: bool = False
-    """`TakesNewPlaces.with_places` adds places that have no visit."""
-    has_index: bool = False
-    """`FindsBest.best` is faster than scoring every place."""
+    takes_new_places: bool = False  # `TakesNewPlaces.with_places` adds places that have no visit
+    has_index: bool = False  # `FindsBest.best` is faster than scoring every place
 
 
 class Ranker(Protocol[State]):

@@ -17,8 +17,7 @@ from castpoi.checkins.city import City
 from castpoi.core.errors import BadInput, UnknownMethod, did_you_mean
 from castpoi.methods.ranker import SavableRanker
 
-GROUP: Final = "castpoi.methods"
-"""Entry points by which an installed package adds methods."""
+GROUP: Final = "castpoi.methods"  # entry points by which an installed package adds methods
 
 
 _COUNTED: Final = "castpoi.training.counted:train_counted"

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from castpoi.core.errors import BadInput
 
-Point = tuple[float, float]
-"""Latitude and longitude in degrees."""
+Point = tuple[float, float]  # latitude and longitude in degrees
 Box = tuple[float, float, float, float]
 """South, west, north, east in degrees; west > east for a box across the date line."""
 Polygon = tuple[Point, ...]

@@ -44,12 +44,10 @@ from castpoi.recommend.resolve import ResolvedRequest
 if TYPE_CHECKING:
     from castpoi.recommend.recommender import Recommender
 
-BLOCK: Final = 256
-"""People that are scored together, if the city is not huge."""
+BLOCK: Final = 256  # people that are scored together, if the city is not huge
 MAX_SCORES: Final = 1 << 24
 """Maximum number of scores computed together; bounds the memory of a large batch."""
-PART: Final = 8_192
-"""People in one part; a kill loses at most the work of one part."""
+PART: Final = 8_192  # people in one part; a kill loses at most the work of one part
 SUFFIXES: Final = (".parquet", ".csv", ".jsonl", ".geojson")
 _JOB: Final = "manifest.json"
 _DONE: Final = "_SUCCESS"

@@ -22,8 +22,7 @@ from castpoi.methods.ranker import abilities_of
 from castpoi.methods.run import KNOWN_CHECKINS, PLACE_SCHEMA, Run
 from castpoi.recommend.input_files import read_frame, read_text_table
 
-TableOfPlaces = pl.DataFrame | str | Path
-"""A table of places, or its file."""
+TableOfPlaces = pl.DataFrame | str | Path  # a table of places, or its file
 
 ClosedPlaces = TableOfPlaces | Iterable[str | int]
 """Ids of closed places, or a table of places or its file."""

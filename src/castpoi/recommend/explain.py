@@ -23,10 +23,8 @@ from numpy.typing import NDArray
 from castpoi.checkins.trajectory import Histories
 from castpoi.methods.ranker import Explains, Ranker
 
-VISITS_SHOWN: Final = 5
-"""Maximum number of visits that explain one recommendation."""
-LAST_VISITS: Final = 50
-"""Only these last visits have counterfactuals."""
+VISITS_SHOWN: Final = 5  # maximum number of visits that explain one recommendation
+LAST_VISITS: Final = 50  # only these last visits have counterfactuals
 COUNTERFACTUALS: Final = 12
 """Maximum number of counterfactuals of a history; bounds the cost of an explanation."""
 

@@ -31,14 +31,12 @@ _HOW: Final = "name them user, place and time, or in one of the usual ways"
 class People:
     """The people of a batch, in order, with their visits or filters."""
 
-    users: pl.Series
-    """Their ids, each once."""
+    users: pl.Series  # their ids, each once
     visits: Visits | None = None
     """Visits of all of them, person by person; None: those of the run's city."""
     bounds: NDArray[np.int64] | None = None
     """The visits of person b are the slice bounds[b]:bounds[b + 1]."""
-    filters: pl.DataFrame | None = None
-    """Their own filters (`FILTER_COLUMNS`), row by row."""
+    filters: pl.DataFrame | None = None  # their own filters (`FILTER_COLUMNS`), row by row
     common: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of `Recommender.recommend` for everybody."""
 

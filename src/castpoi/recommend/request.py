@@ -32,8 +32,7 @@ from castpoi.core.errors import BadInput
 from castpoi.core.frames import as_frame, is_frame, texts
 from castpoi.recommend.area import Box, Point, Polygon, box_of, is_number, point_of, polygon_of
 
-Clock = Callable[[], int]
-"""Returns the current time in UTC microseconds."""
+Clock = Callable[[], int]  # returns the current time in UTC microseconds
 
 DEFAULT_K: Final = 10
 MAX_AHEAD_US: Final = 24 * HOUR_US
@@ -158,8 +157,7 @@ class Visit:
         )
 
 
-AnyVisit = Visit | Mapping[str, Any] | tuple[str | int, AnyTime]
-"""The ways to write a visit."""
+AnyVisit = Visit | Mapping[str, Any] | tuple[str | int, AnyTime]  # the ways to write a visit
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

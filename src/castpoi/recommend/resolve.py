@@ -33,8 +33,7 @@ from castpoi.recommend.request import (
     name_of,
 )
 
-NEARBY: Final = 100
-"""For an empty history near a point, popularity ranks this many nearest places."""
+NEARBY: Final = 100  # for an empty history near a point, popularity ranks this many nearest places
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,12 +18,10 @@ from castpoi.core.arrays import k_best, log_sum_exp
 from castpoi.core.errors import BadInput, BadScores
 from castpoi.methods.ranker import Found, Ranker, Shortlists
 
-Shortlist = int | Literal["all"]
-"""Number of places that the reader scores, or all of them."""
+Shortlist = int | Literal["all"]  # number of places that the reader scores, or all of them
 SHORTLIST: Final = 384
 """Shortlist of large cities; it finds 99.7 % of the exact ten best in New York."""
-EXACT_UP_TO: Final = 2_000
-"""Smaller vocabularies are scored exactly by default."""
+EXACT_UP_TO: Final = 2_000  # smaller vocabularies are scored exactly by default
 
 _EVENLY_SPREAD: Final = 64
 

@@ -33,8 +33,7 @@ from castpoi.reports.outlines import (
 
 OUTDATED: Final = "outdated"
 """State of a result whose row was changed in the suite after the result was made."""
-NOTES: Final = "notes.json"
-"""A file next to results: sentences about rows, which the report shows."""
+NOTES: Final = "notes.json"  # A file next to results: sentences about rows, which the report shows
 _SUITE: Final = "suite.json"
 _STARTED: Final = "started_utc"
 _NOT_RESULTS: Final = ("runs", "logs")

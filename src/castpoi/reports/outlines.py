@@ -25,8 +25,7 @@ from castpoi.methods.outline import (
 )
 from castpoi.methods.registry import METHODS
 
-HEADLINE: Final = ("HR@5", "HR@10", "NDCG@5", "NDCG@10", "MRR")
-"""The metrics of the paper's tables."""
+HEADLINE: Final = ("HR@5", "HR@10", "NDCG@5", "NDCG@10", "MRR")  # the metrics of the paper's tables
 PAPERS_METHOD: Final = "castpoi"
 PAPERS_VARIANTS: Final = (
     "no-temporal-bias",

@@ -59,8 +59,7 @@ class Cell:
         return self.order if self.value is None else self.value
 
 
-NOTHING: Final = Cell("–")
-"""A cell without a number."""
+NOTHING: Final = Cell("–")  # A cell without a number
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -180,8 +180,7 @@ MASSIVE_STEPS: Final = Layout(
 LAYOUTS: Final = {
     layout.name: layout for layout in (TABLE, TSMC2014, SNAP, GETNEXT, STHGCN, MASSIVE_STEPS)
 }
-OPTIONAL_COLUMNS: Final = ("name",)
-"""Columns of published layouts that some of their files lack."""
+OPTIONAL_COLUMNS: Final = ("name",)  # columns of published layouts that some of their files lack
 
 
 def recognise_layout(first_line: str) -> Layout:

@@ -20,8 +20,7 @@ from castpoi.checkins.reading.rows import NO_IDS
 from castpoi.checkins.reading.source import PLACE_KEY, Source, explained, id_text
 from castpoi.core.errors import BadInput, BadRows
 
-_NAMED: Final = 3
-"""Missing places that an error names."""
+_NAMED: Final = 3  # missing places that an error names
 _ROWS: Final = "rows"
 
 

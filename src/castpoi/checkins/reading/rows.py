@@ -36,8 +36,7 @@ _SAMPLE_ROWS: Final = 1000
 _CODED: Final[tuple[Word, ...]] = ("user", "place", "category", "name", "zone", "session")
 _IDS: Final[Mapping[Word, str]] = {"user": "user id", "place": "place id"}
 _POINT: Final[tuple[Word, ...]] = ("lat", "lon")
-Meaning = Mapping[str, str]
-"""Word -> the column of a source that has it."""
+Meaning = Mapping[str, str]  # word -> the column of a source that has it
 Texts = Mapping[str, pl.Series]
 """Word -> the texts of its codes, which are row numbers; those of users and places are sorted."""
 

@@ -25,8 +25,7 @@ from castpoi.core.files import (
 TABLE: Final = "checkins.parquet"
 PARAMETERS: Final = "synthesis.json"
 KIND: Final = "synthesis"
-ENDINGS: Final = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
-"""Suffixes of tables."""
+ENDINGS: Final = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")  # suffixes of tables
 _COLUMNS: Final = ["user", "place", "lat", "lon", "time", "category", "name"]
 
 

@@ -54,8 +54,7 @@ _WEEKEND_DAY: Final = (
     4.4, 3.5, 2.7, 1.9, 1.2, 1.4, 1.9, 2.5, 3.8, 4.2, 4.6, 4.9,
     5.2, 5.9, 6.1, 5.9, 5.5, 5.8, 5.6, 5.5, 4.8, 4.3, 4.1, 3.9,
 )  # fmt: skip
-_DAY_OF_WEEK: Final = (1.06, 1.06, 1.02, 1.00, 1.12, 0.93, 0.82)
-"""Monday to Sunday."""
+_DAY_OF_WEEK: Final = (1.06, 1.06, 1.02, 1.00, 1.12, 0.93, 0.82)  # Monday to Sunday
 
 _FOLLOWING_SHARE: Final = 0.3  # share of check-ins that follow soon after another one
 _FOLLOWING_GAP_S: Final = 45 * 60.0
