@@ -91,11 +91,6 @@ def test_an_empty_history_is_ranked_by_the_bias_of_the_places() -> None:
     assert torch.equal(model.scores(state)[0], model.bias)
 
 
-def test_an_empty_batch_gives_an_empty_state() -> None:
-    none = torch.zeros(0, 1, dtype=torch.long)
-    assert oracles_twin().state(none, none[:, 0]).shape == (0, 8)
-
-
 def plain_masked_states(model: Bert4Rec, rows: Tensor, lengths: Tensor, masked: Tensor) -> Tensor:
     """All slots through all blocks, and only then the masked ones. -> [M, D]"""
     vectors = model.place(rows).masked_scatter(

@@ -44,11 +44,6 @@ def test_popularity_before_test_counts_train_and_validation() -> None:
     assert scores.tolist() == [[4, 3, 2, 1, 0]]
 
 
-def test_popularity_before_validation_counts_train_only() -> None:
-    scores = Popularity.count(odd_city(), part="validation").score(history())
-    assert scores.tolist() == [[3, 2, 2, 1, 0]]
-
-
 def test_revisit_multiplies_own_visits_by_popularity_and_unvisited_places_score_zero() -> None:
     ranker = Revisit.count(odd_city(), part="test")
     scores = ranker.score(ranker.encode(history(PARK, CAFE, PARK, THEATRE)))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from castpoi.baselines.sasrec import SasRec, SasRecConfig
+from castpoi.baselines.sasrec import SasRecConfig
 from castpoi.baselines.sequence import (
     MODELS,
     SequenceModel,
@@ -65,18 +65,6 @@ def test_windows_hold_the_last_visits_oldest_first_and_padding_after_them() -> N
     rows, lengths = last_rows(histories_of([0, 1, 2, 3], [4], []), window=3)
     assert rows.tolist() == [[2, 3, 4], [5, 0, 0], [0, 0, 0]]
     assert lengths.tolist() == [3, 1, 0]
-
-
-def test_there_is_one_slot_even_where_all_histories_are_empty() -> None:
-    rows, lengths = last_rows(histories_of([], []), window=3)
-    assert rows.tolist() == [[0], [0]]
-    assert lengths.tolist() == [0, 0]
-
-
-def test_only_the_last_visits_of_the_window_count() -> None:
-    ranker = small_ranker()
-    long, short = (ranker.encode(histories_of(each)) for each in ([4, 3, 0, 1, 2], [0, 1, 2]))
-    assert torch.equal(long, short)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -168,28 +156,12 @@ def test_a_setting_of_a_model_out_of_its_range_is_refused(settings: dict[str, An
         SasRecConfig.from_dict(settings)
 
 
-def test_a_temperature_is_above_zero() -> None:
-    with refused(BadInput):
-        model_class("core").config_class.from_dict({"temperature": 0.0})
-
-
 def test_a_ranker_refuses_places_of_another_city() -> None:
     ranker = small_ranker()
     with refused(BadInput):
         ranker.encode(histories_of([1, 5]))
     with refused(BadInput):
         ranker.score(ranker.encode(histories_of([1])), np.array([0, -1]))
-
-
-def test_a_restored_ranker_scores_the_same_and_knows_its_training() -> None:
-    ranker = small_ranker()
-    again = SequenceRanker.restore(ranker.config, ranker.arrays)
-    visits = histories_of([1, 2], [])
-    np.testing.assert_array_equal(
-        again.score(again.encode(visits)), ranker.score(ranker.encode(visits))
-    )
-    assert again.config == ranker.config
-    assert again.config["method"] == "sasrec"
 
 
 def test_a_ranker_is_not_restored_from_weights_that_do_not_fit() -> None:
@@ -212,9 +184,3 @@ def test_a_model_without_states_says_so() -> None:
     lazy = Lazy(config=SasRecConfig(), places=3)
     with pytest.raises(NotImplementedError, match="Lazy has no state but the last"):
         lazy.states(torch.ones(1, 1, dtype=torch.long), torch.ones(1, dtype=torch.long))
-
-
-def test_an_empty_history_scores_all_places_alike() -> None:
-    model = SasRec(config=SasRecConfig(), places=4).eval()
-    state = model.state(torch.zeros(1, 1, dtype=torch.long), torch.zeros(1, dtype=torch.long))
-    assert model.scores(state).tolist() == [[0.0] * 5]

@@ -1,7 +1,6 @@
 """The bookkeeping of `make chaos`: its attacks, counts, page and odd tables."""
 
 import json
-import random
 import subprocess
 import sys
 from importlib import import_module
@@ -9,12 +8,9 @@ from pathlib import Path
 
 import pytest
 from chaos.__main__ import LIMITS
-from chaos.castpoi_command import changes_a_name
 from chaos.flips import Kind, effect_of_reading
-from chaos.kills import LAST_CHANGES, OTHER_CHANGES, chosen
-from chaos.odd_tables import odd_tables, plain
 from chaos.outcome import Outcome, lost_anything, skipped
-from chaos.page import PAGE, RECORD, block_of, with_block
+from chaos.page import block_of, with_block
 from chaos.process import Ended
 from chaos.storm import Ledger
 
@@ -56,31 +52,6 @@ def test_the_block_of_the_page_is_replaced_and_nothing_else() -> None:
     assert "| mounts | skipped: needs root | – | – |" in block
     with pytest.raises(SystemExit, match="has 0 places"):
         with_block("no marks", block)
-
-
-def test_the_page_has_the_table_of_the_recorded_run_and_none_before_the_first() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    is_recorded = RECORD.is_file()
-    block = block_of(json.loads(RECORD.read_text(encoding="utf-8"))) if is_recorded else ""
-    assert with_block(text, block) == text
-
-
-def test_the_last_changes_of_a_name_are_always_tried() -> None:
-    rng = random.Random(1)
-    assert chosen(3, rng) == [1, 2, 3]
-    assert chosen(0, rng) == []
-    many = chosen(40, rng)
-    assert many[-LAST_CHANGES:] == [37, 38, 39, 40]
-    assert len(set(many)) == LAST_CHANGES + OTHER_CHANGES
-
-
-def test_only_changes_of_names_in_the_folder_count(tmp_path: Path) -> None:
-    folder = str(tmp_path.resolve())
-    assert changes_a_name("os.rename", (tmp_path / "a", tmp_path / "b", -1, -1), folder)
-    assert changes_a_name("shutil.rmtree", (str(tmp_path / "a"), None), folder)
-    assert changes_a_name("ctypes.dlsym", (None, "renameat2"), folder)
-    assert not changes_a_name("os.rename", ("/elsewhere/a", "/elsewhere/b", -1, -1), folder)
-    assert not changes_a_name("open", (tmp_path / "a", "w", 0), folder)
 
 
 def test_a_process_is_killed_before_the_given_change(tmp_path: Path) -> None:
@@ -126,16 +97,6 @@ def test_a_damaged_folder_is_refused_or_reads_as_before_or_counts_as_lost(tmp_pa
     assert effect(lambda _: [1, "same"]) is None
     assert "part 1 of what is read has changed" in (effect(lambda _: [1, "other"]) or "")
     assert "unexpected KeyError" in (effect(fail) or "")
-
-
-def test_odd_tables_have_different_names_and_differ_from_the_plain_one() -> None:
-    tables = list(odd_tables())
-    names = [each.name for each in tables]
-    assert len(names) == len(set(names))
-    assert 60 <= len(names) <= 130
-    small = [each for each in tables if not each.name.startswith("an endless")]
-    unlike = [each for each in small if each.ending == "csv" and not each.options]
-    assert [each.name for each in unlike if each.content() == plain()] == []
 
 
 def test_the_ledger_reports_a_lost_visit_a_doubled_one_and_a_user_who_is_back() -> None:

@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.core.errors import BadInput, BrokenFolder
+from castpoi.core.errors import BrokenFolder
 from tests.cities import CAFE, OFFICE, PARK, small_city
 from tests.messages import refused
 
@@ -41,13 +41,6 @@ def test_a_saved_city_is_loaded_as_it_was(tmp_path: Path) -> None:
     assert loaded.fingerprint == CITY.fingerprint
 
 
-def test_a_city_replaces_another_only_with_overwrite(tmp_path: Path) -> None:
-    CITY.save(tmp_path / "city")
-    with refused(BadInput):
-        CITY.save(tmp_path / "city")
-    CITY.save(tmp_path / "city", overwrite=True)
-
-
 def test_left_out_check_ins_are_in_no_trajectory() -> None:
     trajectories = CITY.trajectories
     assert trajectories.checkin.tolist() == [0, 2, 3, 4, 5, 6]
@@ -57,16 +50,6 @@ def test_left_out_check_ins_are_in_no_trajectory() -> None:
     assert trajectories.offset_minutes.tolist() == [-240] * 6
     first = CITY.checkins[record.AT_UTC].to_physical()[0]
     assert trajectories.at_us[0] == first
-
-
-def test_targets_are_rows_of_the_trajectories() -> None:
-    assert CITY.targets("test").tolist() == [2, 5]
-    assert CITY.targets("validation").tolist() == [1, 4]
-
-
-def test_a_city_without_a_test_part_has_no_targets() -> None:
-    alone = small_city([(1, CAFE, "2012-04-03 08:00")], ["train"])
-    assert alone.targets("test").tolist() == []
 
 
 def flip(folder: Path, table: str, change: pl.Expr) -> None:

@@ -58,11 +58,6 @@ def test_repeats_at_a_place_within_the_time_are_dropped_even_with_another_place_
     assert kept(frame, mask) == [(1, 7, 0), (1, 8, 0.25), (1, 7, 1.25), (2, 7, 0.6)]
 
 
-def test_a_chain_of_repeats_leaves_its_first() -> None:
-    frame = checkins([(1, 7, 0), (1, 7, 0.4), (1, 7, 0.8), (1, 7, 1.2)])
-    assert kept(frame, cleaning.keep_without_repeats(frame, minutes=30)) == [(1, 7, 0)]
-
-
 def test_the_core_filters_places_then_users_in_each_round() -> None:
     # place 1 has 2 check-ins and goes; user 1 then has 1 and goes; place 0 is left with 2 of 3
     frame = checkins([(0, 0, 1), (0, 0, 2), (1, 0, 3), (1, 1, 4), (0, 1, 5)])
@@ -95,29 +90,6 @@ def test_the_core_agrees_with_a_slow_loop(
     assert kept(frame, cleaning.keep_core(frame, rounds, min_place, min_user)) == slow
 
 
-@given(rows_of_a_city, st.integers(1, 6), st.integers(1, 6))
-@settings(max_examples=60, deadline=None)
-def test_in_the_iterated_core_every_place_and_user_has_enough(
-    rows: list[tuple[int, int, int]], min_place: int, min_user: int
-) -> None:
-    frame = checkins(list(rows))
-    core = frame.filter(pl.Series(cleaning.keep_core(frame, "iterate", min_place, min_user)))
-    assert cleaning.keep_core(core, "iterate", min_place, min_user).all()
-    assert all(count >= min_place for count in Counter(core[record.PLACE]).values())
-    assert all(count >= min_user for count in Counter(core[record.USER]).values())
-
-
-def test_a_check_in_far_from_both_neighbours_is_isolated() -> None:
-    frame = checkins([(1, 0, 0), (1, 1, 24), (1, 2, 48.5), (1, 3, 100), (2, 0, 100), (1, 4, 48.6)])
-    mask = cleaning.keep_not_isolated(frame, hours=24)
-    assert kept(frame, mask) == [(1, 0, 0), (1, 1, 24), (1, 2, 48.5), (1, 4, 48.6)]
-
-
-def test_sessions_end_where_the_gap_is_longer_than_allowed() -> None:
-    frame = checkins([(1, 0, 0), (1, 1, 24), (1, 2, 48.1), (2, 0, 48.2)])
-    assert cleaning.sessions_of(frame, 24).tolist() == [0, 0, 1, 2]
-
-
 @given(rows_of_a_city, st.integers(1, 48))
 @settings(max_examples=60, deadline=None)
 def test_sessions_and_isolation_agree_with_a_slow_loop(
@@ -141,11 +113,6 @@ def test_sessions_and_isolation_agree_with_a_slow_loop(
     assert cleaning.keep_not_isolated(frame, hours).tolist() == near
 
 
-def test_short_sessions_are_dropped() -> None:
-    mask = cleaning.keep_long_sessions(np.array([4, 4, 7, 9, 9, 9]), 2)
-    assert mask.tolist() == [True, True, False, True, True, True]
-
-
 def test_later_check_ins_need_a_user_and_a_place_of_train() -> None:
     frame = checkins([(0, 0, 1), (0, 1, 2), (1, 0, 1), (0, 2, 3), (2, 0, 3), (1, 1, 3)])
     is_train = (frame[record.AT_UTC].to_physical() < 3 * HOUR).to_numpy()
@@ -159,11 +126,6 @@ def test_a_step_has_its_counts() -> None:
     assert left.height == 2
     assert counts == [cleaning.StepCount("exact duplicates", 3, 2, 2, 2)]
     assert frame.height == 3
-
-
-@pytest.mark.parametrize("rounds", ["once", "twice", "iterate"])
-def test_the_core_of_no_check_ins_is_empty(rounds: Literal["once", "twice", "iterate"]) -> None:
-    assert cleaning.keep_core(checkins([]), rounds, 10, 10).tolist() == []
 
 
 # Recipes

@@ -8,7 +8,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.checkins.export import export_recbole
 from castpoi.checkins.prepare import Preparation, make_city
@@ -38,13 +37,6 @@ def test_the_atomic_files_of_a_city_are_the_city_again(city: City, tmp_path: Pat
         again = make_city([tmp_path / "nyc.inter"], Preparation(split=split))
         assert again.fingerprint == city.fingerprint
         assert again.places.equals(city.places)
-
-
-def test_pandas_reads_the_atomic_files_as_recbole_does(city: City, tmp_path: Path) -> None:
-    pandas = pytest.importorskip("pandas")
-    items = pandas.read_csv(export_recbole(city, tmp_path / "nyc.inter"), delimiter="\t")
-    assert list(items["item_id:token"]) == city.places[record.PLACE_ID].to_list()
-    assert list(items["name:token"]) == city.places[record.NAME].to_list()
 
 
 def test_check_ins_that_are_left_out_are_not_exported(tmp_path: Path) -> None:

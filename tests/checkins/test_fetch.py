@@ -59,13 +59,6 @@ def test_a_file_without_published_checksum_is_recorded_as_such(site: Site) -> No
     assert record_in(site, GZ)["checks"] == ["rows"]
 
 
-def test_a_slow_server_is_not_given_up_while_bytes_come(site: Site) -> None:
-    site.server.always = Answer(chunk=len(GOWALLA) // 6, pause_seconds=0.1)  # 0.6 s in all
-    site.fetch(silence_seconds=0.4)
-    assert site.has_gowalla()
-    assert site.pauses == []
-
-
 def test_a_silent_server_is_given_up_after_a_few_attempts(site: Site) -> None:
     site.server.always = Answer(silent_after=0)
     with refused(DownloadFailed):
@@ -206,14 +199,6 @@ def test_a_file_with_another_checksum_never_gets_its_name(site: Site) -> None:
     assert site.names == set()
 
 
-def test_a_server_that_always_breaks_off_with_a_wrong_file_is_given_up(site: Site) -> None:
-    site.server.files[GZ] = OTHER
-    site.server.answers = [Answer(cut_after=HALF), Answer()] * 5
-    with refused(DownloadFailed):
-        site.fetch()
-    assert len(site.server.asked) == 4
-
-
 @pytest.mark.parametrize(
     "content",
     [GOWALLA[:-9], b"<html></html>", gzip.compress(b"1\n" * (ROWS - 1), mtime=0)],
@@ -233,12 +218,6 @@ def test_a_zip_bomb_is_refused(site: Site, monkeypatch: pytest.MonkeyPatch) -> N
         site.fetch()
 
 
-def test_the_last_row_counts_without_its_line_end(site: Site) -> None:
-    without_checksum(site)
-    site.server.files[GZ] = gzip.compress(b"1\n" * (ROWS - 1) + b"1")
-    assert site.fetch().rows == ROWS
-
-
 def test_only_the_requested_text_is_unpacked_from_the_zip(site: Site) -> None:
     assert site.fetch("nyc").file == site.folder / NYC
     assert (site.folder / NYC).read_bytes() == NYC_TEXT
@@ -255,13 +234,6 @@ def test_new_york_and_tokyo_share_one_download(site: Site) -> None:
     assert fetched.rows == 2 * ROWS
     assert not fetched.downloaded
     assert len(site.server.asked) == 1
-
-
-def test_a_text_at_the_top_of_the_zip_is_found_as_well(site: Site) -> None:
-    site.publish_zip(zipped((NYC, NYC_TEXT)))
-    assert site.fetch("nyc").rows == ROWS
-    with refused(DownloadFailed):
-        site.fetch("tky")  # which the zip lacks
 
 
 def damaged(damage: str) -> bytes:
@@ -322,12 +294,6 @@ def test_a_zip_that_was_put_there_by_hand_is_checked_and_used(
     assert (written["url"], written["origin"]) == (None, "found in the folder")
 
 
-def test_a_text_that_was_put_there_by_hand_is_compared_with_no_checksum(site: Site) -> None:
-    site.put(NYC, NYC_TEXT)
-    assert site.fetch("nyc").checksum == "checksum not known"
-    assert site.server.asked == []
-
-
 def test_a_text_that_was_put_there_by_hand_may_be_a_known_copy(site: Site) -> None:
     known = hashlib.sha256(NYC_TEXT).hexdigest()
     site.publish(replace(DATASETS["nyc"], text_sha256=known))
@@ -344,12 +310,6 @@ def test_a_wrong_file_that_was_put_there_by_hand_is_refused_and_kept(site: Site)
 
 def test_a_file_in_place_of_the_folder_is_refused(site: Site) -> None:
     site.folder.write_text("a file")
-    with refused(BadInput):
-        site.fetch()
-
-
-def test_a_folder_in_place_of_the_file_is_refused(site: Site) -> None:
-    (site.folder / GZ).mkdir(parents=True)
     with refused(BadInput):
         site.fetch()
 

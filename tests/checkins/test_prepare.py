@@ -11,9 +11,9 @@ from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.checkins.cleaning import Recipe
 from castpoi.checkins.prepare import Preparation, make_city, prepare
-from castpoi.core.errors import BadInput, BadRows, TooFewCheckins
+from castpoi.core.errors import BadInput
 from tests.messages import refused
-from tests.sources import NEW_YORK, checkins_in, parts_in, table, table_rows, visits_in
+from tests.sources import NEW_YORK, checkins_in, table, table_rows, visits_in
 
 ROWS = table_rows(visits_in(NEW_YORK))
 KEEP_ALL = Recipe(keep_duplicates=True)
@@ -63,16 +63,6 @@ def test_numbers_of_users_and_places_have_no_gaps_after_cleaning() -> None:
     assert city.places.schema == record.PLACE_SCHEMA
 
 
-def test_visits_of_one_instant_are_ordered_by_place() -> None:
-    same = "04-07 20:00:00"
-    rows = [row("u", place, f"04-0{day} 10:00:00") for day, place in enumerate("abc", start=1)]
-    rows += [row("u", place, same) for place in "cab"]
-    for order in (rows, rows[::-1]):
-        city = city_of(order)
-        assert [place for _, place, _ in checkins_in(city)] == [*"abc", *"abc"]
-        assert city.split[record.PART].to_list() == ["train"] * 4 + ["validation", "test"]
-
-
 def test_a_duplicate_of_the_target_comes_before_it_and_never_after() -> None:
     last = row("u", "b", "04-07 20:00:00")
     days = [row("u", place, f"04-0{day} 10:00:00") for day, place in enumerate("bab", start=1)]
@@ -86,23 +76,6 @@ def test_a_duplicate_of_the_target_comes_before_it_and_never_after() -> None:
     assert (np.diff(history.at_us) >= 0).all()
     without = city_of(rows)
     assert without.checkins.height == 4
-
-
-def test_the_chronological_split_is_80_10_10() -> None:
-    rows = [
-        row(f"u{n % 2}", f"p{n % 3}", f"04-{1 + n // 2:02} {n % 24:02}:00:00") for n in range(40)
-    ]
-    prepared = city_of(rows, split="chronological")
-    assert parts_in(prepared) == {"train": 32, "validation": 4, "test": 4}
-    assert prepared.manifest["split"] == "chronological"
-    table_of_parts = prepared.checkins.hstack(prepared.split.select(record.PART))
-    span = {
-        part: (rows[record.AT_UTC].min(), rows[record.AT_UTC].max())
-        for (part,), rows in table_of_parts.group_by(record.PART)
-    }
-    assert sorted(span, key=lambda part: str(span[part])) == ["train", "validation", "test"]
-    assert str(span["train"][1]) < str(span["validation"][0])
-    assert str(span["validation"][1]) < str(span["test"][0])
 
 
 def test_local_offsets_follow_daylight_saving() -> None:
@@ -132,30 +105,10 @@ def test_the_counts_of_the_manifest_are_those_of_the_city() -> None:
     assert manifest["kind"] == "city"
 
 
-def test_too_few_check_ins_for_a_split_are_refused() -> None:
-    with refused(TooFewCheckins):
-        city_of([row("u", "a", "04-03 10:00:00"), row("u", "a", "04-04 10:00:00")])
-
-
 def test_a_wrong_output_folder_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     (tmp_path / "city").write_text("mine")
     with refused(BadInput):
         prepare([tmp_path / "gone.csv"], tmp_path / "city", Preparation(), overwrite=True)
-
-
-def test_bad_rows_stop_the_preparation_unless_they_may_be_dropped() -> None:
-    rows = [*ROWS, ["7", "bar", "0", "0", ROWS[0][4]]]
-    with refused(BadRows):
-        city_of(rows)
-    prepared = city_of(rows, on_bad_rows="drop")
-    assert prepared.manifest["dropped_rows"] == {"null island": 1}
-    assert prepared.checkins.height == 15
-    assert "bar" not in prepared.places[record.PLACE_ID]
-    step = prepared.manifest["steps"][0]
-    assert step["step"] == "rows that are no check-ins"
-    assert (step["checkins_before"], step["checkins_after"]) == (16, 15)
-    assert prepared.dropped is not None
-    assert prepared.dropped.row(0)[:4] == ("data frame 1", 16, "null island", "7")
 
 
 @pytest.mark.parametrize("has_types", [True, False])

@@ -6,8 +6,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from castpoi.checkins.prepare import Preparation, make_city
 from castpoi.checkins.rhythm import MIN_CHECKINS, Rhythm, rhythm_of
@@ -51,28 +49,11 @@ def test_a_shifted_curve_gets_the_shift_that_corrects_it(shift: int) -> None:
         assert not rhythm.is_human
 
 
-@given(st.lists(st.integers(0, 50), min_size=24, max_size=24), st.integers(0, 23))
-def test_a_shift_of_the_clock_rotates_the_curve(counts: list[int], shift: int) -> None:
-    before, after = curve(np.array(counts)), curve(np.roll(counts, shift))
-    assert after.hour_share == tuple(np.roll(before.hour_share, shift).tolist())
-    assert sum(after.hour_share) == pytest.approx(1.0 if sum(counts) else 0.0)
-
-
 def test_too_few_check_ins_are_not_judged() -> None:
     rhythm = rhythm_of(np.zeros(MIN_CHECKINS - 1, dtype=np.int64))
     assert not rhythm.is_judged
     assert rhythm.sentence == "499 check-ins are too few to check the clock"
     assert rhythm_of(np.zeros(MIN_CHECKINS, dtype=np.int64)).is_judged
-
-
-def test_times_before_1970_have_their_hour_too() -> None:
-    assert rhythm_of(np.array([-3_600_000_000])).hour_share[23] == 1.0
-
-
-def test_a_night_without_check_ins_has_a_finite_ratio() -> None:
-    by_day = curve(np.array([0] * 8 + [40] * 14 + [0] * 2))
-    assert by_day.day_night_ratio == 999.0
-    assert rhythm_of(np.zeros(0, dtype=np.int64)).day_night_ratio == 0.0
 
 
 def clock_table(hours_late: int) -> str:

@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from castpoi.checkins import record
 from castpoi.checkins.split import (
     SplitKind,
     chronological,
     leave_one_out,
     split_checkins,
-    split_table,
     time_cuts,
 )
 from castpoi.core.errors import TooFewCheckins
@@ -125,9 +123,3 @@ def test_a_city_without_a_test_target_is_refused(kind: SplitKind) -> None:
     user, place = np.arange(4), np.arange(4)
     with refused(TooFewCheckins):
         split_checkins(kind, user, place, np.arange(4), pl.Series(["train", "test"] * 2))
-
-
-def test_the_table_of_a_split_has_the_words_of_its_parts() -> None:
-    table = split_table(np.array([0, 3, 1, 2], dtype=np.uint8))
-    assert table.schema == record.SPLIT_SCHEMA
-    assert table.rows() == [(0, "train"), (1, "left out"), (2, "validation"), (3, "test")]

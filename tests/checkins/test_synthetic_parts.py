@@ -13,7 +13,6 @@ from scipy import integrate, stats
 from castpoi.checkins.synthetic.plan import (
     CATEGORIES,
     LONGEST_JUMP_KM,
-    Blocks,
     JumpLaw,
     People,
     SynthesisConfig,
@@ -29,7 +28,6 @@ from castpoi.checkins.synthetic.walk import (
     Walk,
     draw_instants,
     exploration_probability,
-    slot_similarity,
 )
 
 HOME, WORK, BAKERY, BAR, PARK = range(5)
@@ -51,31 +49,6 @@ def test_jump_lengths_follow_the_truncated_power_law() -> None:
         assert share == pytest.approx(integrate.quad(density, 0, km)[0] / whole, abs=0.012)
 
 
-def test_jumps_go_in_all_directions_by_their_length() -> None:
-    law, start = JumpLaw(SynthesisConfig()), np.full((2, 4_000), 3.0)
-    x_km, y_km = law.ends(start, np.random.default_rng(1))
-    quadrants = np.bincount(2 * (x_km > 3) + (y_km > 3), minlength=4)
-    assert stats.chisquare(quadrants).pvalue > 0.001
-    again = law.lengths_km((4_000,), np.random.default_rng(1))
-    assert np.hypot(x_km - 3, y_km - 3) == pytest.approx(again)
-
-
-def test_a_point_finds_the_places_of_its_block_by_attractiveness() -> None:
-    xy_km = np.array([[0.1, 0.2, 5.0, 0.3], [0.0] * 4])  # the last place is in no block
-    blocks = Blocks(np.arange(3), xy_km, np.array([1.0, 3.0, 1.0, 9.0]))
-    points = np.stack([np.full(8_000, 0.3), np.zeros(8_000)])
-    found = blocks.near(points, np.random.default_rng(1))
-    assert set(found.tolist()) == {0, 1}
-    assert (found == 1).mean() == pytest.approx(0.75, abs=0.02)
-
-
-def test_a_point_in_an_empty_block_or_outside_finds_the_nearest_places() -> None:
-    blocks = Blocks(np.arange(2), np.array([[0.1, 5.0], [0.0, 0.0]]), np.ones(2))
-    points = np.array([[1.2, 4.2, -30.0, 30.0], [0.0] * 4])
-    assert blocks.near(points, np.random.default_rng(1)).tolist() == [0, 1, 0, 1]
-    assert blocks.holds(points).tolist() == [True, True, False, False]
-
-
 # memory
 
 
@@ -85,13 +58,6 @@ def test_a_known_place_is_always_recognised(pairs: NDArray[np.int64]) -> None:
     known = KnownPlaces(len(pairs))
     known.add(pairs[:, 0], pairs[:, 1])
     assert known.contains(pairs[:, 0], pairs[:, 1]).all()
-
-
-def test_an_unknown_place_is_rarely_taken_for_a_known_one() -> None:
-    people, places = np.divmod(np.arange(20_000), 100)
-    known = KnownPlaces(len(people))
-    known.add(people, places)
-    assert known.contains(people, places + 100).mean() < 0.13
 
 
 # rhythm
@@ -109,12 +75,6 @@ def test_the_day_the_clocks_go_back_has_25_hours_and_one_oclock_twice() -> None:
     assert calendar.end_s - calendar.begin_s == 25 * 3600
     at = [int(datetime(2024, 11, 3, hour, 30, tzinfo=UTC).timestamp()) for hour in (4, 5, 6, 7)]
     assert calendar.slot_of(np.array(at)).tolist() == [24 + 0, 24 + 1, 24 + 1, 24 + 2]
-
-
-def test_workdays_and_weekends_have_different_slots() -> None:
-    calendar = Calendar(SynthesisConfig(days=7, first_day=date(2024, 1, 8)))
-    noon = [int(datetime(2024, 1, day, 17, tzinfo=UTC).timestamp()) for day in range(8, 15)]
-    assert calendar.slot_of(np.array(noon)).tolist() == [12] * 5 + [36] * 2
 
 
 @given(
@@ -217,14 +177,6 @@ def test_a_habit_repeats_an_earlier_move_from_the_present_place() -> None:
 def test_the_probability_of_exploring_is_rho_times_known_places_to_minus_gamma() -> None:
     config = SynthesisConfig(exploration_rho=0.6, exploration_gamma=0.5)
     assert exploration_probability(np.array([1, 4, 9]), config) == pytest.approx([0.6, 0.3, 0.2])
-
-
-def test_a_slot_is_most_similar_to_itself_and_hours_wrap_at_midnight() -> None:
-    similarity = slot_similarity()
-    assert (similarity.argmax(axis=1) == np.arange(48)).all()
-    assert similarity == pytest.approx(similarity.T)
-    assert similarity[23, 0] == similarity[11, 12]
-    assert similarity[12, 12 + 24] < similarity[12, 13]
 
 
 def test_categories_appeal_at_their_peaks() -> None:

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from castpoi.checkins.trajectory import Histories, Trajectories, slices
+from castpoi.checkins.trajectory import Histories, Trajectories
 
 
 def trajectories(rows: list[tuple[int, int]]) -> Trajectories:
@@ -113,25 +112,6 @@ def test_the_last_visits_before_a_row_are_the_tail_of_its_history(asked: Asked) 
     assert as_lists(found, found.at_us) == as_lists(expected, expected.at_us)
 
 
-def test_the_start_of_a_row_is_the_first_row_of_its_user() -> None:
-    city = trajectories([(3, 0), (3, 1), (5, 0), (9, 2), (9, 2)])
-    assert city.starts.tolist() == [0, 0, 2, 3, 3]
-    assert len(city) == 5
-
-
-@pytest.mark.parametrize("rows", [[], [0]])
-def test_histories_may_be_empty(rows: list[int]) -> None:
-    histories = trajectories([(0, 1), (0, 2)]).histories_before(np.array(rows, dtype=np.int64))
-    assert histories.last_place.tolist() == [-1] * len(rows)
-    assert histories.tail(3).bounds.tolist() == [0] * (len(rows) + 1)
-
-
-def test_slices_are_laid_end_to_end() -> None:
-    indices, bounds = slices(np.array([5, 2, 9]), np.array([8, 2, 11]))
-    assert indices.tolist() == [5, 6, 7, 9, 10]
-    assert bounds.tolist() == [0, 3, 3, 5]
-
-
 @given(questions())
 @settings(max_examples=40, deadline=None)
 def test_the_instant_of_a_target_is_included_only_on_request(asked: Asked) -> None:
@@ -164,7 +144,3 @@ def test_histories_of_a_city_have_their_users_and_those_of_a_request_have_none()
     assert Histories.concat([before, before]).user.tolist() == [3, 7] * 2  # type: ignore[union-attr]
     assert request.user is None
     assert Histories.concat([before, request]).user is None
-
-
-def test_no_check_ins_are_no_histories() -> None:
-    assert len(trajectories([]).as_histories()) == 0

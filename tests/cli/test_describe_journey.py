@@ -1,7 +1,6 @@
 """`castpoi data describe`, as a person types it."""
 
 from dataclasses import replace
-from errno import ENOSPC
 from pathlib import Path
 
 import polars as pl
@@ -34,15 +33,6 @@ def test_describe_prints_numbers_and_plots(castpoi: CommandLine, city: Path) -> 
         "Gini coefficient",
     ):
         assert words in ended.out
-
-
-def test_each_hour_has_a_bar_its_share_and_its_count(castpoi: CommandLine, city: Path) -> None:
-    lines = castpoi("data", "describe", city).out.splitlines()
-    begin = lines.index("Check-ins by local hour") + 1
-    hours = [line.split() for line in lines[begin : begin + 23]]
-    assert [hour[0] for hour in hours] == [f"{hour:02d}" for hour in range(23)]
-    assert hours[7] == ["07", "0.0%", "0"]
-    assert hours[8] == ["08", "█" * 32, "33.3%", "2"]
 
 
 @pytest.mark.parametrize("category", ["a category with a name too long for it", "珈琲店" * 12])
@@ -104,39 +94,6 @@ def test_what_is_not_a_page_is_never_replaced(
     assert ended.code == 1
     assert f"{table} exists and is not a page; choose another --html" in ended.err
     assert table.read_text() == "mine"
-
-
-def test_a_page_that_cannot_be_written_is_one_sentence(
-    castpoi: CommandLine, city: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "file").write_text("not a folder")
-    ended = castpoi("data", "describe", city, "--html", tmp_path / "file" / "city.html")
-    assert ended.code == 1
-    assert "city.html cannot be written: " in ended.err
-    assert ended.err.strip().endswith("choose another --html")
-
-
-def test_a_full_disk_leaves_nothing_behind(
-    castpoi: CommandLine, city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(staging: Path, target: Path) -> None:
-        raise OSError(ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(Path, "replace", full)
-    ended = castpoi("data", "describe", city, "--html", tmp_path / "city.html")
-    assert ended.code == 1
-    assert "city.html cannot be written: No space left on device; choose another" in ended.err
-    assert list(tmp_path.iterdir()) == [city]
-
-
-def test_a_folder_is_no_page(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:
-    assert castpoi("data", "describe", city, "--html", tmp_path).code == 2
-
-
-def test_what_is_no_city_is_refused(castpoi: CommandLine, tmp_path: Path) -> None:
-    ended = castpoi("data", "describe", tmp_path / "nowhere", "--json")
-    assert ended.code == 1
-    assert "expected a city" in ended.json["error"]
 
 
 @pytest.mark.parametrize("count", [0, 1])

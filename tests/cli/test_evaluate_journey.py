@@ -44,16 +44,6 @@ def test_a_run_becomes_a_result(castpoi: CommandLine, city: Path, tmp_path: Path
     assert kept == {"manifest.json", "config.json", "log.jsonl"}  # for reports
 
 
-def test_a_run_and_its_method_in_one_go_give_the_same_ranks(
-    castpoi: CommandLine, city: Path, tmp_path: Path
-) -> None:
-    castpoi("train", city, "--model", "markov", "--out", tmp_path / "run")
-    castpoi("evaluate", tmp_path / "run", "--out", tmp_path / "a")
-    castpoi("evaluate", "--city", city, "--model", "markov", "--out", tmp_path / "b")
-    one, other = (pl.read_parquet(tmp_path / name / "ranks.parquet") for name in "ab")
-    assert one.equals(other)
-
-
 def test_the_manifest_holds_a_command_that_gives_the_result_again(
     castpoi: CommandLine, city: Path, tmp_path: Path
 ) -> None:
@@ -73,18 +63,6 @@ def test_a_person_sees_percents_for_all_targets_revisits_and_new_places(
         assert word in ended.out
     assert ended.err == ""
     assert max(map(len, ended.out.splitlines()[:14])) <= 80
-
-
-def test_the_validation_split_can_be_predicted_too(
-    castpoi: CommandLine, city: Path, tmp_path: Path
-) -> None:
-    ended = castpoi(
-        "evaluate", "--city", city, "--model", "popularity", "--split", "validation",
-        "--out", tmp_path / "r", "--json",
-    )  # fmt: skip
-    assert ended.json["part"] == "validation"
-    assert ended.json["n"] == 2
-    assert ended.json["metrics"]["MRR"] == pytest.approx((1 + 1 / 2.5) / 2)
 
 
 def test_all_methods_are_compared_in_one_table(
@@ -132,18 +110,6 @@ def test_methods_are_tested_against_one_and_the_table_is_written(
         assert sentence in refused.err
 
 
-def test_seeds_are_shown_as_mean_and_deviation(
-    castpoi: CommandLine, city: Path, tmp_path: Path
-) -> None:
-    for seed in (1, 2):
-        run = tmp_path / f"run-{seed}"
-        castpoi("train", city, "--model", "recent", "--seed", seed, "--out", run)
-        castpoi("evaluate", run, "--out", tmp_path / "results" / str(seed))
-    shown = castpoi("compare", tmp_path / "results")
-    assert "recent (2 seeds)" in shown.out
-    assert "± 0.00" in shown.out
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -159,12 +125,6 @@ def test_wrong_usage_of_evaluate_ends_with_two(
     ended = castpoi("evaluate", *words, "--out", tmp_path / "result")
     assert ended.code == 2
     assert sentence in ended.err
-
-
-def test_out_is_required(castpoi: CommandLine, city: Path) -> None:
-    ended = castpoi("evaluate", "--city", city, "--model", "revisit", "--json")
-    assert ended.code == 2
-    assert "Missing option '--out'" in ended.err
 
 
 def test_a_run_is_not_evaluated_on_another_city(
@@ -221,19 +181,6 @@ def test_a_run_without_holdout_is_not_evaluated(
     assert "train it with 'castpoi train --holdout test'" in ended.err
 
 
-@pytest.mark.parametrize("verb", ["train", "evaluate"])
-def test_the_former_option_part_is_a_usage_error(castpoi: CommandLine, verb: str) -> None:
-    ended = castpoi(verb, "--part", "test", "--out", "x")
-    assert ended.code == 2
-    assert "No such option" in ended.err
-
-
-def test_a_misspelt_method_gets_a_guess(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:
-    ended = castpoi("evaluate", "--city", city, "--model", "markow", "--out", tmp_path / "r")
-    assert ended.code == 1
-    assert "did you mean 'markov'?" in ended.err
-
-
 def test_a_method_that_needs_training_is_sent_to_train(
     castpoi: CommandLine, city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,17 +188,6 @@ def test_a_method_that_needs_training_is_sent_to_train(
     ended = castpoi("evaluate", "--city", city, "--model", "dice", "--out", tmp_path / "r")
     assert ended.code == 1
     assert "dice needs training; first 'castpoi train" in ended.err
-
-
-def test_a_taken_out_is_refused_before_any_work(
-    castpoi: CommandLine, city: Path, tmp_path: Path
-) -> None:
-    words = ("evaluate", "--city", city, "--model", "revisit", "--out", tmp_path / "r")
-    assert castpoi(*words).code == 0
-    refused = castpoi(*words)
-    assert refused.code == 1
-    assert "already holds a result" in refused.err
-    assert castpoi(*words, "--overwrite").code == 0
 
 
 def test_lists_made_elsewhere_become_a_result(
@@ -268,34 +204,6 @@ def test_lists_made_elsewhere_become_a_result(
     assert (ranks["rank"] == ranks["place"] + 1).all()
     command = read_manifest(tmp_path / "r", kind="result")["command"]
     assert command.startswith(f"castpoi evaluate --city {city} --lists {lists} ")
-
-
-def test_results_of_two_cities_are_not_compared(
-    castpoi: CommandLine, city: Path, tmp_path: Path
-) -> None:
-    odd_city(test_place=0).save(tmp_path / "other")
-    castpoi("evaluate", "--city", city, "--model", "revisit", "--out", tmp_path / "a")
-    castpoi("evaluate", "--city", tmp_path / "other", "--model", "recent", "--out", tmp_path / "b")
-    ended = castpoi("compare", tmp_path / "a", tmp_path / "b")
-    assert ended.code == 1
-    assert f"{tmp_path / 'a'} and {tmp_path / 'b'} are of different cities or splits" in ended.err
-
-
-def test_what_is_no_result_is_not_compared(castpoi: CommandLine, city: Path) -> None:
-    ended = castpoi("compare", city)
-    assert ended.code == 1
-    assert "is a city, expected a result" in ended.err
-
-
-def test_a_city_without_targets_has_nothing_to_evaluate(
-    castpoi: CommandLine, tmp_path: Path
-) -> None:
-    small_city([(0, 0, "2012-04-02 12:00")], ["train"]).save(tmp_path / "tiny")
-    ended = castpoi(
-        "evaluate", "--city", tmp_path / "tiny", "--model", "recent", "--out", tmp_path / "r"
-    )
-    assert ended.code == 1
-    assert "has no targets" in ended.err
 
 
 @pytest.mark.parametrize("verb", ["train", "evaluate"])
@@ -320,16 +228,6 @@ def test_a_city_with_one_place_cannot_be_trained_on(castpoi: CommandLine, tmp_pa
     ended = castpoi("train", tmp_path / "city", "--model", "castpoi", "--out", tmp_path / "run")
     assert ended.code == 1
     assert "the city has a single place, so there is nothing to choose from" in ended.err
-
-
-def test_paths_in_the_next_command_are_quoted(
-    castpoi: CommandLine, city: Path, tmp_path: Path
-) -> None:
-    run, result = tmp_path / "my run", tmp_path / "my result"
-    trained = castpoi("train", city, "--model", "revisit", "--out", run)
-    assert f"Next: castpoi evaluate '{run}' --out RESULT" in trained.out
-    evaluated = castpoi("evaluate", run, "--out", result)
-    assert f"Next: castpoi compare '{result}' RESULT..." in evaluated.out
 
 
 def test_the_folder_of_a_suite_is_not_compared_but_reported(

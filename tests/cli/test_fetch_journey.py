@@ -60,21 +60,3 @@ def test_fetch_as_json_is_one_object(
         "checksum": "sha256 of dataset_tsmc2014.zip",
     }
     assert castpoi("data", "fetch", "tky", "--out", tmp_path, "--json").json["downloaded"] is False
-
-
-def test_fetch_from_a_server_that_lacks_the_file_ends_with_one_and_the_way_by_hand(
-    castpoi: CommandLine, server: FileServer, tmp_path: Path
-) -> None:
-    server.files.clear()
-    ended = castpoi("data", "fetch", "brightkite", "--out", tmp_path, "--json")
-    assert ended.code == 1
-    assert f"{server.url(GZ)} answered 404 Not Found" in ended.json["error"]
-    assert f"Download {GZ} by hand from {server.url(GZ)}" in ended.err
-    assert f"put it at {tmp_path / GZ}" in ended.err
-    assert len(ended.err.splitlines()) == 1
-
-
-def test_fetch_of_an_unknown_data_set_is_wrong_usage(castpoi: CommandLine) -> None:
-    ended = castpoi("data", "fetch", "paris")
-    assert ended.code == 2
-    assert "'nyc', 'tky', 'gowalla', 'brightkite'" in ended.err

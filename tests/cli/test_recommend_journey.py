@@ -1,5 +1,3 @@
-import json
-import re
 from pathlib import Path
 
 import polars as pl
@@ -45,45 +43,6 @@ def test_reasons_show_the_sum_and_the_visits(castpoi: CommandLine, run: Path, da
     assert ended.err == "Note: 1 visit was skipped: not at a place of the run.\n"
 
 
-def test_reasons_show_the_term_of_a_distance_gate(
-    castpoi: CommandLine, tmp_path: Path, day: Path
-) -> None:
-    run = small_run(tmp_path, distance_gate=True)
-    ended = castpoi("recommend", run, "--history", day, "--explain", "--k", 1)
-    (line,) = (line for line in ended.out.splitlines() if "= base " in line)
-    score, *terms = (float(number) for number in re.findall(r"-?\d+\.\d{3}", line))
-    assert re.sub(r" -?\d+\.\d{3}", "", line).strip() == (
-        "score = base + popularity + reader + revisit + distance"
-    )
-    assert sum(terms) == pytest.approx(score, abs=0.005)
-
-
-def test_reasons_without_a_reader_show_what_the_score_owes_to_visits(
-    castpoi: CommandLine, tmp_path: Path, day: Path
-) -> None:
-    run = small_run(tmp_path, candidate_conditioning=False)
-    ended = castpoi("recommend", run, "--history", day, "--explain")
-    assert "of the attention" not in ended.out
-    assert re.search(r"\d% of the loss without Park, here, .*; score without it -?\d", ended.out)
-    assert ended.out.endswith(
-        "Loss without a visit: how much the score falls, as a share of the falls for 12 visits: "
-        "the last ones and the latest to these places.\n"
-    )
-
-
-def test_a_place_that_opened_today_is_ranked_too(
-    castpoi: CommandLine, run: Path, tmp_path: Path, day: Path
-) -> None:
-    new = tmp_path / "new.csv"
-    new.write_text("place,lat,lon,category,name\nbistro,40.7134,-74.0,Food,Bistro\n")
-    ended = castpoi("recommend", run, "--history", day, "--places", new)
-    assert ended.code == 1
-    assert "cannot rank new places: its castpoi has no shared vectors" in ended.err
-    sharing = small_run(tmp_path, shared_vectors=True)
-    asked = castpoi("recommend", sharing, "--history", day, "--places", new, "--json")
-    assert "bistro" in [each["place"] for each in json.loads(asked.out)["recommendations"]]
-
-
 def test_a_script_reads_the_words_of_the_api(castpoi: CommandLine, run: Path, day: Path) -> None:
     ended = castpoi("recommend", run, "--history", day, "--explain", "--json", "--k", 3)
     assert ended.json.keys() == documented_keys("recommend")
@@ -105,15 +64,6 @@ def test_the_filters_of_a_request_are_options(castpoi: CommandLine, run: Path, d
     assert left("--at", "2012-04-03T09:30-04:00", "--exclude-visited") == {
         *("park", "station", "theatre")
     }
-
-
-def test_an_empty_history_gets_popular_places(
-    castpoi: CommandLine, run: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "none.json").write_text("[]")
-    ended = castpoi("recommend", run, "--history", tmp_path / "none.json", "--k", 1)
-    assert "1. Café: Popular: 3 check-ins by everybody" in ended.out
-    assert "the history is empty, so these are the most visited places" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -167,13 +117,6 @@ def test_wrong_usage_ends_with_two(
     assert "40.123" not in ended.err
 
 
-def test_an_error_is_json_too(castpoi: CommandLine, run: Path, tmp_path: Path) -> None:
-    (tmp_path / "empty.csv").write_text("")
-    ended = castpoi("recommend", run, "--history", tmp_path / "empty.csv", "--json")
-    assert ended.code == 1
-    assert "empty.csv is empty; give a table" in json.loads(ended.out)["error"]
-
-
 def test_everybody_is_written_to_a_file(castpoi: CommandLine, run: Path, tmp_path: Path) -> None:
     out = tmp_path / "recs.csv"
     ended = castpoi("recommend", run, "--all-users", "--k", 2, "--out", out, "--json")
@@ -200,15 +143,6 @@ def test_the_users_of_a_table_have_filters_of_their_own(
     assert "row 1 of the table of people has 'near' as within_km" in (
         castpoi("recommend", run, "--users", people, "--out", out, "--overwrite").err
     )
-
-
-def test_everybody_in_a_table_of_visits_is_written_to_parts(
-    castpoi: CommandLine, run: Path, tmp_path: Path
-) -> None:
-    visits, out = tmp_path / "visits.csv", tmp_path / "recs"
-    visits.write_text("user,place,time\n7,cafe,1333450000\n8,park,1333450000\n")
-    assert castpoi("recommend", run, "--histories", visits, "--out", out).code == 0
-    assert set(pl.read_parquet(out / "part-*.parquet")["user"]) == {"7", "8"}
 
 
 @pytest.mark.parametrize(

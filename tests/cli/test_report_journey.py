@@ -35,22 +35,6 @@ def test_plain_results_can_be_reported_elsewhere(castpoi: CommandLine, tmp_path:
     assert castpoi(*words, "--overwrite").code == 0
 
 
-def test_a_folder_of_something_else_is_never_replaced(castpoi: CommandLine, tmp_path: Path) -> None:
-    result_of([1.0], method="revisit").save(tmp_path / "town" / "revisit")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "letter.txt").write_text("private")
-    words = ("report", tmp_path / "town", "--out", tmp_path / "mine", "--overwrite")
-    ended = castpoi(*words)
-    assert ended.code == 1
-    assert "exists and is not a report; choose another --out" in ended.err
-
-
-def test_a_folder_without_results_is_refused(castpoi: CommandLine, tmp_path: Path) -> None:
-    ended = castpoi("report", tmp_path)
-    assert ended.code == 1
-    assert "holds no result; make some with 'castpoi evaluate'" in ended.err
-
-
 def test_the_biases_of_the_reader_are_stored_in_the_result(
     castpoi: CommandLine, run_folder: Path, tmp_path: Path
 ) -> None:

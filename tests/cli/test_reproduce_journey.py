@@ -15,7 +15,6 @@ from castpoi.evaluation.result import Result
 from tests.cli.killed import killed_in_training
 from tests.conftest import CommandLine
 from tests.contract import odd_city
-from tests.manifests import accept_changes
 from tests.training.small import TINY
 
 _TINY = ", ".join(f"{name} = {value}" for name, value in TINY.items())
@@ -84,16 +83,6 @@ def test_a_plan_is_shown_and_nothing_is_written(
     assert not out.exists()
 
 
-def test_an_unmeasured_time_is_shown_as_not_known(
-    castpoi: CommandLine, city: Path, tmp_path: Path
-) -> None:
-    words = ["reproduce", city, "--suite", "tuned", "--out", tmp_path / "out", "--dry-run"]
-    shown = castpoi(*words)
-    assert "not known" in shown.out  # nobody has tuned baselines on this machine
-    assert " experiments are to be run: at least" in shown.out
-    assert castpoi(*words, "--json").json["all_known"] is False
-
-
 @pytest.mark.parametrize(
     ("words", "seeds"),
     [
@@ -140,46 +129,6 @@ def test_wrong_options_are_refused_before_any_work(
     ended = castpoi("reproduce", *given, "--dry-run", "--out", tmp_path / "out")
     assert ended.code == code
     assert sentence in ended.err
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_row_of_the_same_name_with_another_method_is_refused(
-    castpoi: CommandLine, city: Path, tmp_path: Path
-) -> None:
-    out, own = tmp_path / "out", suite(tmp_path, COUNTED)
-    assert castpoi("reproduce", city, "--suite", own, "--out", out).code == 0
-    other = tmp_path / "other.toml"
-    other.write_text(COUNTED.replace('method = "recent"', 'method = "markov"'))
-    for words in (["--dry-run"], []):
-        ended = castpoi("reproduce", city, "--suite", other, "--out", out, *words)
-        assert ended.code == 1
-        assert "the row recent of the suite other is also in the table own of" in ended.err
-        assert "rename the row, since its name is that of a folder" in ended.err
-
-
-def test_results_of_known_time_are_shown_apart_at_the_end(
-    castpoi: CommandLine, city: Path, tmp_path: Path
-) -> None:
-    out, own = tmp_path / "out", suite(tmp_path, COUNTED)
-    words = ["reproduce", city, "--suite", own, "--out", out]
-    assert castpoi(*words).code == 0
-    # as of a suite that is included
-    accept_changes(out / "village" / "recent" / "0", known_time=True)
-    again = castpoi(*words)
-    assert again.code == 0, again.err
-    assert "village (time known):" in again.out
-    assert "own: 0 done now, 2 before, 0 failed." in again.out
-
-
-def test_settings_that_cannot_be_trained_are_refused_before_any_work(
-    castpoi: CommandLine, city: Path, tmp_path: Path
-) -> None:
-    own = suite(tmp_path, COUNTED, LEARNED.replace("epochs = 40", "epochs = 'many'"))
-    words = ["reproduce", city, "--suite", own, "--only", "recent", "--out", tmp_path / "out"]
-    for more in (["--dry-run"], []):
-        ended = castpoi(*words, *more)
-        assert ended.code == 1
-        assert "own.toml: rows.learned.set: epochs='many' is not valid" in ended.err
     assert not (tmp_path / "out").exists()
 
 

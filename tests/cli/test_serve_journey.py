@@ -23,7 +23,7 @@ from castpoi.serving.store import VisitStore
 from tests.conftest import CommandLine
 from tests.contract import odd_city
 from tests.serving.live import PATIENCE_SECONDS, wait_until
-from tests.serving.small_run import small_run, spoil_weights
+from tests.serving.small_run import small_run
 
 KEY = "a key for the tests only"
 
@@ -180,17 +180,6 @@ def test_a_damaged_run_is_not_served(castpoi: CommandLine, run: Path, tmp_path: 
 
 
 @pytest.mark.usefixtures("quiet_logs")
-def test_a_run_with_scores_that_are_not_finite_is_not_served(
-    castpoi: CommandLine, tmp_path: Path
-) -> None:
-    broken = small_run(tmp_path)
-    spoil_weights(broken)
-    ended = castpoi("serve", broken, "--port", 0)
-    assert ended.code == 1
-    assert f"{broken} cannot be served: the model of this run computes scores" in ended.err
-
-
-@pytest.mark.usefixtures("quiet_logs")
 @pytest.mark.parametrize(
     ("words", "shortlist"),
     [
@@ -244,12 +233,6 @@ def test_a_wrong_option_is_refused_before_the_run_is_loaded(
     ended = castpoi("serve", run, "--port", 0, *words)
     assert ended.code == 1
     assert sentence in ended.err
-
-
-def test_a_folder_that_is_not_a_run_is_refused(castpoi: CommandLine, folder: Path) -> None:
-    ended = castpoi("serve", folder / "city")
-    assert ended.code == 1
-    assert "is a city, expected a run" in ended.err
 
 
 def test_a_port_in_use_is_refused(castpoi: CommandLine, run: Path) -> None:

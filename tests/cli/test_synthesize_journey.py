@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize
-from castpoi.core import files, staging
 from tests.conftest import CommandLine, documented_keys
 
 SMALL = ("--users", 20, "--places", 60, "--days", 10)
@@ -64,44 +63,6 @@ def test_a_text_table_has_plain_instants_in_utc(
     assert list(tmp_path.iterdir()) == [out]
 
 
-@pytest.mark.parametrize("name", ["town.parquet", "town.csv.gz"])
-def test_the_same_seed_writes_the_same_bytes(
-    castpoi: CommandLine, tmp_path: Path, name: str
-) -> None:
-    for folder in ("one", "two"):
-        castpoi("data", "synthesize", *SMALL, "--out", tmp_path / folder / name)
-    assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
-
-
-def test_more_checkins_per_day_make_more_checkins(castpoi: CommandLine, tmp_path: Path) -> None:
-    few, many = (
-        castpoi(
-            "data", "synthesize", *SMALL, "--checkins-per-day", rate, "--json",
-            "--out", tmp_path / f"{rate}.csv",
-        ).json["checkins"]
-        for rate in (1, 8)
-    )  # fmt: skip
-    assert many > 5 * few
-
-
-@pytest.mark.parametrize("name", ["town", "town.csv", "town.tsv.gz", "town.parquet"])
-def test_a_former_city_is_replaced_only_when_asked(
-    castpoi: CommandLine, tmp_path: Path, name: str
-) -> None:
-    out = tmp_path / name
-    table = out if "." in name else out / "checkins.parquet"
-    assert castpoi("data", "synthesize", *SMALL, "--seed", 1, "--out", out).code == 0
-    first = table.read_bytes()
-    refused = castpoi("data", "synthesize", *BIG, "--seed", 2, "--out", out)
-    assert refused.code == 1
-    assert f"{out} already holds a synthetic city; choose another --out" in refused.err
-    assert table.read_bytes() == first
-    again = castpoi("data", "synthesize", *SMALL, "--seed", 2, "--out", out, "--overwrite")
-    assert again.code == 0
-    assert table.read_bytes() != first
-    assert list(tmp_path.iterdir()) == [out]
-
-
 def test_what_is_not_a_synthetic_city_is_never_touched(
     castpoi: CommandLine, tmp_path: Path
 ) -> None:
@@ -132,38 +93,6 @@ def test_what_is_not_a_synthetic_city_is_never_touched(
     assert broken.read_text() == "mine"
 
 
-def test_a_folder_with_files_of_somebody_else_is_not_replaced(
-    castpoi: CommandLine, tmp_path: Path
-) -> None:
-    town = tmp_path / "town"
-    assert castpoi("data", "synthesize", *SMALL, "--out", town).code == 0
-    (town / "notes.txt").write_text("mine")
-    ended = castpoi("data", "synthesize", *BIG, "--out", town, "--overwrite")
-    assert ended.code == 1
-    assert f"{town} also holds notes.txt, which castpoi did not write" in ended.err
-
-
-@pytest.mark.parametrize("name", ["town", "town.csv"])
-def test_a_city_whose_making_fails_leaves_the_former_one(
-    castpoi: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    words = ("data", "synthesize", *SMALL, "--out", tmp_path / name)
-    assert castpoi(*words).code == 0
-    before = contents_below(tmp_path)
-
-    def interrupted(path: Path) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(staging, "sync", interrupted)
-    monkeypatch.setattr(files, "sync", interrupted)
-    assert castpoi(*words, "--seed", 2, "--overwrite").code == 130
-    assert contents_below(tmp_path) == before
-
-
-def contents_below(folder: Path) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 @pytest.mark.parametrize("name", ["town.xlsx", "town.csv.zip", "town.json"])
 def test_an_ending_that_cannot_be_written_is_refused(
     castpoi: CommandLine, tmp_path: Path, name: str
@@ -174,41 +103,3 @@ def test_an_ending_that_cannot_be_written_is_refused(
     assert f"{out} ends in {out.suffix}, which cannot be written; use .parquet" in ended.err
     assert "no suffix for a folder" in ended.err
     assert not out.exists()
-
-
-def test_a_number_behind_a_dot_is_no_ending(castpoi: CommandLine, tmp_path: Path) -> None:
-    assert castpoi("data", "synthesize", *SMALL, "--out", tmp_path / "town-1.2").code == 0
-    assert (tmp_path / "town-1.2" / "synthesis.json").is_file()
-
-
-def test_an_empty_folder_is_free(castpoi: CommandLine, tmp_path: Path) -> None:
-    assert castpoi("data", "synthesize", *SMALL, "--out", tmp_path).code == 0
-    assert (tmp_path / "synthesis.json").is_file()
-
-
-def test_nothing_can_be_made_below_a_file(castpoi: CommandLine, tmp_path: Path) -> None:
-    (tmp_path / "letter").write_text("dear")
-    for name in ("town", "deep/town.csv"):
-        out = tmp_path / "letter" / name
-        ended = castpoi("data", "synthesize", *BIG, "--out", out)
-        assert ended.code == 1
-        assert f"{out} cannot be written: {tmp_path / 'letter'} is a file; choose" in ended.err
-
-
-def test_a_folder_that_cannot_be_made_is_refused(castpoi: CommandLine) -> None:
-    ended = castpoi("data", "synthesize", *SMALL, "--out", "/proc/town")
-    assert ended.code == 1
-    assert "/proc/town cannot be written" in ended.err
-
-
-def test_nonsense_ends_with_one_sentence(castpoi: CommandLine, tmp_path: Path) -> None:
-    ended = castpoi("data", "synthesize", "--places", 3, "--out", tmp_path / "town", "--json")
-    assert ended.code == 1
-    assert "places is 3; choose a value from 20" in ended.json["error"]
-    assert not (tmp_path / "town").exists()
-
-
-def test_an_out_is_needed(castpoi: CommandLine) -> None:
-    ended = castpoi("data", "synthesize")
-    assert ended.code == 2
-    assert "--out" in ended.err

@@ -10,7 +10,6 @@ import pytest
 from castpoi.cli.experiments import tune
 from castpoi.core.files import read_json
 from castpoi.experiments import runner
-from tests.cities import CAFE
 from tests.cli.killed import killed_in_training
 from tests.conftest import CommandLine
 from tests.contract import odd_city
@@ -104,20 +103,6 @@ def test_a_failing_trial_is_shown_at_the_end_and_the_others_are_done(
     assert "Best:" not in nothing.out
 
 
-@pytest.mark.usefixtures("quick")
-def test_trials_of_other_code_are_left_out_with_a_remark(
-    castpoi: CommandLine, city: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    castpoi(*words(city, out, "--try", "dropout=0.2"))
-    record = read_json(out / "tune.json")
-    record["trials"][0]["code"] = "earlier"
-    (out / "tune.json").write_text(json.dumps(record))
-    ended = castpoi(*words(city, out, "--try", "dropout=0.5"))
-    assert "1 earlier trials were made by another version of the method and are left" in ended.out
-    assert "--set dropout=0.5" in ended.out
-
-
 @pytest.mark.parametrize(
     ("given", "code", "sentence"),
     [
@@ -139,21 +124,6 @@ def test_wrong_options_are_refused_before_any_work(
     assert ended.code == code
     assert sentence in ended.err
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.usefixtures("quick")
-def test_a_folder_of_other_trials_is_refused(
-    castpoi: CommandLine, city: Path, tmp_path: Path
-) -> None:
-    castpoi(*words(city, tmp_path / "out", "--try", "dropout=0.2"))
-    ended = castpoi(*words(city, tmp_path / "out", "--try", "dropout=0.2", "--set", "epochs=2"))
-    assert ended.code == 1
-    assert "holds trials with settings unchanged, not epochs=2; choose another --out" in ended.err
-    other = odd_city(test_place=CAFE)
-    replace(other, manifest={**other.manifest, "train": 8}).save(tmp_path / "other")
-    ended = castpoi(*words(tmp_path / "other", tmp_path / "out", "--try", "dropout=0.2"))
-    assert ended.code == 1
-    assert "holds trials with fingerprint" in ended.err
 
 
 _WRITTEN = [
@@ -180,10 +150,6 @@ def test_the_options_of_tune_are_a_contract() -> None:
         "--model", "--preset", "--try", "--set", "--at-most", "--seed", "--out", "--jobs",
         "--threads", "--dry-run", "--any-code", "--json", "--quiet", "--debug",
     }  # fmt: skip
-
-
-def test_the_help_says_that_the_test_split_is_never_ranked(castpoi: CommandLine) -> None:
-    assert "The test split is never ranked." in " ".join(castpoi("tune", "--help").out.split())
 
 
 def test_a_tune_that_was_killed_resumes(castpoi: CommandLine, city: Path, tmp_path: Path) -> None:

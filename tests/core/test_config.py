@@ -18,7 +18,6 @@ from castpoi.core.config import (
     pairs_of,
     preset_named,
     read_dataclass,
-    read_value,
 )  # fmt: skip
 from castpoi.core.errors import BadInput
 from tests.messages import refused
@@ -147,12 +146,6 @@ def test_an_error_in_a_table_names_the_file_and_the_key(content: dict[str, Any])
     with refused(BadInput) as caught:
         read_dataclass(Table, {"title": "All"} | content, at="own.toml: ")
     assert "own.toml: " in str(caught.value)
-
-
-def test_a_list_may_be_text_with_commas() -> None:
-    assert read_value("0.5, 2,8", tuple[float, ...], "edges_km") == (0.5, 2.0, 8.0)
-    with refused(BadInput):
-        read_value("1;2", tuple[float, ...], "edges_km")
 
 
 def test_an_unknown_preset_is_refused_with_those_there_are() -> None:

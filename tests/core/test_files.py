@@ -106,17 +106,6 @@ def test_the_second_of_two_commands_at_once_replaces_only_when_asked(
     assert [path.name for path in tmp_path.iterdir()] == ["city"]
 
 
-def test_a_failed_replacement_leaves_the_former_folder(tmp_path: Path) -> None:
-    make_city(tmp_path / "city")
-    with (
-        pytest.raises(KeyboardInterrupt),
-        new_folder(tmp_path / "city", kind="city", overwrite=True),
-    ):
-        raise KeyboardInterrupt
-    assert read_manifest(tmp_path / "city", kind="city")["word"] == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["city"]
-
-
 def test_a_former_folder_stays_if_the_new_one_cannot_be_moved(tmp_path: Path) -> None:
     make_city(tmp_path / "city")
     with (
@@ -137,14 +126,6 @@ def test_a_link_stays_and_the_folder_it_leads_to_is_replaced(tmp_path: Path) -> 
     assert (tmp_path / "link").is_symlink()
     assert read_manifest(tmp_path / "disk" / "city", kind="city")["word"] == "new"
     assert [path.name for path in (tmp_path / "disk").iterdir()] == ["city"]
-
-
-def test_an_empty_folder_is_vacant(tmp_path: Path) -> None:
-    (tmp_path / "city").mkdir()
-    check_vacant(tmp_path / "city", kind="city", overwrite=False)
-    with new_folder(tmp_path / "city", kind="city") as staging:
-        (staging / "part").touch()
-    assert (tmp_path / "city" / "part").exists()
 
 
 def test_a_folder_of_its_kind_is_taken_unless_it_may_be_replaced(tmp_path: Path) -> None:

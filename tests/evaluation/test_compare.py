@@ -45,12 +45,6 @@ def test_the_best_method_by_the_chosen_metric_is_first() -> None:
     assert by_mrr.strata_n == {"revisit": 2, "new": 2}
 
 
-def test_equal_methods_are_both_best() -> None:
-    comparison = compare([result("near", *NEAR_FIRST), result("twin", *NEAR_FIRST)])
-    assert comparison.best("MRR") == ["near", "twin"]
-    assert comparison.best("HR@1", "new") == ["near", "twin"]
-
-
 def test_seeds_of_one_method_become_mean_and_sample_deviation() -> None:
     comparison = compare([result("m", *NEAR_FIRST, seed=1), result("m", *FAR_FIRST, seed=2)])
     near, far = (1 / 2 + 1 / 4 + 1 / 4 + 1) / 4, (1 / 4 + 1 / 2 + 1 / 2 + 1 / 5) / 4
@@ -58,14 +52,6 @@ def test_seeds_of_one_method_become_mean_and_sample_deviation() -> None:
     assert row.seeds == [1, 2]
     assert row.metrics["MRR"].mean == pytest.approx((near + far) / 2)
     assert row.metrics["MRR"].std == pytest.approx(stdev([near, far]))
-
-
-def test_an_empty_stratum_stays_empty() -> None:
-    near = result("near", *NEAR_FIRST)
-    only_new = replace(near, ranks=near.ranks.with_columns(pl.lit(False).alias("is_revisit")))
-    (row,) = compare([only_new]).rows
-    assert row.strata["revisit"]["MRR"].mean is None
-    assert compare([only_new]).best("MRR", "revisit") == []
 
 
 def test_results_of_two_splits_are_refused() -> None:
@@ -118,12 +104,6 @@ def test_a_folder_of_results_means_the_results_in_it(tmp_path: Path) -> None:
     assert find_folders([tmp_path / "absent"], "result") == [tmp_path / "absent"]
 
 
-def test_staging_folders_of_a_killed_evaluation_are_no_results(tmp_path: Path) -> None:
-    for name in ("near", ".near.0123abcd", ".near.0123abcd.former"):  # as `new_folder` names them
-        result("near", *NEAR_FIRST).save(tmp_path / name)
-    assert find_folders([tmp_path], "result") == [tmp_path / "near"]
-
-
 def test_a_result_has_whether_its_method_received_the_times_of_the_targets() -> None:
     near = result("near", *NEAR_FIRST)
     assert near.manifest["known_time"] is False
@@ -144,24 +124,12 @@ def test_known_time_is_not_compared_with_other_results(known_first: bool) -> Non
         ranks_side_by_side([Contender(each.method, (each,)) for each in both])
 
 
-def test_results_of_known_time_compare_among_themselves() -> None:
-    known = [timed(result("m", *scores, seed=seed)) for seed, scores in enumerate(BOTH)]
-    assert compare(known).known_time
-    assert not compare([result("m", *NEAR_FIRST)]).known_time
-
-
 def test_ranks_are_joined_by_checkin_not_by_position() -> None:
     near = result_of([5, 3, 1], method="near")
     shuffled = result_of([1, 5, 3], method="far", checkin=[2, 0, 1])
     ranks = ranks_side_by_side(contenders_of([near, shuffled]))
     np.testing.assert_array_equal(ranks["near"], [[5, 3, 1]])
     np.testing.assert_array_equal(ranks["far"], [[5, 3, 1]])
-
-
-def test_every_contender_keeps_its_own_seeds() -> None:
-    results = [result_of([s], method=m, seed=s) for m, s in (("a", 1), ("b", 2), ("a", 3))]
-    ranks = ranks_side_by_side(contenders_of(results))
-    assert {name: own.tolist() for name, own in ranks.items()} == {"a": [[1], [3]], "b": [[2]]}
 
 
 def test_two_contenders_get_equally_many_seeds_the_shared_ones_first() -> None:

@@ -14,7 +14,7 @@ from castpoi.core.errors import BadScores
 from castpoi.evaluation import ranking
 from castpoi.evaluation.ranking import mid_ranks, rank_targets, top_places
 from castpoi.methods.ranker import Abilities
-from tests.cities import CAFE, PARK
+from tests.cities import PARK
 from tests.contract import odd_city
 from tests.evaluation.rankers import Fixed, fixed
 from tests.messages import refused
@@ -29,23 +29,6 @@ def scored_targets(draw: st.DrawFn) -> tuple[NDArray[np.float32], NDArray[np.int
     rows = draw(st.lists(st.lists(FEW_LEVELS, min_size=places, max_size=places), min_size=1))
     targets = draw(st.lists(st.integers(0, places - 1), min_size=len(rows), max_size=len(rows)))
     return np.array(rows, dtype=np.float32), np.array(targets, dtype=np.int64)
-
-
-def rank_of(target: int, *scores: float) -> float:
-    return float(mid_ranks(np.array([scores], dtype=np.float32), np.array([target]))[0])
-
-
-def test_the_best_place_has_rank_one_and_the_worst_the_number_of_places() -> None:
-    assert rank_of(CAFE, 9, 5, 7) == 1
-    assert rank_of(1, 9, 5, 7) == 3
-
-
-def test_a_place_tied_with_one_other_is_half_a_rank_lower() -> None:
-    assert rank_of(CAFE, 5, 9, 5, 1) == 1 + 1 + 1 / 2
-
-
-def test_scoring_all_places_alike_gives_the_middle_rank() -> None:
-    assert rank_of(CAFE, 0, 0, 0, 0, 0) == 3
 
 
 @settings(max_examples=25, deadline=None)

@@ -3,11 +3,10 @@ import stat
 from dataclasses import asdict
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 
-from castpoi.core.errors import BadInput, BrokenFolder, TooFewCheckins
+from castpoi.core.errors import BrokenFolder, TooFewCheckins
 from castpoi.core.files import read_json, write_json
 from castpoi.evaluation.evaluate import evaluate
 from castpoi.evaluation.result import RANK_SCHEMA, Result
@@ -57,22 +56,6 @@ def test_a_result_comes_back_from_disk_as_it_was(result: Result, tmp_path: Path)
     }
 
 
-def test_a_folder_with_a_pattern_in_its_name_is_read_and_not_its_neighbour(
-    result: Result, tmp_path: Path
-) -> None:
-    result.save(tmp_path / "r[1]")
-    evaluate(fixed(1, 2, 3, 4, 5), odd_city(), method="street", seed=3).save(tmp_path / "r1")
-    assert Result.load(tmp_path / "r[1]").ranks.equals(result.ranks)
-
-
-def test_the_summary_has_metrics_strata_number_and_seconds(result: Result) -> None:
-    summary = result.summary()
-    assert summary.keys() == {"metrics", "strata", "n", "seconds"}
-    assert summary["n"] == 4
-    assert summary["metrics"]["MRR"] == pytest.approx((1 / 2 + 1 / 4 + 1 / 4 + 1) / 4)
-    assert summary["strata"]["revisit"]["n"] == 2
-
-
 def test_a_city_of_another_size_is_refused() -> None:
     with refused(BrokenFolder):
         evaluate(fixed(1, 2, 3), odd_city(), method="street")
@@ -82,13 +65,6 @@ def test_a_part_without_targets_is_refused() -> None:
     city = small_city([(0, CAFE, "2012-04-02 12:00")], ["train"])
     with refused(TooFewCheckins):
         evaluate(fixed(1, 2, 3, 4, 5), city, method="street")
-
-
-def test_a_result_is_replaced_only_with_overwrite(result: Result, tmp_path: Path) -> None:
-    result.save(tmp_path / "result")
-    with refused(BadInput):
-        result.save(tmp_path / "result")
-    result.save(tmp_path / "result", overwrite=True)
 
 
 def test_only_the_owner_may_read_the_tables_of_a_result(result: Result, tmp_path: Path) -> None:
@@ -160,10 +136,3 @@ def test_an_incomplete_manifest_is_refused(result: Result, tmp_path: Path) -> No
     write_json(tmp_path / "result" / "manifest.json", {"kind": "result", "method": "street"})
     with refused(BrokenFolder):
         Result.load(tmp_path / "result")
-
-
-def test_a_target_among_many_is_not_confused_with_its_neighbours() -> None:
-    visits = [(user, user % 5, f"2012-04-{day:02d} 12:00") for user in range(20) for day in (1, 2)]
-    city = small_city(visits, ["train", "test"] * 20)
-    found = evaluate(fixed(5, 4, 3, 2, 1), city, method="street").ranks
-    np.testing.assert_array_equal(found["rank"], found["place"].cast(pl.Float64) + 1)

@@ -41,22 +41,10 @@ def test_five_differences_worked_by_hand() -> None:
     assert found.rank_biserial == pytest.approx((12 - 3) / 15)
 
 
-def test_zeros_are_left_out_and_equal_sizes_share_their_rank() -> None:
-    # Without the zero: 0.5, 0.5 and 0.5 share rank 2, and 1 has rank 4.
-    found = signed_rank(np.array([0.5, 0.0, -0.5, 0.5, 1.0]))
-    assert (found.wins, found.ties, found.losses) == (3, 1, 1)
-    assert (found.rank_sum_for, found.rank_sum_against) == (2 + 2 + 4, 2)
-    assert not found.is_exact
-
-
 def test_the_order_in_which_seeds_are_summed_breaks_no_tie() -> None:
     there, back = (0.1 + 0.2) + 0.3, 0.1 + (0.2 + 0.3)
     assert there != back
     assert signed_rank(np.array([there - back])).ties == 1
-
-
-def test_p_is_above_zero_for_overwhelming_evidence() -> None:
-    assert 0 < signed_rank(np.ones(20_000)).p < 1e-300
 
 
 @settings(max_examples=25, deadline=None)
@@ -118,11 +106,6 @@ def test_a_bootstrap_of_two_targets_worked_by_hand() -> None:
     assert found.p == pytest.approx(0.5, abs=0.02)
 
 
-def test_a_bootstrap_of_zeros_has_p_one() -> None:
-    found = bootstrap(0, 0, 0)
-    assert (found.mean, *found.interval(), found.p) == (0, 0, 0, 1)
-
-
 def test_p_is_never_zero_since_the_observation_counts_as_a_draw() -> None:
     rng = np.random.default_rng(3)
     found = bootstrap(*(1 + 0.01 * rng.standard_normal(50)), draws=999)
@@ -157,15 +140,6 @@ def test_the_size_of_a_block_of_draws_changes_nothing(
     assert bootstrap(*differences).samples == pytest.approx(whole.samples)
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.integers(-6, 6).map(lambda level: level / 6), min_size=1, max_size=30))
-def test_the_interval_is_between_the_smallest_and_the_largest(differences: list[float]) -> None:
-    found = bootstrap(*differences, draws=50)
-    low, high = found.interval()
-    assert min(differences) - 1e-12 <= low <= high <= max(differences) + 1e-12
-    assert 1 / 51 <= found.p <= 1
-
-
 def test_the_bootstrap_rejects_equal_contenders_one_time_in_twenty() -> None:
     rng = np.random.default_rng(11)
     rejected = 0
@@ -182,11 +156,6 @@ FAMILIES = st.lists(st.floats(0, 1), max_size=16)
 def test_the_correction_of_four_tests_worked_by_hand() -> None:
     # Sorted: 0.005 x 4, 0.01 x 3, 0.03 x 2, and 0.04 x 1, which may not be smaller than 0.06.
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-
-
-def test_a_test_alone_needs_no_correction_and_no_test_none() -> None:
-    assert holm([0.04]) == [0.04]
-    assert holm([]) == []
 
 
 @settings(max_examples=25, deadline=None)

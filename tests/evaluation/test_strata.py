@@ -72,13 +72,6 @@ def test_the_strata_belong_to_the_targets_whatever_their_order() -> None:
     assert found["new"].metrics["near"]["MRR"].mean == pytest.approx(1 / 9)
 
 
-def test_a_stratum_of_fewer_than_a_hundred_targets_is_too_small() -> None:
-    result = result_of([1] * 199, is_revisit=[True] * 100 + [False] * 99)
-    found = by_name(strata(contenders_of([result]), ["MRR"]))
-    assert not found["revisit"].is_too_small
-    assert found["new"].is_too_small
-
-
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 50), st.booleans()), min_size=1))
 def test_every_target_is_in_one_stratum_of_history_frequency_and_return(

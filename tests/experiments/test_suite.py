@@ -41,14 +41,6 @@ def test_the_main_table_is_that_of_the_paper() -> None:
     )  # fmt: skip
 
 
-def test_rows_of_one_name_are_one_row_in_all_suites() -> None:
-    recipes: dict[str, object] = {}
-    for row in (row for name in suite_names() for row in read_suite(name).rows):
-        assert recipes.setdefault(row.name, row.recipe) == row.recipe
-    names = [row.name for row in read_suite("all").rows]
-    assert (names.count("castpoi"), len(names)) == (1, 9 + 5)
-
-
 @pytest.mark.parametrize("name", ["ablation", "baseline-differences"])
 def test_variants_differ_in_one_setting(name: str) -> None:
     (table,) = read_suite(name).tables
@@ -57,13 +49,6 @@ def test_variants_differ_in_one_setting(name: str) -> None:
         for changed in (rows[each] for each in family.against):
             assert changed.recipe[:2] == rows[family.row].recipe[:2]
             assert len(changed.settings) == 1
-
-
-def test_known_time_has_a_suite_of_its_own() -> None:
-    (table,) = read_suite("known-time").tables
-    assert table.known_time
-    assert [row.method for row in table.rows] == ["castpoi-next"]
-    assert not any(t.known_time for name in ("all", "next") for t in read_suite(name).tables)
 
 
 def test_known_time_shares_no_table(tmp_path: Path) -> None:
@@ -265,10 +250,6 @@ def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "deep" / "own.toml").write_text("title = 'deep'" + ROW)
     with refused(BadInput):
         read(tmp_path, "title = 'x'\ninclude = ['deep/own.toml']" + ROW)
-
-
-def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
-    assert read(tmp_path, "\ufefftitle = 'x'" + ROW).tables[0].title == "x"
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:

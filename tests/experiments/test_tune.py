@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.core.errors import BadInput, TooFewCheckins, UnknownMethod
+from castpoi.core.errors import BadInput, TooFewCheckins
 from castpoi.core.files import read_json
 from castpoi.core.progress import SILENCE
 from castpoi.experiments.experiment import CityFolder
@@ -119,11 +119,6 @@ def test_trials_are_ranked_from_best_to_worst_with_their_outcome(bench: Bench) -
     }
 
 
-def test_a_tie_goes_to_the_trial_that_was_named_first(bench: Bench) -> None:
-    bench.run([{"dropout": "0.5", "width": "64"}, {"dropout": "0.5", "width": "32"}])
-    assert bench.content["best"] == "dropout=0.5,width=64"
-
-
 def test_a_trial_that_is_done_is_never_trained_again_and_leaves_no_weights(bench: Bench) -> None:
     bench.run(dropouts("0.5"))
     bench.run(dropouts("0.5", "0.25"))
@@ -160,11 +155,6 @@ def test_a_full_disk_is_an_error_that_names_the_fix(bench: Bench) -> None:
     (bench.folder.root / "tune.json").mkdir(parents=True)
     with refused(BadInput):
         bench.run(dropouts("0.5"))
-
-
-def test_without_a_trial_that_is_done_none_is_best(bench: Bench) -> None:
-    bench.run([{"crash": "true"}])
-    assert bench.content["best"] is None
 
 
 def test_trials_of_other_code_count_only_on_request(
@@ -291,23 +281,12 @@ def test_wrong_trials_are_refused_before_any_training(
         asked(village, **changes)
 
 
-def test_an_unknown_method_is_refused(village: CityFolder) -> None:
-    with refused(UnknownMethod):
-        asked(village, method="sasrek")
-
-
 def test_a_city_without_validation_targets_is_refused(tmp_path: Path) -> None:
     visits = [(0, CAFE, "2012-04-02 12:00"), (0, OFFICE, "2012-04-02 13:00")]
     city = small_city(visits, [record.TRAIN, record.TRAIN])
     replace(city, manifest={**city.manifest, "train": 2}).save(tmp_path / "hamlet")
     with refused(TooFewCheckins):
         asked(CityFolder.at(tmp_path / "hamlet"))
-
-
-def test_every_combination_is_tried_and_the_last_setting_changes_fastest() -> None:
-    found = [tuple(trial.values()) for trial in trials_of(VALUES)]
-    assert found == list(product(VALUES["dropout"], VALUES["width"]))
-    assert {tuple(trial) for trial in trials_of(VALUES)} == {("dropout", "width")}
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4))
@@ -327,15 +306,6 @@ def test_a_larger_number_of_drawn_trials_only_adds_some() -> None:
     assert trials_of(VALUES, at_most=6, seed=3) == trials_of(VALUES)
     many = {f"s{place}": [str(value) for value in range(10)] for place in range(30)}
     assert len(trials_of(many, at_most=3)) == 3  # of more than can be listed
-
-
-def test_a_trial_is_named_by_its_settings_in_any_order() -> None:
-    assert name_of({"width": "64", "dropout": "0.2"}) == "dropout=0.2,width=64"
-    assert name_of({"dropout": "0.2", "width": "64"}) == "dropout=0.2,width=64"
-    many = {f"a_setting_with_a_long_name_{number}": "0.5" for number in range(12)}
-    name, other = name_of(many), name_of({**many, "a_setting_with_a_long_name_9": "0.6"})
-    assert len(name) == len(other) == 120
-    assert name != other
 
 
 def trained(city: City, folder: Path) -> dict[str, Any]:

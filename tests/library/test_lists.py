@@ -69,16 +69,6 @@ def test_lists_that_do_not_fit_the_city_are_refused(
         evaluate_lists(pl.DataFrame(LISTS).with_columns(change), city)
 
 
-def test_a_user_without_a_list_is_an_error(city: City) -> None:
-    with pytest.raises(BadInput, match="no places for 1 of the users"):
-        evaluate_lists(pl.DataFrame(LISTS).head(2), city)
-
-
-def test_lists_without_ranks_are_refused(city: City) -> None:
-    with pytest.raises(BadInput, match="they need user, place, and rank or score"):
-        evaluate_lists(pl.DataFrame(LISTS).drop("rank"), city)
-
-
 def test_ids_of_a_file_are_text_and_columns_have_usual_names(city: City, tmp_path: Path) -> None:
     city = replace(city, users=city.users.with_columns(user_id=pl.Series(["001", "002"])))
     (tmp_path / "lists.csv").write_text("user_id;item_id;score\n001;theatre;2\n002;cafe;1\n")

@@ -27,12 +27,6 @@ class Counts:
         return np.tile(self.popularity, (len(histories), 1))
 
 
-def last_place_first(history: History) -> NDArray[np.float64]:
-    scores = np.zeros(5)
-    scores[history.place[-1]] = 1.0
-    return scores
-
-
 def test_a_class_with_fit_and_score_is_evaluated(city: City) -> None:
     result = evaluate(Counts(), city)
     assert result.method == "Counts"
@@ -45,12 +39,6 @@ def test_a_model_is_fitted_without_the_targets(city: City) -> None:
     tested = model.checkins
     evaluate(model, city, split="validation")
     assert (tested, model.checkins) == (4, 3)
-
-
-def test_a_function_of_one_history_is_evaluated(city: City) -> None:
-    result = evaluate(last_place_first, city, name="stay")
-    assert result.method == "stay"
-    assert result.ranks["rank"].to_list() == [3.5, 1.0]
 
 
 def test_a_function_receives_local_times_and_the_user(city: City) -> None:

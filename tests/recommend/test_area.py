@@ -20,12 +20,6 @@ def test_a_polygon_may_cross_the_date_line() -> None:
     assert is_in_polygon(around, LAT, LON).tolist() == [True, True, False]
 
 
-def test_a_dent_is_outside_its_polygon() -> None:
-    dented = polygon_of([(0, 0), (0, 4), (4, 4), (1, 2), (4, 0)])
-    lat, lon = np.array([2.0, 0.5, 2.0]), np.array([2.0, 2.0, 3.5])
-    assert is_in_polygon(dented, lat, lon).tolist() == [False, True, True]
-
-
 @pytest.mark.parametrize("text", ["1,2,3", "9,0,1,0", "nan,0,1,0", "a,b,c,d"])
 def test_a_wrong_box_is_refused(text: str) -> None:
     with refused(BadInput):

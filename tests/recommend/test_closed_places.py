@@ -9,7 +9,6 @@ import pytest
 from castpoi.core.errors import BadInput, NoCandidateLeft
 from castpoi.recommend.changed_places import closed_ids
 from castpoi.recommend.recommender import load
-from tests.conftest import CommandLine
 from tests.messages import refused
 from tests.serving.small_run import DAY
 
@@ -47,20 +46,3 @@ def test_dates_and_states_of_a_table_say_what_is_closed(
 def test_a_table_without_places_is_refused() -> None:
     with refused(BadInput):
         closed_ids(pl.DataFrame({"date_closed": ["2019-04-01"]}))
-
-
-def test_the_command_line_has_the_same_filters(run_folder: Path, castpoi: CommandLine) -> None:
-    user = ("recommend", run_folder, "--user", "user 1", "--json")
-    closed = run_folder.parent / "closed.csv"
-    closed.write_text("place\ncafe\n")
-
-    def places(*options: str | Path) -> list[str]:
-        found = castpoi(*user, *options).json["recommendations"]
-        return sorted(each["place"] for each in found)
-
-    assert places("--closed", closed, "--exclude", "park", "--exclude", "office") == [
-        *("station", "theatre")
-    ]
-    assert places("--box", "40.702,-75,40.75,-73") == ["office", "park", "station"]
-    corners = "40.702,-74.1 40.76,-74.1 40.72,-73.9"
-    assert places("--polygon", corners, "--max-per-category", "1") == ["park", "station"]

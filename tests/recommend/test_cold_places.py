@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import castpoi
-from castpoi.checkins import record
 from castpoi.core.errors import BadInput
 from castpoi.methods.run import load_run
 from castpoi.model.ranker import CastPoiRanker
@@ -131,11 +130,6 @@ def test_cold_places_are_read_from_a_file(sharing: Path, tmp_path: Path, text: s
     assert recommender.places.zones == ["America/New_York"]
 
 
-def test_ids_of_cold_places_may_be_numbers(sharing: Path) -> None:
-    table = pl.DataFrame({"place": [7], "lat": [40.7], "lon": [-74]})
-    assert castpoi.load(sharing, places=table).places.ids == [*KNOWN, "7"]
-
-
 def test_a_table_without_rows_adds_nothing(sharing: Path, warm: Recommender) -> None:
     recommender = castpoi.load(sharing, places=BISTRO.clear())
     assert recommender.places.ids == KNOWN
@@ -184,13 +178,3 @@ def test_a_counting_baseline_cannot_rank_cold_places(run_folder: Path, tmp_path:
     train(run_folder.parent / "city", tmp_path / "run", method="popularity", seed=0)
     with refused(BadInput):
         load(tmp_path / "run", places=BISTRO)
-
-
-def test_the_tables_of_run_and_source_are_not_changed(sharing: Path) -> None:
-    run = load_run(sharing)
-    known, source = run.places, BISTRO.clone()
-    more, places = with_cold_places(run, known, source)
-    assert source.equals(BISTRO)
-    assert known.height == run.ranker.places == 5
-    assert places.height == more.ranker.places == 7
-    assert places[record.PLACE].to_list() == list(range(7))

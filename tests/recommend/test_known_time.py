@@ -9,10 +9,8 @@ import pytest
 from castpoi.checkins import record
 from castpoi.recommend.recommendation import Recommendations
 from castpoi.recommend.recommender import Recommender, load
-from castpoi.recommend.request import Request, Visit, instant_us
-from castpoi.serving.service import model_card
+from castpoi.recommend.request import Visit, instant_us
 from tests.contract import odd_city
-from tests.serving.live import MORNING, living, service_of
 from tests.serving.small_run import DAY, small_ranker, small_run
 
 PARTS = {"revisit_features": "habits", "deep_revisits": True, "known_time": True}
@@ -119,33 +117,3 @@ def test_counterfactuals_are_for_the_same_time(timed: Recommender) -> None:
             fewer = [one for one in DAY if datetime.fromisoformat(str(one.at)) != visit.at]
             without = scores(timed.recommend(fewer, at=EVENING))
             assert visit.score_without == pytest.approx(without[each.place], abs=1e-5)
-
-
-def test_requests_of_a_batch_have_their_own_times(timed: Recommender) -> None:
-    alone = [scores(timed.recommend(DAY, at=at)) for at in (EVENING, SUNDAY)]
-    requests = [Request.of(history=DAY, at=at) for at in (EVENING, SUNDAY)]
-    for answer, expected in zip(timed.recommend_many(requests), alone, strict=True):
-        assert scores(answer) == pytest.approx(expected, abs=1e-5)
-
-
-def test_an_empty_history_has_popularity_also_with_known_time(timed: Recommender) -> None:
-    answer = timed.recommend([], at=EVENING)
-    assert answer.remarks[0].startswith("the history is empty")
-
-
-def test_a_shortlist_predicts_for_the_same_time(timed_run: Path, timed: Recommender) -> None:
-    short = load(timed_run, shortlist=2).recommend(DAY, at=EVENING, k=2)
-    exact = timed.recommend(DAY, at=EVENING)
-    for each in short:
-        assert each.score == pytest.approx(scores(exact)[each.place], abs=1e-5)
-
-
-def test_the_service_accepts_the_time_and_its_card_has_known_time(
-    timed: Recommender, tmp_path: Path
-) -> None:
-    assert model_card(timed).known_time is True
-    with living(service_of(timed, tmp_path)) as live:
-        assert live.ask("GET", "/v1/model").json()["known_time"] is True
-        answers = [live.recommend(history=MORNING, at=at) for at in (EVENING, SUNDAY)]
-        first, other = ([e["score"] for e in each["recommendations"]] for each in answers)
-    assert first != other

@@ -7,15 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from castpoi.checkins.record import PRIVATE_CATEGORIES
 from castpoi.checkins.synthetic.plan import RESIDENCE
 from castpoi.core.errors import NoCandidateLeft
 from castpoi.recommend.recommender import Recommender, load
 from castpoi.recommend.request import Visit
-from castpoi.serving.service import model_card
 from tests.conftest import CommandLine
 from tests.messages import refused
-from tests.serving.live import living, service_of
 from tests.serving.small_run import DAY, small_book
 
 A_NIGHT = Visit("theatre", "2012-04-01T20:00:00-04:00")
@@ -99,23 +96,6 @@ def test_homes_are_private_by_default(recommender: Recommender, run_folder: Path
     assert not load(run_folder).places.is_private.any()
 
 
-def test_the_service_keeps_private_places_and_its_card_lists_them(
-    private: Recommender, tmp_path: Path
-) -> None:
-    with living(service_of(private, tmp_path)) as live:
-        card = live.ask("GET", "/v1/model").json()
-        live.post(user="ann", place="cafe", at="2012-04-03T08:30:00-04:00")
-        stranger = {each["place"] for each in live.recommend(user="ann")["recommendations"]}
-        explained = live.ask("POST", "/v1/explain", json={"user": "ann", "candidates": ["theatre"]})
-        live.post(user="ann", place="theatre", at="2012-04-03T20:30:00-04:00")
-        guest = {each["place"] for each in live.recommend(user="ann")["recommendations"]}
-    assert card["private_categories"] == ["ARTS", "a category that no place has"]
-    assert card["private_places"] == 1
-    assert "theatre" not in stranger
-    assert explained.status_code == 422
-    assert guest == {*stranger, "theatre"}
-
-
 def test_the_command_line_keeps_private_places_unless_asked_otherwise(
     castpoi: CommandLine, run_folder: Path, tmp_path: Path
 ) -> None:
@@ -131,8 +111,3 @@ def test_the_command_line_keeps_private_places_unless_asked_otherwise(
     arts_and_work = ("--private-category", "Arts", "--private-category", "work")
     assert left(*arts_and_work) == everywhere - {"theatre", "office"}
     assert left(*arts_and_work, "--recommend-private") == everywhere
-
-
-def test_the_card_of_a_run_without_private_places_has_none(recommender: Recommender) -> None:
-    card = model_card(recommender)
-    assert (card.private_categories, card.private_places) == (list(PRIVATE_CATEGORIES), 0)

@@ -54,13 +54,6 @@ def test_filters_change_neither_scores_nor_probabilities(recommender: Recommende
         assert each.probability == pytest.approx(everywhere[each.place].probability, rel=1e-5)
 
 
-def test_k_places_are_returned_if_k_exist(recommender: Recommender) -> None:
-    best, *_ = recommender.recommend(DAY, k=1)
-    others = [place for place in recommender.places.ids if place != best.place]
-    assert len(recommender.recommend(DAY, k=3, candidates=others)) == 3
-    assert places(recommender.recommend(DAY, k=1)) == [best.place]
-
-
 def test_the_ranking_equals_that_of_evaluation(recommender: Recommender) -> None:
     city, ranker = odd_city(), small_ranker(odd_city())
     targets = city.targets(record.TEST)
@@ -113,15 +106,6 @@ def test_visits_after_the_time_of_the_request_are_left_out_with_a_remark(
     answer = recommender.recommend(DAY, at="2012-04-03T12:30:00-04:00")
     assert answer.remarks == ("3 visits were left out: later than the time of the request",)
     assert places(answer) == places(recommender.recommend(DAY[:4]))
-
-
-def test_without_known_time_the_time_of_the_request_changes_no_score(
-    recommender: Recommender,
-) -> None:
-    soon = recommender.recommend(DAY, at="2012-04-03T22:10:00-04:00")
-    late = recommender.recommend(DAY, at="2013-01-01T05:00:00-05:00")
-    assert [each.score for each in soon] == [each.score for each in late]
-    assert soon.recommendations[0].sentence != late.recommendations[0].sentence
 
 
 def test_an_empty_history_has_the_most_visited_places(recommender: Recommender) -> None:

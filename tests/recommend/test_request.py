@@ -17,7 +17,6 @@ from castpoi.recommend.request import (
     Visit,
     Visits,
     instant_us,
-    local_datetime,
     moment_of,
 )
 from tests.messages import refused
@@ -64,10 +63,6 @@ def test_other_texts_are_rejected(written: Any) -> None:
     with refused(BadInput) as error:
         moment_of(written, what="visit 3")
     assert len(str(error.value)) < 150
-
-
-def test_an_instant_is_shown_in_the_local_time_of_its_place() -> None:
-    assert local_datetime(NOON_US, -240).isoformat() == "2012-04-03T12:00:00-04:00"
 
 
 NOON = datetime(2012, 4, 3, 16, tzinfo=UTC)

@@ -139,24 +139,11 @@ def test_the_page_loads_nothing_and_suits_phones_and_dark_rooms(page: str) -> No
     assert "prefers-color-scheme: dark" in page
 
 
-def test_the_same_city_gives_the_same_page(page: str) -> None:
-    assert page == page_of(small_city(TWO_PEOPLE, THEIR_PARTS))
-
-
 def test_steps_show_their_counts() -> None:
     city = small_city([], [])
     steps = [asdict(StepCount("read", 1234, 1200, 9, 1000))]
     page = page_of(replace(city, manifest={**city.manifest, "steps": steps}))
     assert "read 34 1,200 9 1,000" in text_of(page)
-
-
-def test_a_manifest_without_steps_has_a_page() -> None:
-    assert "The manifest lists no steps." in text_of(page_of(small_city([], [])))
-
-
-def test_a_city_without_categories_shows_none(city: City) -> None:
-    places = city.places.with_columns(pl.lit(None, pl.String).alias(record.CATEGORY))
-    assert "most visited category" not in text_of(page_of(replace(city, places=places)))
 
 
 def test_time_zones_are_listed_by_check_ins(city: City) -> None:
@@ -227,12 +214,6 @@ def test_neighbours_of_many_places_share_a_dot() -> None:
     ordinary, _ = dots(city)
     assert 1000 < len(ordinary) < 2 * MAX_DOTS
     assert len(place_map(city).inline().encode()) < 1_500_000
-
-
-def test_a_single_place_is_in_the_middle() -> None:
-    (axes,) = place_map(city_at(np.array([40.0]), np.array([-74.0]), np.array([1]))).figure.axes
-    assert sum(axes.get_xlim()) == pytest.approx(0.0)
-    assert sum(axes.get_ylim()) / 2 == pytest.approx(40.0)
 
 
 def test_the_map_shows_where_the_city_meets_the_sea() -> None:

@@ -138,22 +138,6 @@ def test_other_splits_and_parts_are_cities_of_their_own(tmp_path: Path) -> None:
     assert names == ["town", "town (validation)", "town eeeeeeee"]
 
 
-def test_without_a_suite_the_city_with_most_results_comes_first(tmp_path: Path) -> None:
-    result_of([1.0], method="revisit", fingerprint="a" * 64).save(tmp_path / "abbey" / "revisit")
-    for method in ("revisit", "recent"):
-        town = tmp_path / "town" / method
-        result_of([1.0], method=method, fingerprint="b" * 64).save(town)
-    assert [city.name for city in read_evidence(tmp_path).cities] == ["town", "abbey"]
-
-
-def test_results_of_known_time_do_not_make_a_second_split(tmp_path: Path) -> None:
-    result_of([1.0], method="revisit").save(tmp_path / "town" / "a")
-    result_of([1.0], method="castpoi", known_time=True).save(tmp_path / "town" / "b")
-    evidence = read_evidence(tmp_path)
-    assert [city.slug for city in evidence.cities] == ["town", "town-time-known"]
-    assert [city.name for city in evidence.splits] == ["town"]
-
-
 def test_results_in_no_table_of_the_suite_get_a_table(tmp_path: Path) -> None:
     root = write_suite(tmp_path / "s", targets=4)
     result_of([1, 2, 3, 4], method="markov", fingerprint="0" * 64).save(root / "extra" / "markov")
@@ -161,12 +145,6 @@ def test_results_in_no_table_of_the_suite_get_a_table(tmp_path: Path) -> None:
     (other,) = [table for table in evidence.tables if table.name == "other-main"]
     assert other.title == "Main table, others"
     assert "markov" in evidence.cities[0].contenders
-
-
-def test_experiments_without_a_result_are_unfinished(tmp_path: Path) -> None:
-    unfinished = {"oldtown/caser/1": "failed: no memory", "oldtown/caser/2": "waiting"}
-    evidence = read_evidence(write_suite(tmp_path / "s", targets=4, unfinished=unfinished))
-    assert evidence.unfinished == unfinished
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -92,16 +92,6 @@ def test_a_lead_that_the_tests_see_on_different_sides_has_no_stars(tmp_path: Pat
     assert (lead.stars, lead.is_faint) == ("", False)
 
 
-def test_revisits_and_new_places_are_in_the_main_table(table: Table) -> None:
-    ours = cells(table, "CaST-POI")  # of targets 0 to 9 the even ones are revisits
-    assert (ours["revisit HR@10"].text, ours["new HR@10"].text) == ("50.00", "50.00")
-    assert cells(table, "SASRec")["revisit HR@10"].text == "40.00"
-
-
-def test_numbers_lead_to_the_results_that_they_are_made_of(table: Table) -> None:
-    assert cells(table, "CaST-POI")["MRR"].link == "#source-town-castpoi"
-
-
 def test_a_note_about_one_of_our_rows_is_below_the_table(small: Path) -> None:
     notes_file = {"castpoi": "Its seeds are fresh.", "sasrec": "Not ours."}
     (small / "notes.json").write_text(json.dumps(notes_file))
@@ -118,16 +108,6 @@ def test_a_city_without_variants_is_not_in_the_ablation(tmp_path: Path) -> None:
     shutil.rmtree(root / "a" / "no-spatial-bias")
     _, alone = tables_in(root)
     assert [group.heading for group in alone.groups] == ["a", "b"]
-
-
-def test_a_heuristic_can_be_the_strongest_and_can_be_best(tmp_path: Path) -> None:
-    result_of(FOUR, method="castpoi", seed=1).save(tmp_path / "t" / "ours")
-    result_of(THREE, method="sasrec", seed=1).save(tmp_path / "t" / "sasrec")
-    result_of(SIX, method="revisit").save(tmp_path / "t" / "revisit")
-    (table,) = tables_in(tmp_path / "t")
-    cell = cells(table, "Revisit heuristic")["HR@5"]
-    assert (cell.is_best, cell.is_strongest) == (True, True)
-    assert cells(table, "CaST-POI over the best baseline")["HR@5"].text == "-20.00"
 
 
 def test_without_another_method_there_is_no_improvement_and_no_mark(tmp_path: Path) -> None:

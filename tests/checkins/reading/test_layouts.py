@@ -18,10 +18,8 @@ from castpoi.checkins.reading.layouts import (
     TABLE,
     TSMC2014,
     Layout,
-    files_of_folder,
     parse_columns,
     part_by_name,
-    recognise,
     recognise_layout,
 )
 from castpoi.core.errors import BadInput, BadRows, UnknownLayout
@@ -143,13 +141,6 @@ def test_the_three_files_of_getnext_are_a_city_without_a_recipe_too(tmp_path: Pa
     city = make_city([tmp_path / "NYC"], Preparation())
     assert city.checkins.height == 19
     assert city.manifest["recipe"]["name"] == "custom"
-
-
-@pytest.mark.parametrize("time", ["2012-04-03 18:00:09", "Tue Apr 03 18:00:09 +0000 2012"])
-def test_getnext_times_are_utc_however_they_are_written(city_of: CityOf, time: str) -> None:
-    text = sources.getnext([(v, "1") for v in WEEK], NEW_YORK.zone)
-    city = city_of(text.replace("2012-04-03 18:00:09+00:00", time), "NYC_train.csv")
-    assert checkins_in(city) == checkins_of(WEEK)
 
 
 # STHGCN / LLM4POI
@@ -284,13 +275,6 @@ def test_a_file_is_the_part_of_the_published_split_that_its_name_says(
     assert part_by_name(Path(name)) == part
 
 
-def test_a_folder_without_all_three_parts_means_all_its_tables(tmp_path: Path) -> None:
-    for name in ("a.csv", "b_train.csv", "c.parquet", "notes.md"):
-        (tmp_path / name).touch()
-    names = [path.name for path in files_of_folder(tmp_path)]
-    assert names == ["a.csv", "b_train.csv", "c.parquet"]
-
-
 # Columns
 
 
@@ -305,30 +289,6 @@ def test_a_folder_without_all_three_parts_means_all_its_tables(tmp_path: Path) -
 )
 def test_usual_names_of_columns_are_recognised(city_of: CityOf, header: tuple[str, ...]) -> None:
     assert checkins_in(city_of(table(ROWS, header))) == checkins_of(WEEK)
-
-
-def test_given_columns_win_over_usual_names(city_of: CityOf) -> None:
-    # `user` here is a device and `lat` a rubbish column
-    header = ("who", "where", "n", "e", "when", "user", "lat", "kind", "label")
-    rows = [[*r, "phone", "rubbish", "Shop", f"the {r[1]}"] for r in ROWS]
-    given = parse_columns("user=who,place=where,lat=n, lon=e,time=when,category=kind,name = label")
-    city = city_of(table(rows, header), columns=given)
-    assert checkins_in(city) == checkins_of(WEEK)
-    assert set(city.places[record.CATEGORY]) == {"Shop"}
-    assert set(city.places[record.NAME]) == {f"the {place.id}" for place in NEW_YORK.places}
-
-
-def test_the_better_of_two_usual_names_is_taken() -> None:
-    columns = ["local_time", "utc_time", "uid", "poi", "lat", "lon"]
-    meaning = recognise(columns, {}, where="t.csv")
-    assert (meaning["user"], meaning["place"], meaning["time"]) == ("uid", "poi", "utc_time")
-
-
-def test_a_column_given_for_one_word_is_not_taken_for_another() -> None:
-    columns = ["user", "place", "lat", "lon", "time", "name"]
-    meaning = recognise(columns, {"category": "name"}, where="t.csv")
-    assert meaning["category"] == "name"
-    assert "name" not in meaning
 
 
 @pytest.mark.parametrize("text", ["who=user", "user", "user="])

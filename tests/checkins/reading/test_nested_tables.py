@@ -71,19 +71,6 @@ def test_check_ins_are_read_from(name: str, tmp_path: Path) -> None:
     assert city.manifest["sources"][0]["file"] == name
 
 
-def test_points_may_have_whole_degrees(tmp_path: Path) -> None:
-    whole = [feature(row, 40, -74) for row in ROWS]
-    (tmp_path / "visits.geojsonl").write_text(lines(whole))
-    city = make_city([tmp_path / "visits.geojsonl"], Preparation())
-    assert set(city.places.select(record.LAT, record.LON).rows()) == {(40.0, -74.0)}
-
-
-def test_a_frame_with_nested_columns_is_read_as_its_file(tmp_path: Path) -> None:
-    city = make_city([with_points(pl.DataFrame(TABLE), "lat", "lon", "geom")], Preparation())
-    assert checkins_in(city) == checkins_of(VISITS)
-    assert city.manifest["sources"] == [{"frame": "data frame 1", "layout": "table", "rows": 15}]
-
-
 def test_a_geometry_that_is_no_point_is_a_bad_row(tmp_path: Path) -> None:
     line = {**FEATURES[0], "geometry": {"type": "Point", "coordinates": []}}
     (tmp_path / "visits.geojsonl").write_text(lines([*FEATURES, line]))
@@ -187,13 +174,6 @@ def test_the_atomic_files_of_recbole_are_read_together(recbole: Path) -> None:
         assert checkins_in(city) == checkins_of(VISITS)
         assert {each["file"] for each in city.manifest["sources"]} == {"nyc.inter", "nyc.item"}
         assert sorted(city.places[record.CATEGORY]) == sorted(p.category for p in NEW_YORK.places)
-
-
-def test_columns_of_recbole_are_named_without_their_type(recbole: Path) -> None:
-    swapped = INTER.replace("user_id:token", "uid_of_city:token")
-    (recbole / "nyc.inter").write_text(swapped)
-    city = make_city([recbole], Preparation(columns={"user": "uid_of_city"}))
-    assert checkins_in(city) == checkins_of(VISITS)
 
 
 def test_interactions_without_coordinates_need_a_table_of_places(recbole: Path) -> None:

@@ -4,7 +4,6 @@ import gzip
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -127,19 +126,6 @@ def test_epochs_are_read_from_text_in_seconds_and_milliseconds(city_of: CityOf, 
 )
 def test_times_with_an_offset_are_read(city_of: CityOf, pattern: str) -> None:
     assert checkins_in(city_of(with_times([v.at.strftime(pattern) for v in VISITS]))) == CHECKINS
-
-
-@pytest.mark.parametrize("pattern", ["%Y-%m-%d %H:%M+00:00", "%Y-%m-%dT%H:%MZ"])
-def test_times_with_an_offset_need_no_seconds(city_of: CityOf, pattern: str) -> None:
-    city = city_of(with_times([v.at.strftime(pattern) for v in VISITS]))
-    whole_minutes = [replace(v, at=v.at.replace(second=0)) for v in VISITS]
-    assert checkins_in(city) == checkins_of(whole_minutes)
-
-
-def test_offsets_in_times_are_applied(city_of: CityOf) -> None:
-    zones = [timezone(timedelta(minutes=minutes)) for minutes in (-420, 0, 330)] * 5
-    times = [v.at.astimezone(zone).isoformat() for v, zone in zip(VISITS, zones, strict=True)]
-    assert checkins_in(city_of(with_times(times))) == CHECKINS
 
 
 @pytest.mark.parametrize(
@@ -306,12 +292,6 @@ def test_blanks_that_an_id_always_has_are_trimmed(city_of: CityOf) -> None:
     assert city.manifest["remarks"] == ["blanks around 4 place ids were trimmed, in 15 rows"]
 
 
-def test_ids_without_blanks_get_no_remark(city_of: CityOf) -> None:
-    city = city_of(table([["ann lee", *row[1:]] for row in ROWS]))
-    assert city.users[record.USER_ID].to_list() == ["ann lee"]
-    assert city.manifest["remarks"] == []
-
-
 @pytest.mark.parametrize(
     "word", ["NULL", "null", "NaN", "nan", "None", "<NA>", r"\N", "", "  ", " NULL "]
 )
@@ -334,12 +314,6 @@ def test_not_a_number_in_a_typed_column_is_a_missing_id(city_of: CityOf) -> None
     assert city.manifest["dropped_rows"] == {"no user": 1}
 
 
-def test_names_that_contain_a_word_for_nothing_are_ids(city_of: CityOf) -> None:
-    names = {"12": "Nan", "470": "Null Island", "979": "nano"}
-    city = city_of(table([[names[row[0]], *row[1:]] for row in ROWS]))
-    assert set(city.users[record.USER_ID]) == set(names.values())
-
-
 @pytest.mark.parametrize(
     ("other", "cell", "word"), [("timestamp", "2001-01-01T00:00:00Z", "time"), ("LAT", "12", "lat")]
 )
@@ -354,8 +328,3 @@ def test_a_remark_says_which_of_two_columns_was_read(
         f"use --columns {word}={other} to change that"
     ]
     assert city_of(text, columns={word: word}).manifest["remarks"] == []
-
-
-def test_a_column_with_another_given_meaning_gets_no_remark(city_of: CityOf) -> None:
-    text = table([[*row, "Airport"] for row in ROWS], (*TABLE_HEADER, "location"))
-    assert city_of(text, columns={"category": "location"}).manifest["remarks"] == []
