@@ -42,6 +42,11 @@ def test_a_time_with_an_offset_is_an_instant(written: str | datetime) -> None:
     assert instant_us(written, what="at") == NOON_US
 
 
+def test_an_epoch_with_the_digits_of_a_date_is_an_epoch() -> None:
+    assert moment_of(1_412_120_112_500, what="at").clock_us == 1_412_120_112_500_000
+    assert moment_of("1412120112500", what="at").clock_us == 1_412_120_112_500_000
+
+
 @pytest.mark.parametrize(
     "written",
     ["2012-04-03T16:00:00", "2012-04-03 16:00", datetime(2012, 4, 3, 16)],  # noqa: DTZ001

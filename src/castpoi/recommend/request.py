@@ -25,6 +25,7 @@ from castpoi.checkins.reading.times import (
     LATEST_US,
     clock_of,
     clock_of_dates,
+    epoch_us,
     formats_in,
 )
 from castpoi.checkins.record import HOUR_US
@@ -104,6 +105,10 @@ def _of_datetime(at: datetime) -> Moment:
 
 
 def _of_text(at: str, *, what: str) -> Moment:
+    with suppress(ValueError):
+        epoch = epoch_us(float(at))  # first: some epochs have the digits of a date
+        if epoch is not None:
+            return Moment(epoch, is_naive=False)
     if len(at) > _LONGEST_DATE:
         with suppress(ValueError, OverflowError):
             return _of_datetime(datetime.fromisoformat(at))

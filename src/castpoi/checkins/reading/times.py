@@ -84,6 +84,16 @@ def _read(column: str, name: str) -> pl.Expr:
     return read
 
 
+def epoch_us(number: float) -> int | None:
+    """One epoch in microseconds since 1970, like a column of them; None if it fits no unit."""
+    fitting = (
+        round(number * unit_us)
+        for unit_us in _EPOCH_UNITS_US
+        if EARLIEST_US <= number * unit_us < LATEST_US
+    )
+    return next(fitting, None)
+
+
 def _read_epoch(column: str) -> pl.Expr:
     number = pl.col(column).cast(pl.Float64, strict=False)
     in_us = [number * unit_us for unit_us in _EPOCH_UNITS_US]
