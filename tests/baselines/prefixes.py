@@ -16,6 +16,14 @@ WINDOWS = torch.tensor(
     ]
 )
 LENGTHS = torch.tensor([6, 4, 1])
+SECONDS = torch.tensor([5, 900, 4_000, 90_000, 90_000, 3_000_000])
+
+
+def windows_for(model: SequenceModel) -> Tensor:
+    """The windows as the model reads them: with the seconds of their visits if it reads times."""
+    if not model.reads_times:
+        return WINDOWS
+    return torch.stack([WINDOWS, SECONDS.expand_as(WINDOWS)], dim=-1)  # [B, T, 2]
 
 
 def check_every_prefix(model: SequenceModel) -> None:
@@ -32,21 +40,22 @@ def check_every_prefix(model: SequenceModel) -> None:
 
 def check_padding_is_not_read(model: SequenceModel) -> None:
     """Check that the vector of padding changes no state."""
-    before = model.eval().state(WINDOWS, LENGTHS)
+    windows = windows_for(model)
+    before = model.eval().state(windows, LENGTHS)
     with torch.no_grad():
         model.place.weight[0] += 1.0
-    torch.testing.assert_close(model.state(WINDOWS, LENGTHS), before, rtol=0, atol=0)
+    torch.testing.assert_close(model.state(windows, LENGTHS), before, rtol=0, atol=0)
 
 
 def _states(model: SequenceModel) -> Tensor:
-    states = model.states(WINDOWS, LENGTHS)  # [B, T, D]
+    states = model.states(windows_for(model), LENGTHS)  # [B, T, D]
     return torch.cat([each[:length] for each, length in zip(states, LENGTHS, strict=True)])
 
 
 def _states_one_by_one(model: SequenceModel) -> Tensor:
     states = [
         model.state(window[None, :visits], torch.tensor([visits]))
-        for window, length in zip(WINDOWS, LENGTHS.tolist(), strict=True)
+        for window, length in zip(windows_for(model), LENGTHS.tolist(), strict=True)
         for visits in range(1, length + 1)
     ]
     return torch.cat(states)

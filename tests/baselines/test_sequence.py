@@ -102,6 +102,8 @@ def test_every_dropout_acts_in_training_and_in_training_only(name: str, acting: 
     config = model_class(name).config_class.from_dict({"width": 8, "window": 4, **rates})
     model = new_model(name, config=config, places=6, seed=3)
     rows, lengths = torch.tensor([[1, 2, 3, 4], [5, 1, 0, 0]]), torch.tensor([4, 2])
+    if model.reads_times:
+        rows = torch.stack([rows, 60 * rows], dim=-1)  # [B, T, 2]
 
     def read() -> tuple[torch.Tensor, torch.Tensor]:
         return model.state(rows, lengths), model.candidate_vectors()

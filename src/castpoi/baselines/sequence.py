@@ -29,6 +29,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from castpoi.checkins.record import SECOND_US
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.config import Config, Size, preset_named
 from castpoi.core.errors import BadInput
@@ -47,6 +48,7 @@ MODELS: Final[Mapping[str, str]] = {
     "stamp": "stamp:Stamp",
     "core": "core:Core",
     "esasrec": "sasrec:ESasRec",
+    "hstu": "hstu:Hstu",
 }
 """File and class of each model; imported only when needed."""
 
@@ -85,6 +87,8 @@ class SequenceModel(nn.Module):
     """Class of its config."""
     all_positions: ClassVar[bool] = False
     """Whether `states` returns the states of all prefixes of a window."""
+    reads_times: ClassVar[bool] = False
+    """Whether a window has the second of each visit next to its row. [B, T, 2]"""
     objective: ClassVar[Literal["next", "cloze"]] = "next"
     """Predicts the next place, or masked places (see `training/objectives/cloze.py`)."""
 
@@ -176,7 +180,7 @@ class SequenceRanker:
                 f"a history visits place {histories.place[outside][0]}, but the model has "
                 f"places 0 to {self.places - 1}; encode histories of the city it was trained on"
             )
-        rows, lengths = last_rows(histories, self.model.config.window)
+        rows, lengths = last_rows(histories, self.model.config.window, times=self.model.reads_times)
         device = self.model.device
         return self.model.state(
             torch.from_numpy(rows).to(device), torch.from_numpy(lengths).to(device)
@@ -227,23 +231,34 @@ class SequenceRanker:
         return cls(model, method=method, training=config.get("training"))
 
 
-def last_rows(histories: Histories, window: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows of the last visits, right-padded, and their number. [B, T], [B]"""
+def last_rows(
+    histories: Histories, window: int, *, times: bool = False
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of the last visits, right-padded, and their number. [B, T] or [B, T, 2], [B]"""
     lengths = np.minimum(histories.lengths, window)
-    return padded_rows(histories.place, histories.bounds[1:] - lengths, lengths), lengths
+    begin = histories.bounds[1:] - lengths
+    return padded_rows(visit_columns(histories, times=times), begin, lengths), lengths
+
+
+def visit_columns(histories: Histories, *, times: bool) -> NDArray[np.int64]:
+    """The place of each visit [N], or its place and its second [N, 2]."""
+    if not times:
+        return histories.place
+    return np.stack([histories.place, histories.at_us // SECOND_US], axis=1)
 
 
 def padded_rows(
-    place: NDArray[np.int64], begin: NDArray[np.int64], lengths: NDArray[np.int64]
+    visits: NDArray[np.int64], begin: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Rows of `lengths` visits from each `begin`, right-padded. [N], [B], [B] -> [B, T]
 
-    The visits of all users are in `place`, end to end. There is at least one slot.
+    The visits of all users are in `visits` (`visit_columns`), end to end. There is at least one
+    slot. A second column has times, whose differences matter: one is added to them too. [B, T, 2]
     """
     slots = np.arange(max(1, int(lengths.max(initial=0))))
     is_real = slots < lengths[:, None]  # [B, T]
-    rows = np.full(is_real.shape, PADDING, dtype=np.int64)
-    rows[is_real] = place[(begin[:, None] + slots)[is_real]] + 1
+    rows = np.full((*is_real.shape, *visits.shape[1:]), PADDING, dtype=np.int64)
+    rows[is_real] = visits[(begin[:, None] + slots)[is_real]] + 1
     return rows
 
 

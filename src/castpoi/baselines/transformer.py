@@ -30,24 +30,30 @@ INITIAL_SPREAD: Final = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransformerConfig(SequenceConfig):
-    """The settings of a transformer."""
+class AttentionConfig(SequenceConfig):
+    """The settings of a model with blocks of attention."""
 
     layers: Layers = 2
-    """Blocks of attention and feed-forward."""
+    """Blocks of attention and what follows it."""
     heads: Size = 2
     """Attention heads; must divide `width`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.width % self.heads:
+            raise BadInput(f"heads={self.heads} must divide width={self.width}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerConfig(AttentionConfig):
+    """The settings of a transformer."""
+
     feed_forward_width: Size = 256
     """Inner size of the feed-forward part."""
     dropout: Share = 0.5
     """Share of activations dropped in training."""
     attention_dropout: Share = 0.5
     """Share of attention weights dropped in training."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.width % self.heads:
-            raise BadInput(f"heads={self.heads} must divide width={self.width}")
 
 
 class Attention(nn.Module):

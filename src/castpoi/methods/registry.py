@@ -240,6 +240,7 @@ METHODS = Methods(
              "CaST-POI's attention without distance, age and gate (after DIN)", "fast", "paper",
              settings=_TARGET_ATTENTION, demo_epochs=1 / 3),
     _sequence("esasrec", "eSASRec", "SASRec as in recent replications: gates, pre-norm"),
+    _sequence("hstu", "HSTU", "gated attention without a softmax, biased by position and time"),
     _sequence("sasrec", "SASRec", "self-attention over the last visits"),
     _sequence("bert4rec", "BERT4Rec", "bidirectional self-attention, predicts masked visits",
               demo_epochs=2 / 3),

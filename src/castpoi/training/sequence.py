@@ -71,4 +71,4 @@ def objective_of(
         return ClozeObjective(city, model=model, config=training, seed=seed)
     shares_windows = kind.all_positions and training.stride > 1
     objective = WindowObjective if shares_windows else PrefixObjective
-    return objective(city, window=model.window, config=training, seed=seed)
+    return objective(city, window=model.window, config=training, seed=seed, times=kind.reads_times)

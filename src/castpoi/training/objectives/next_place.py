@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from castpoi.baselines.sequence import SequenceModel, padded_rows
+from castpoi.baselines.sequence import SequenceModel, padded_rows, visit_columns
 from castpoi.checkins.city import City
 from castpoi.core.arrays import Numbers
 from castpoi.training.config import SequenceTraining
@@ -41,10 +41,13 @@ _SAFE_SCORE: Final = 60.0
 class WindowObjective:
     """Every visit of a window predicts the next one."""
 
-    def __init__(self, city: City, *, window: int, config: SequenceTraining, seed: int) -> None:
+    def __init__(
+        self, city: City, *, window: int, config: SequenceTraining, seed: int, times: bool = False
+    ) -> None:
         self.config = config
         self.seed = seed
         self.place = city.train.place
+        self.visits = visit_columns(city.train, times=times)
         windows = cut_windows(city.train, first=window, stride=min(config.stride, window))
         self.windows = windows.at_most(window)
 
@@ -68,7 +71,7 @@ class WindowObjective:
         assert isinstance(model, SequenceModel)
         windows = self.windows.chosen(batch)
         lengths = windows.end - windows.begin
-        rows = padded_rows(self.place, windows.begin, lengths)  # [B, T]
+        rows = padded_rows(self.visits, windows.begin, lengths)  # [B, T] or [B, T, 2]
         visits = windows.begin[:, None] + np.arange(rows.shape[1])  # [B, T]
         learns = (visits < windows.end[:, None]) & (visits >= windows.learn[:, None])
         target = self.place[visits[learns] + 1] + 1  # [R]
@@ -80,11 +83,14 @@ class WindowObjective:
 class PrefixObjective:
     """Every prefix of a trajectory predicts the next visit, from its last visits alone."""
 
-    def __init__(self, city: City, *, window: int, config: SequenceTraining, seed: int) -> None:
+    def __init__(
+        self, city: City, *, window: int, config: SequenceTraining, seed: int, times: bool = False
+    ) -> None:
         self.window = window
         self.config = config
         self.seed = seed
         self.place = city.train.place
+        self.visits = visit_columns(city.train, times=times)
         self.begin = city.train.starts  # [N]
         self.target = city.train.rows_with_history
 
@@ -109,7 +115,8 @@ class PrefixObjective:
         states = []
         for start in range(0, len(batch), PREFIXES_AT_ONCE):
             some = by_length[start : start + PREFIXES_AT_ONCE]
-            rows = padded_rows(self.place, batch[some] - lengths[some], lengths[some])  # [b, T]
+            begin = batch[some] - lengths[some]
+            rows = padded_rows(self.visits, begin, lengths[some])  # [b, T] or [b, T, 2]
             states.append(model.state(*_tensors(model, rows, lengths[some])))  # [b, D]
         target = self.place[batch[by_length]] + 1  # [B]
         return next_place_loss(model, torch.cat(states), *_tensors(model, target))
