@@ -106,7 +106,7 @@ def test_another_version_and_a_missing_run_are_one_sentence_each(
 
 def test_an_address_that_no_cluster_answers_at_is_refused_at_once(ray_batch: Any) -> None:
     with refused(BadInput):
-        ray_batch._connect("127.0.0.1:1")
+        ray_batch.connect("127.0.0.1:1")
 
 
 @pytest.mark.slow

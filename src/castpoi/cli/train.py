@@ -1,7 +1,9 @@
 """`castpoi train`: train a method on a city."""
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -20,11 +22,12 @@ from castpoi.cli.options import (
     out_option,
 )
 from castpoi.core.config import pairs_of
+from castpoi.core.errors import extra_for
 from castpoi.methods.registry import METHODS
-from castpoi.methods.run import KNOWN_CHECKINS, Run
+from castpoi.methods.run import KNOWN_CHECKINS, Run, load_run
 from castpoi.training.job import TrainingOptions, World
 from castpoi.training.train import best_epoch
-from castpoi.training.train import train as train_run
+from castpoi.training.train import train as train_here
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +50,21 @@ class _Options:
     known_time: bool = False
     """CaST-POI also receives the time of the next visit, as in 'where to go now'; such results
     cannot be compared with others."""
+    from_run: Annotated[Path, "RUN"] | None = None
+    """Continue from an earlier RUN of the method, with its settings, on a newer city: one epoch at
+    a lower learning rate; known places keep their vectors."""
     epochs: Annotated[str, "N"] | None = None
     """Maximum number of passes over the train split."""
     epochs_from: Annotated[Path, "RUN"] | None = None
     """Train for the number of epochs that was best in an earlier RUN of the method."""
     threads: Annotated[str, "N"] | None = None
     """CPU cores to use.  [default: all]"""
+    engine: Literal["local", "ray"] = "local"
+    """local: this machine; ray: several processes of a Ray cluster (extra castpoi[ray])."""
+    workers: Annotated[int, click.IntRange(min=1), "N"] | None = None
+    """With --engine ray: number of processes.  [default: 2]"""
+    address: Annotated[str, "HOST:PORT"] | None = None
+    """With --engine ray: the cluster.  [default: one on this machine]"""
     changes: Annotated[tuple[str, ...], "NAME=VALUE"] = ()
     """Change one setting of model or training, e.g. width=64 or spatial_bias=false."""
 
@@ -74,7 +86,7 @@ class _Options:
 )
 @click.argument("city", type=FOLDER)
 @out_option("The run to write.", replaces="a previous run")
-@options_of(_Options, "options", names={"changes": "set"})
+@options_of(_Options, "options", names={"changes": "set", "from_run": "from"})
 @options_of(
     TrainingOptions,
     "training",
@@ -96,7 +108,9 @@ def train(
     The same command resumes a training that was interrupted. Several processes share the work with
     'torchrun --nproc-per-node N -m castpoi.cli.main train'.
     """
-    training = replace(training, settings=options.settings, warn=console.note)
+    start = None if options.from_run is None else load_run(options.from_run)
+    training = replace(training, settings=options.settings, start=start, warn=console.note)
+    train_run = _engine(options, console)
     seeds, is_for_production = options.seeds, options.holdout == "none"
     runs = {out / str(each): each for each in seeds} or {out: options.seed}
     trained = []
@@ -108,7 +122,6 @@ def train(
             seed=each,
             part=None if is_for_production else options.holdout,
             overwrite=overwrite,
-            progress=console.progress(),
             options=training,
         )
         if World.from_environment().is_first:
@@ -119,6 +132,17 @@ def train(
         command = f"serve {path}" if is_for_production else f"evaluate {path} {result}"
         console.print(f"Next: castpoi {command}")
         console.result({"runs": trained} if seeds else trained[0])
+
+
+def _engine(options: _Options, console: Console) -> Callable[..., Run]:
+    """The function that trains: here, or on a Ray cluster."""
+    if options.engine == "local":
+        if options.workers is not None or options.address is not None:
+            raise click.UsageError("--workers and --address go with --engine ray.")
+        return partial(train_here, progress=console.progress())
+    with extra_for("--engine ray", "ray"):
+        from castpoi.scale.ray_train import train_on_ray
+    return partial(train_on_ray, workers=options.workers or 2, address=options.address)
 
 
 def _show(console: Console, run: Run, city: Path) -> dict[str, object]:

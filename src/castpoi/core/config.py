@@ -233,3 +233,16 @@ def preset_named(presets: Mapping[str, T], name: str) -> T:
     if name not in presets:
         raise BadInput(f"there is no preset {name!r}; choose {' or '.join(presets)}")
     return presets[name]
+
+
+def differences(one: Mapping[str, Any], other: Mapping[str, Any], within: str = "") -> str:
+    """Differences of two nested mappings as text, like `seed 1, not 2`; empty if equal."""
+    found = []
+    for name in sorted({*one, *other}):
+        mine, theirs = one.get(name), other.get(name)
+        if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
+            found.append(differences(mine, theirs, f"{within}{name}."))
+        elif mine != theirs:
+            texts = [text if len(text) <= 20 else text[:12] for text in (str(mine), str(theirs))]
+            found.append(f"{within}{name} {', not '.join(texts)}")
+    return "; ".join(filter(None, found))

@@ -10,6 +10,7 @@ from castpoi.core.errors import BadInput
 from castpoi.core.progress import Progress
 from castpoi.library.progress import shown
 from castpoi.methods.registry import METHODS
+from castpoi.methods.run import load_run
 from castpoi.recommend.recommender import Recommender, load
 from castpoi.training.job import TrainingOptions
 from castpoi.training.train import best_epoch, fit
@@ -23,6 +24,7 @@ def train(
     seed: int = 42,
     preset: str | None = None,
     holdout: str | None = "test",
+    from_run: Recommender | str | PathLike[str] | None = None,
     epochs_from: str | PathLike[str] | None = None,
     out: str | PathLike[str] | None = None,
     overwrite: bool = False,
@@ -40,6 +42,9 @@ def train(
     `holdout` is the split to predict later, "test" or "validation", which is not used in training.
     With None the method learns from all check-ins, for production, and cannot be evaluated; no
     split selects its epoch, so give `epochs`, or an earlier run with `epochs_from`.
+
+    `from_run` is an earlier model of the method, or its folder: training continues from it, with
+    its settings, for one epoch at a lower rate. Known places keep their vectors.
     """
     method, progress = METHODS.named(model), progress or shown()
     texts = {name: _text(value) for name, value in {**(settings or {}), **more_settings}.items()}
@@ -47,7 +52,10 @@ def train(
         if "epochs" in texts:
             raise BadInput("give epochs or epochs_from, not both")
         texts["epochs"] = best_epoch(Path(epochs_from), method)
-    options = TrainingOptions(preset=preset, settings=texts, device=device)
+    start = from_run.run if isinstance(from_run, Recommender) else from_run
+    if isinstance(start, str | PathLike):
+        start = load_run(Path(start))
+    options = TrainingOptions(preset=preset, settings=texts, device=device, start=start)
     folder = city.folder if isinstance(city, City) else Path(city)
     if out is not None and folder is not None:
         run = train_run(

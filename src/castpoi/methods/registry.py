@@ -40,6 +40,8 @@ class Method:
     """Names of settings to start from, the default first; only of a trained method."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings that define the method, by name, as text."""
+    can_continue: bool = False
+    """Whether its training can continue from a run of another city with the same places."""
     version: int = 1
     """Raised when a change of the code moves its numbers; suites then replace older results."""
     demo_epochs: float = 1.0
@@ -181,8 +183,9 @@ def imported(reference: str) -> Any:
 def _castpoi(name: str, label: str, line: str, *presets: str, **more: Any) -> Method:
     ranker, trainer = "castpoi.model.ranker:CastPoiRanker", "castpoi.training.castpoi:train_castpoi"
     return Method(
-        name=name, label=label, line=line, ranker=ranker, trainer=trainer, presets=presets, **more
-    )
+        name=name, label=label, line=line, ranker=ranker, trainer=trainer, presets=presets,
+        can_continue=True, **more,
+    )  # fmt: skip
 
 
 def _counting(name: str, label: str, line: str, ranker: str) -> Method:

@@ -141,8 +141,12 @@ def new_run(
     places: pl.DataFrame,
     work: Stopwatch,
     log: str = "",
+    start: Run | None = None,
 ) -> Run:
-    """A run in memory; `settings` are those that differ from the preset."""
+    """A run in memory; `settings` are those that differ from the preset.
+
+    `start` is the run from which its training continued.
+    """
     manifest = {
         "kind": "run",
         "method": method,
@@ -155,6 +159,8 @@ def new_run(
         SHA256: {MODEL: hashlib.sha256(_serialized(ranker)).hexdigest()},
         **work.provenance(),
     }
+    if start is not None:
+        manifest["from"] = {"run": start.name, SHA256: start.model_sha256}
     return Run(ranker=ranker, manifest=manifest, places=places, log=log)
 
 

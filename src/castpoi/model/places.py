@@ -133,6 +133,11 @@ class PlaceTraits:
         """Number of rows of the table of shared vectors."""
         return self._first_square + len(self.squares)
 
+    def names(self) -> list[object]:
+        """The trait of each row of the table of shared vectors; the same trait in every city."""
+        unknown = [_UNKNOWN_CATEGORY] if self.categories else []
+        return [NO_TRAIT, *unknown, *self.categories, *map(tuple, self.squares.tolist())]
+
     def rows_of(self, lat: Degrees, lon: Degrees, categories: Sequence[str | None]) -> Rows:
         """The rows of the traits of places, of the city or new ones. -> [P, L]"""
         columns = []

@@ -11,10 +11,7 @@ those of the local engine. If an actor or a machine is lost, its work is repeate
 missing. All machines must have the folders of the run, its city and OUT at the same path.
 """
 
-import os
-import re
 import shutil
-import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +26,7 @@ from ray.exceptions import RayError
 
 from castpoi import __version__
 from castpoi.checkins import record
-from castpoi.core.errors import BadInput, CastPoiError
+from castpoi.core.errors import CastPoiError
 from castpoi.core.files import new_file
 from castpoi.recommend.batch import (
     BLOCK,
@@ -44,12 +41,10 @@ from castpoi.recommend.geojson import write_features
 from castpoi.recommend.people import People
 from castpoi.recommend.recommender import load
 from castpoi.recommend.request import Visits
+from castpoi.scale.cluster import ATTEMPTS, check_version, connect, cores, own_error
 
 ROWS: Final = 1_024
 """People in a block of Ray Data: each actor of a lost machine loses at most one block of work."""
-ATTEMPTS: Final = 5
-"""Maximum number of starts of a job; it is started again if the loss of a machine ended it."""
-HOST_AND_PORT: Final = re.compile(r"[\w.-]+:\d+")
 
 _NUMBER: Final = "number"  # of a person; the id of the checkpoint
 _VISITS: Final = {"visit_place": pl.String, "visit_us": pl.Int64, "visit_naive": pl.Boolean}
@@ -63,11 +58,7 @@ class PeopleRanker:
         self.problem: CastPoiError | None = None
         self.common = common
         try:
-            if version != __version__:
-                raise BadInput(
-                    f"a machine of the cluster has castpoi {__version__}, but this one has "
-                    f"{version}; install the same version on all of them"
-                )
+            check_version(version)
             self.recommender = load(**loading)
         except (
             CastPoiError
@@ -121,7 +112,7 @@ def write_batch_on_ray(
             path.touch(mode=0o600)
             _table(people).write_parquet(path)
     resumed = _people_done(parts)
-    _connect(address)
+    connect(address)
     try:
         _run(parts, {"version": __version__, "loading": loading, "common": dict(people.common)})
     finally:
@@ -129,24 +120,6 @@ def write_batch_on_ray(
     return {"people": len(people), "people_resumed": resumed} | _finish(
         parts, out, len(people), overwrite=overwrite
     )
-
-
-def _connect(address: str | None) -> None:
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-    try:
-        if address is not None and HOST_AND_PORT.fullmatch(address):
-            host, port = address.rsplit(":", 1)  # Ray alone would wait for a minute
-            socket.create_connection((host, int(port)), timeout=5).close()
-        if address is None:
-            # a core more than actors, which take one each, for reading and writing
-            ray.init(num_cpus=(os.cpu_count() or 1) + 1, include_dashboard=False, **quiet)
-        else:
-            ray.init(address=address, **quiet)
-    except (OSError, RuntimeError, ValueError, RayError) as problem:
-        raise BadInput(
-            f"no Ray cluster answers at {address or 'this machine'} ({problem}); start one with "
-            "'ray start --head', or leave out --address"
-        ) from problem
 
 
 def _run(parts: Path, arguments: Mapping[str, Any]) -> None:
@@ -168,11 +141,11 @@ def _run(parts: Path, arguments: Mapping[str, Any]) -> None:
                 fn_constructor_kwargs=dict(arguments),
                 batch_format="pyarrow",
                 batch_size=None,
-                compute=ActorPoolStrategy(min_size=1, max_size=_cores()),
+                compute=ActorPoolStrategy(min_size=1, max_size=_actors()),
                 num_cpus=1,
             ).write_parquet(str(parts / "answers"))
         except Exception as problem:
-            if (cause := _own_error(problem)) is not None:
+            if (cause := own_error(problem)) is not None:
                 raise cause from problem
             if not isinstance(problem, RayError) or attempt == ATTEMPTS - 1:
                 raise
@@ -180,19 +153,9 @@ def _run(parts: Path, arguments: Mapping[str, Any]) -> None:
             return
 
 
-def _cores() -> int:
+def _actors() -> int:
     """Maximum number of actors: all cores, less one per machine for reading and writing."""
-    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
-    alive = [node for node in nodes if node["Alive"]]
-    return max(1, sum(int(node["Resources"].get("CPU", 0)) - 1 for node in alive))
-
-
-def _own_error(problem: BaseException) -> CastPoiError | None:
-    """The error of castpoi that an error of Ray wraps."""
-    seen: BaseException | None = problem
-    while seen is not None and not isinstance(seen, CastPoiError):
-        seen = getattr(seen, "cause", None) or seen.__cause__ or seen.__context__
-    return seen
+    return max(1, sum(each - 1 for each in cores()))
 
 
 def _table(people: People) -> pl.DataFrame:

@@ -8,14 +8,16 @@ from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.core.config import changed
 from castpoi.core.errors import BadInput
+from castpoi.methods.run import Run
 from castpoi.model.castpoi import CastPoi, new_model
 from castpoi.model.config import ModelConfig
 from castpoi.model.places import PlaceTraits
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.model.windows import BatchBuilder
 from castpoi.training.config import CastPoiTraining
+from castpoi.training.continued import check_places, take_over
 from castpoi.training.device import device_named, free_bytes
-from castpoi.training.job import TrainingJob, TrainingOptions, World
+from castpoi.training.job import TrainingJob, TrainingOptions
 from castpoi.training.objectives import Objective
 from castpoi.training.objectives.fast import FastObjective
 from castpoi.training.objectives.full import CANDIDATES_AT_ONCE, FullObjective
@@ -39,6 +41,8 @@ _GIB: Final = 2**30
 def train_castpoi(city: City, job: TrainingJob) -> CastPoiRanker:
     """Train CaST-POI and keep the epoch that is best on validation."""
     options = job.options
+    if options.start is not None:
+        check_places(options.start, city)
     model, training = configs(job.method, options.preset or "fast", options.settings)
     places, visits = city.places.height, len(city.trajectories)
     may_sample = _why_not_sampled(model, options) is None
@@ -48,7 +52,8 @@ def train_castpoi(city: City, job: TrainingJob) -> CastPoiRanker:
         raise BadInput(f"objective=sampled cannot train {problem}; choose objective=fast")
     needed = bytes_of_training(model, training, places=places, visits=visits)
     check_memory(needed, free_bytes(device_named(options.device)))
-    trained, summary = run_plan(plan_of(city, model, training, seed=job.seed), city, job)
+    plan = plan_of(city, model, training, seed=job.seed, start=options.start)
+    trained, summary = run_plan(plan, city, job)
     return CastPoiRanker(trained, _builder(city, model), training=summary)
 
 
@@ -75,29 +80,39 @@ def _why_not_sampled(model: ModelConfig, options: TrainingOptions) -> str | None
         return "a model with a reader (candidate_conditioning=true)"
     if model.shared_vectors:
         return "shared_vectors=true"
-    if options.device != "cpu" or World.from_environment().ranks > 1:
-        return "on other devices than one CPU, or in several processes"
+    if options.device != "cpu":
+        return "on other devices than the CPU"
     return None
 
 
 def plan_of(
-    city: City, model: ModelConfig, training: CastPoiTraining, *, seed: int
+    city: City,
+    model: ModelConfig,
+    training: CastPoiTraining,
+    *,
+    seed: int,
+    start: Run | None = None,
 ) -> TrainingPlan[CastPoi]:
-    """The training plan of a CaST-POI model.
+    """The training plan of a CaST-POI model; `start` is the run from which it continues.
 
     Validation ranks all places exactly, or with the reader of the fast objective only a shortlist.
     """
     has_shortlist = training.objective == "fast" and model.candidate_conditioning
     shortlist = SHORTLIST if has_shortlist else None
     builder, traits = _builder(city, model), traits_of(city, model)
+
+    def first_model() -> CastPoi:
+        new = new_model(config=model, lat=city.lat, lon=city.lon, seed=seed, traits=traits)
+        if start is not None:
+            take_over(new, start, city)
+        return new
+
     return TrainingPlan(
         model_config=model.to_dict(),
         config=training,
         # gradients of rows are no gradients of weights, which the parts would add up
         step_parts=1 if training.objective == "sampled" else training.step_parts,
-        new_model=lambda: new_model(
-            config=model, lat=city.lat, lon=city.lon, seed=seed, traits=traits
-        ),
+        new_model=first_model,
         objective=lambda: objective_of(city, model, training, seed=seed),
         ranker=lambda trained: CastPoiRanker(trained, builder, shortlist=shortlist),
     )

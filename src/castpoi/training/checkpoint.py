@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
+from castpoi.core.config import differences
 from castpoi.core.errors import BrokenFolder
 from castpoi.core.files import read_json, write_json
 from castpoi.core.staging import sync
@@ -108,16 +109,3 @@ class Checkpoints:
         for path in self.folder.glob(_TENSORS.format(epoch="*")):
             if path.name != keep:
                 path.unlink()
-
-
-def differences(one: Mapping[str, Any], other: Mapping[str, Any], within: str = "") -> str:
-    """Differences of two nested mappings as text, like `seed 1, not 2`; empty if equal."""
-    found = []
-    for name in sorted({*one, *other}):
-        mine, theirs = one.get(name), other.get(name)
-        if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
-            found.append(differences(mine, theirs, f"{within}{name}."))
-        elif mine != theirs:
-            texts = [text if len(text) <= 20 else text[:12] for text in (str(mine), str(theirs))]
-            found.append(f"{within}{name} {', not '.join(texts)}")
-    return "; ".join(filter(None, found))

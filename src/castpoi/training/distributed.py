@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from castpoi.training.job import World
 from castpoi.training.objectives import Batch, Objective
+from castpoi.training.rows import SparseRows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +58,33 @@ class ProcessGroup:
             weight.grad = (grad / total).view_as(weight) if is_used else None
         return float(tally[0]) / total, round(total)
 
+    def average_rows(self, rows: SparseRows, share: float) -> None:
+        """Average the gradients of rows; all processes then have the rows that any of them used.
+
+        `share` is the part of the targets of the step that this process had. Only rows in use are
+        sent, as a table of a million places would take longer to send than to train.
+        """
+        if self.is_single:
+            return
+        counts = self._gather(torch.tensor([len(rows.rows)]))
+        numbers = self._gather(rows.rows, counts)
+        grads = {}
+        for name, leaf in rows.leaves.items():
+            grad = torch.zeros_like(leaf) if leaf.grad is None else leaf.grad * share
+            grads[name] = self._gather(grad, counts)
+        used, place = numbers.unique(return_inverse=True)  # sorted
+        for name, leaf in rows.take(used).items():
+            leaf.grad = torch.zeros_like(leaf).index_add_(0, place, grads[name])
+
+    def _gather(self, own: Tensor, counts: Tensor | None = None) -> Tensor:
+        """The rows of all processes, which have `counts` rows, else 1 each."""
+        sizes = [1] * self.world.ranks if counts is None else counts.tolist()
+        padded = own.new_zeros(max(sizes), *own.shape[1:])  # processes send equally many rows
+        padded[: len(own)] = own.detach()
+        every = [torch.empty_like(padded) for _ in sizes]
+        dist.all_gather(every, padded)
+        return torch.cat([each[:size] for each, size in zip(every, sizes, strict=True)])
+
     def gather(self, share: NDArray[np.float64], count: int) -> NDArray[np.float64]:
         """All values; process r has computed those at r, r + ranks, ... [count]"""
         if self.is_single:
@@ -77,10 +105,13 @@ class ProcessGroup:
 
 @contextmanager
 def process_group(device: torch.device) -> Iterator[ProcessGroup]:
-    """While the block runs, the processes started by torchrun, or this one alone."""
+    """While the block runs, the processes started by torchrun or Ray, or this one alone."""
     world = World.from_environment()
     if world.ranks == 1:
         yield ProcessGroup(device=device)
+        return
+    if dist.is_initialized():  # by Ray
+        yield ProcessGroup(world=world, device=device)
         return
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:

@@ -13,7 +13,7 @@ from castpoi.checkins.city import City
 from castpoi.core.errors import BadInput
 from castpoi.core.progress import Progress
 from castpoi.methods.ranker import SavableRanker
-from castpoi.methods.run import RunLog
+from castpoi.methods.run import Run, RunLog
 
 
 def ignore(sentence: str) -> None:
@@ -36,13 +36,19 @@ class TrainingOptions:
     """Resume the same training if it was interrupted."""
     tensorboard: Path | None = None
     """Write learning curves for TensorBoard (extra castpoi[tensorboard])."""
+    start: Run | None = None
+    """The run from which to continue; None to start from random weights."""
     warn: Callable[[str], None] = ignore
     """Receives warnings for the user."""
 
     @property
     def given(self) -> list[str]:
         """The options that were set, in words of the command line."""
-        named = [("--preset", self.preset is not None), ("--device", self.device != "cpu")]
+        named = [
+            ("--preset", self.preset is not None),
+            ("--device", self.device != "cpu"),
+            ("--from", self.start is not None),
+        ]
         return [name for name, is_set in named if is_set] + list(self.settings)
 
 

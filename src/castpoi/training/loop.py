@@ -151,7 +151,12 @@ class TrainingLoop:
                 loss = self.objective.loss(self.model, share)
             loss.backward()
             value = float(loss.detach())
-        value, targets = group.average_gradients(self.model, value, targets)
+        elif self.rows is not None:
+            self.rows.take(torch.empty(0, dtype=torch.int64))
+        own = targets
+        value, targets = group.average_gradients(self.model, value, own)
+        if self.rows is not None:
+            group.average_rows(self.rows, own / targets)
         clip = math.inf if self.config.clip is None else self.config.clip
         rows = [] if self.rows is None else self.rows.leaves.values()
         norm = nn.utils.clip_grad_norm_([*self.model.parameters(), *rows], clip)

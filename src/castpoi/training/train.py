@@ -18,6 +18,7 @@ import polars as pl
 from castpoi.baselines.counting import parts_before
 from castpoi.checkins import record
 from castpoi.checkins.city import City
+from castpoi.core.config import differences
 from castpoi.core.errors import BadInput
 from castpoi.core.files import check_vacant, is_folder_of, new_folder, write_json, writing
 from castpoi.core.progress import SILENCE, Progress
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _REMOVABLE: Final = {LOG, LOCK, "manifest.json"}  # in a checkpoint folder without a checkpoint
+
+UPDATE: Final = {"epochs": "1", "warmup_epochs": "0.1", "learning_rate": "1e-3"}
+"""Settings of a training that continues from a run, unless others are given."""
 
 
 def fit(
@@ -55,6 +59,8 @@ def fit(
     """
     options = options or TrainingOptions()
     _check(method, part, options)
+    if options.start is not None:
+        options = _continued(method, options, options.start)
     log, work = _log_of(options), Stopwatch()
     origin: dict[str, Any] = {"method": method.name, "seed": seed, "fingerprint": city.fingerprint}
     knows = known_parts(method, part)
@@ -80,6 +86,7 @@ def fit(
         places=places,
         work=work,
         log="".join(log.lines),
+        start=options.start,
     )
 
 
@@ -122,6 +129,30 @@ def _check(method: Method, part: str | None, options: TrainingOptions) -> None:
     if method.presets:
         method.check_preset(options.preset)
     method.check_free(options.settings)
+
+
+def _continued(method: Method, options: TrainingOptions, start: Run) -> TrainingOptions:
+    """Options with the settings of the run from which to continue; refuses other settings."""
+    if start.method != method.name:
+        raise BadInput(
+            f"{start.name} is a run of {start.method}, not of {method.name}; give --model "
+            f"{start.method}, or train without --from"
+        )
+    if not method.can_continue:
+        raise BadInput(
+            f"{method.name} cannot continue from a run; leave out --from, and it is trained from "
+            "the start"
+        )
+    preset, settings = start.row["preset"], {**start.row["settings"], **UPDATE, **options.settings}
+    model, _ = configs_for(method, preset, settings)
+    other = differences(vars(model), start.ranker.config["model"])
+    if other or options.preset not in (None, preset):
+        raise BadInput(
+            f"{start.name} was trained with other settings of the model than those given "
+            f"({other or f'preset {options.preset}, not {preset}'}); leave these out: the "
+            "settings of the run are used"
+        )
+    return replace(options, preset=preset, settings=settings)
 
 
 def _ranker_of(city: City, method: Method, job: TrainingJob) -> SavableRanker[Any]:

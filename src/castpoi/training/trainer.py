@@ -111,6 +111,7 @@ def _checkpoints(
         "processes": group.world.ranks,
         "model": plan.model_config,
         "training": plan.config.to_dict(),
+        "from": job.options.start and job.options.start.model_sha256,
     }
     return Checkpoints(folder=job.options.checkpoint_dir, identity=identity)
 

@@ -1,0 +1,169 @@
+"""Continuing from a run: weights follow the ids of places, and what does not fit is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+
+from castpoi import Recommender, prepare, synthesize, train
+from castpoi.checkins.city import City
+from castpoi.core.errors import BadInput, BrokenFolder
+from castpoi.methods.run import load_run
+from castpoi.model.castpoi import new_model
+from castpoi.training.castpoi import traits_of
+from castpoi.training.continued import NEAREST, take_over
+from tests.conftest import CommandLine
+from tests.messages import refused
+from tests.training.small import TINY, TINY_WORDS, events_of
+
+BRIEFLY: dict[str, Any] = {**TINY, "threads": 1, "seed": 3, "epochs": 1}
+NEW = "a new place"
+
+
+@pytest.fixture(scope="module")
+def table() -> pl.DataFrame:
+    return synthesize(users=24, places=60, days=25, seed=5)
+
+
+@pytest.fixture(scope="module")
+def later_table(table: pl.DataFrame) -> pl.DataFrame:
+    """The table when the first place has closed, and the last one is new."""
+    place, first, last = pl.col("place"), table["place"].min(), table["place"].max()
+    return table.filter(place != first).with_columns(place.replace(last, NEW))
+
+
+@pytest.fixture(scope="module")
+def model(table: pl.DataFrame) -> Recommender:
+    return train(prepare(table, accept_rhythm=True), **BRIEFLY)
+
+
+@pytest.fixture(scope="module")
+def later(later_table: pl.DataFrame) -> City:
+    return prepare(later_table, accept_rhythm=True)
+
+
+def taken_over(model: Recommender, city: City) -> Any:
+    """An untrained model of a city, with the weights of another model."""
+    ranker: Any = model.run.ranker
+    config = ranker.model.config
+    traits = traits_of(city, config)
+    new = new_model(config=config, lat=city.lat, lon=city.lon, seed=9, traits=traits)
+    take_over(new, model.run, city)
+    return new
+
+
+def by_place(city: City | Recommender, vectors: Any) -> dict[str, NDArray[np.float32]]:
+    """The vector of each place by its id, from a table whose first row is padding."""
+    places = city.places if isinstance(city, City) else city.run.places
+    rows = vectors.detach().numpy()[1:]
+    return dict(zip(places["place_id"], rows, strict=True))
+
+
+def test_known_places_keep_their_vectors_and_all_other_weights_stay(
+    model: Recommender, later: City
+) -> None:
+    ranker: Any = model.run.ranker
+    new, old = taken_over(model, later), ranker.model
+    for weight in ("place.weight", "popularity"):
+        before = by_place(model, old.state_dict()[weight])
+        after = by_place(later, new.state_dict()[weight])
+        shared = before.keys() & after.keys()
+        assert len(before) - 2 <= len(shared) < len(before)
+        for place in shared:
+            np.testing.assert_array_equal(before[place], after[place])
+    for name, value in old.state_dict().items():
+        if name not in ("place.weight", "popularity"):
+            np.testing.assert_array_equal(value, new.state_dict()[name])
+
+
+def test_a_new_place_starts_as_the_mean_of_the_nearest_of_its_category(
+    model: Recommender, later: City
+) -> None:
+    vectors = by_place(later, taken_over(model, later).place.weight)
+    places = later.places.with_columns(
+        apart=(pl.col("lat") - pl.col("lat").filter(pl.col("place_id") == NEW).first()) ** 2
+        + (
+            (pl.col("lon") - pl.col("lon").filter(pl.col("place_id") == NEW).first())
+            * np.cos(np.radians(later.lat.mean()))
+        )
+        ** 2
+    )
+    (category,) = places.filter(pl.col("place_id") == NEW)["category"]
+    others = places.filter(pl.col("place_id") != NEW)
+    nearest = others.sort(pl.col("category") != category, "apart")[:NEAREST]
+    assert nearest["category"][0] == category
+    mean = np.mean([vectors[place] for place in nearest["place_id"]], axis=0)
+    np.testing.assert_allclose(vectors[NEW], mean, rtol=1e-6)
+
+
+def test_shared_vectors_follow_categories_and_neighbourhoods(
+    table: pl.DataFrame, later: City
+) -> None:
+    city = prepare(table, accept_rhythm=True)
+    model = train(city, **BRIEFLY, shared_vectors=True)
+    ranker: Any = model.run.ranker
+    new, old = taken_over(model, later), ranker.model
+    np.testing.assert_array_equal(by_place(later, new.place.weight)[NEW], 0.0)
+    before = by_place(model, old.eval().table().vectors)
+    after = by_place(later, new.eval().table().vectors)
+    for place in before.keys() & after.keys():
+        np.testing.assert_allclose(before[place], after[place], atol=1e-7)
+    assert np.abs(after[NEW]).max() > 0
+
+
+def test_an_epoch_that_continues_starts_from_the_loss_of_the_run(
+    model: Recommender, later: City
+) -> None:
+    continued = train(later, from_run=model, threads=1)
+    first, second = (events_of(each.run.log) for each in (model, continued))
+    losses = [
+        [each["loss"] for each in log if each["event"] == "epoch finished"]
+        for log in (first, second)
+    ]
+    assert len(losses[1]) == 1
+    assert losses[1][0] < losses[0][0]
+    manifest = continued.run.manifest
+    assert manifest["from"]["sha256"] == model.run.model_sha256
+    assert manifest["row"]["settings"]["width"] == TINY["width"]
+    again = train(later, from_run=continued, threads=1)  # the next day
+    assert again.run.manifest["from"]["sha256"] == continued.run.model_sha256
+
+
+def test_what_cannot_continue_is_refused(model: Recommender, later: City) -> None:
+    for changes in (
+        {"model": "castpoi"},
+        {"model": "markov"},
+        {"width": 16},
+        {"preset": "fast"},
+    ):
+        with refused(BadInput):
+            train(later, from_run=model, **changes)
+    core = train(later, model="core", preset="tuned", epochs=1)
+    with refused(BadInput):
+        train(later, model="core", from_run=core)
+    elsewhere = synthesize(users=24, places=60, days=25, seed=6)
+    elsewhere = elsewhere.with_columns(pl.format("other {}", "place").alias("place"))
+    with refused(BadInput):
+        train(prepare(elsewhere, accept_rhythm=True), from_run=model)
+
+
+def test_the_command_continues_from_a_folder_and_refuses_a_damaged_one(
+    castpoi: CommandLine, table: pl.DataFrame, later_table: pl.DataFrame, tmp_path: Path
+) -> None:
+    for name, each in (("old", table), ("new", later_table)):
+        prepare(each, accept_rhythm=True, out=tmp_path / name)
+    words = ["--epochs", "1", "--threads", "1", *TINY_WORDS]
+    run = tmp_path / "run"
+    assert castpoi("train", tmp_path / "old", *words, "--out", run).code == 0
+    ended = castpoi("train", tmp_path / "new", "--from", run, "--out", tmp_path / "next")
+    assert ended.code == 0
+    assert load_run(tmp_path / "next").manifest["from"]["run"] == str(run)
+    (run / "model.safetensors").write_bytes(b"damaged")
+    with refused(BrokenFolder):
+        train(tmp_path / "new", from_run=run)
+    ended = castpoi("train", tmp_path / "new", "--from", run, "--out", tmp_path / "third")
+    assert ended.code == 1
+    assert "has changed since" in ended.err
