@@ -1,5 +1,7 @@
 """Boosted trees as a ranking method: LightGBM scores the candidates, popularity orders the rest.
 
+The rest are just below the lowest candidate of the history.
+
 A run stores the counts of all users, the places, and the trees in LightGBM's text format.
 
 Shapes: B histories, P places, C candidates, E (history, candidate) pairs, F features.
@@ -94,7 +96,7 @@ class BoostedRanker(CountedRanker):
         self, encoded: ScoredPairs, candidates: NDArray[np.int64] | None = None
     ) -> NDArray[np.float32]:
         """Score every place, or candidates shared or each history's own. [B, P] or [B, C]"""
-        scores = np.tile(self._background, (encoded.histories, 1))  # [B, P]
+        scores = self._background + self._lowest(encoded)[:, None]  # [B, P]
         scores[encoded.owner, encoded.place] = encoded.score
         if candidates is None:
             return scores
@@ -108,7 +110,7 @@ class BoostedRanker(CountedRanker):
         check_candidates(candidates, places=self.places)
         wanted = np.broadcast_to(candidates, (encoded.histories, candidates.shape[-1]))  # [B, C]
         values = np.zeros((len(TERMS), *wanted.shape), dtype=np.float64)  # [terms, B, C]
-        values[0] = self._background[wanted]
+        values[0] = self._background[wanted] + self._lowest(encoded)[:, None]
         key = encoded.owner * self.places + encoded.place
         wanted_key = np.arange(encoded.histories)[:, None] * self.places + wanted  # [B, C]
         at = np.minimum(np.searchsorted(key, wanted_key), len(key) - 1)
@@ -139,9 +141,15 @@ class BoostedRanker(CountedRanker):
 
     @cached_property
     def _background(self) -> NDArray[np.float32]:
-        """Scores of places that are no candidates: below all others, by popularity. [P]"""
-        share = self.visits / (1 + self.visits.max())
-        return (self._booster.lower_bound() - 2 + share).astype(np.float32)
+        """Scores of places that are no candidates, less the lowest candidate's: -1 to 0. [P]"""
+        return (self.visits / (1 + self.visits.max()) - 1).astype(np.float32)
+
+    @staticmethod
+    def _lowest(encoded: ScoredPairs) -> NDArray[np.float32]:
+        """The lowest score of a candidate of each history. [B]"""
+        lowest = np.full(encoded.histories, np.inf, dtype=np.float32)
+        np.minimum.at(lowest, encoded.owner, encoded.score)
+        return lowest
 
 
 def _summed(shares: NDArray[np.float64]) -> NDArray[np.float64]:
