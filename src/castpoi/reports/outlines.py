@@ -35,7 +35,7 @@ PAPERS_VARIANTS: Final = (
     "no-backbone",
 )
 """The variants of the paper's ablation, as the suite `ablation` names them."""
-OUR_METHODS: Final = (PAPERS_METHOD, "castpoi-next")
+OUR_METHODS: Final = (PAPERS_METHOD, "castpoi-next", "castpoi-trees")
 _OTHER_SETTINGS: Final = "settings-"
 _RECBOLE: Final = "recbole-"
 
