@@ -24,7 +24,7 @@ from castpoi.training.boosted import train_boosted
 from castpoi.training.config import CastPoiTraining
 from castpoi.training.job import TrainingJob
 
-WEIGHTS: Final = np.linspace(0, 0.9, 10)
+WEIGHTS: Final = np.arange(10) / 10
 """The weights of the trees that are tried."""
 _NETWORK: Final = "castpoi-next"
 _WEIGHT: Final = 0.5  # without a validation split
