@@ -145,22 +145,6 @@ def test_a_tampered_city_ends_with_exit_code_1_and_names_the_check(
     assert "FAILED" in ended.out
 
 
-def test_a_city_whose_tables_do_not_fit_together_is_checked(
-    castpoi: CommandLine, tmp_path: Path
-) -> None:
-    folder = saved_city(tmp_path / "city")
-    city = City.load(folder)
-    city.places.with_columns(pl.lit("Mars/X").alias("zone")).write_parquet(
-        folder / "places.parquet"
-    )
-    city.split.head(3).write_parquet(folder / "split.parquet")
-    ended = castpoi("data", "audit", folder, "--json")
-    assert ended.code == 1
-    status = {check["check"]: check for check in ended.json["checks"]}
-    assert status["fingerprint"]["status"] == "failed"
-    assert status["local clock"]["finding"].startswith("cannot be checked")
-
-
 GZ = "loc-brightkite_totalCheckins.txt.gz"
 
 

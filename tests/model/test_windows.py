@@ -20,12 +20,6 @@ def counted(batch: HistoryBatch, history: int, place: int) -> list[float]:
     return [0.0, 0.0, 0.0] if not len(found) else [round(value, 6) for value in found[0].tolist()]
 
 
-def test_windows_are_padded_on_the_left() -> None:
-    windows = batch_of(CONFIG, [(3, 0, 0)], [(1, 0, 0), (2, 1, 0), (0, 2, 0)]).windows
-    assert windows.place.tolist() == [[NO_PLACE, NO_PLACE, 3], [1, 2, 0]]
-    assert windows.is_real.tolist() == [[False, False, True], [True, True, True]]
-
-
 def test_a_window_holds_the_last_visits_only() -> None:
     visits = [(place % 7, place, 0) for place in range(20)]
     assert batch_of(CONFIG, visits).windows.place.tolist() == [[16 % 7, 17 % 7, 18 % 7, 19 % 7]]
@@ -50,12 +44,6 @@ def test_the_last_microsecond_of_a_day_is_still_evening() -> None:
     assert 23.99 < windows.local_hour.item() < 24
     assert windows.weekday.tolist() == [[6]]
     trained_model(CONFIG).states(windows)  # there is no fifth part of the day
-
-
-def test_the_clock_is_right_before_1970_too() -> None:
-    windows = batch_of(CONFIG, [(0, at("1969-12-31 23:00"), 0)]).windows
-    assert windows.local_hour.tolist() == [[23.0]]
-    assert windows.weekday.tolist() == [[2]]  # a Wednesday
 
 
 def test_the_first_visit_of_a_history_has_not_moved() -> None:
@@ -103,12 +91,6 @@ def test_windows_split_into_parts_that_make_the_whole() -> None:
     parts = list(windows.split(2))
     assert [len(part) for part in parts] == [2, 2, 1]
     assert torch.equal(torch.cat([part.age_us for part in parts]), windows.age_us)
-
-
-def test_a_batch_moves_to_a_device_whole() -> None:
-    batch = batch_of(CONFIG, walk(3)).to(torch.device("cpu"))
-    assert len(batch) == 1
-    assert batch.windows.place.device == batch.known.place.device == torch.device("cpu")
 
 
 @pytest.mark.parametrize("place", [-1, 7])

@@ -10,16 +10,6 @@ from tests.messages import refused
 from tests.serving.small_run import small_book
 
 
-def test_a_place_is_found_by_its_id() -> None:
-    assert small_book().number_of["park"] == PARK
-    assert len(small_book()) == 5
-
-
-def test_the_case_of_categories_is_ignored() -> None:
-    is_wanted = small_book().is_of_category(["food", "ARTS"])
-    assert np.flatnonzero(is_wanted).tolist() == [CAFE, THEATRE]
-
-
 def test_the_error_for_an_unknown_category_suggests_a_similar_one() -> None:
     with refused(BadInput):
         small_book().is_of_category(["Foot"])

@@ -191,10 +191,6 @@ def check_same(one: object, other: object) -> None:
         assert one == other
 
 
-def test_an_empty_batch_has_no_answers(recommender: Recommender) -> None:
-    assert recommender.recommend_many([]) == []
-
-
 def test_a_bad_request_does_not_affect_the_others(recommender: Recommender) -> None:
     requests = [Request.of(history=DAY, candidates=[place]) for place in ("moon", "cafe")]
     bad, good = recommender.resolve(requests)

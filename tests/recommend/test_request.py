@@ -142,12 +142,6 @@ def test_a_column_with_utc_in_its_name_has_no_local_times(tmp_path: Path) -> Non
     assert not visits.is_naive.any()
 
 
-@pytest.mark.parametrize("text", ["[]", "place,at\n"])
-def test_a_file_without_visits_is_an_empty_history(tmp_path: Path, text: str) -> None:
-    (tmp_path / "visits").write_text(text)
-    assert read_history(tmp_path / "visits") == []
-
-
 @pytest.mark.parametrize(
     "content",
     [

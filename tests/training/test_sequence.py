@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from castpoi.baselines.sequence import MODELS, SequenceRanker, model_class
+from castpoi.baselines.sequence import MODELS, model_class
 from castpoi.checkins.city import City
 from castpoi.core.errors import BadInput, TooFewCheckins
 from castpoi.methods.registry import METHODS
-from castpoi.methods.run import Run, load_run
+from castpoi.methods.run import load_run
 from castpoi.training import sequence
 from castpoi.training.config import SequenceTraining
 from castpoi.training.job import TrainingOptions
@@ -53,15 +53,6 @@ def test_a_long_training_predicts_better_than_a_short_one(town: City) -> None:
     assert reached[1] > reached[0]
 
 
-def test_the_paper_preset_has_the_defaults_of_recbole() -> None:
-    paper = SequenceTraining.preset("paper")
-    assert (paper.epochs, paper.batch, paper.patience) == (300, 2048, 10)
-    assert (paper.learning_rate, paper.final_rate) == (1e-3, 1.0)
-    assert paper.stride == 25  # unlike in RecBole, where it is 1
-    assert (paper.weight_decay, paper.place_weight_decay, paper.clip) == (0, 0, None)
-    assert (paper.select_by, paper.weight_averaging, paper.warmup_epochs) == ("MRR", 0, 0)
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_each_model_has_its_objective(town: City, name: str) -> None:
     kind, shared = model_class(name), SequenceTraining.preset("paper")
@@ -91,23 +82,6 @@ def first_batch(plan: TrainingPlan[Any]) -> list[int]:
     batch = plan.objective().batches(0)[0]
     numbers: list[int] = (batch.ends if isinstance(batch, ClozeBatch) else batch).tolist()
     return numbers
-
-
-def test_a_checkpoint_of_another_method_is_not_continued(
-    town_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stop(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as broken:
-        broken.setattr(Run, "save", stop)
-        with pytest.raises(KeyboardInterrupt):
-            train(town_folder, tmp_path / "run", method="sasrec", options=options(epochs="1"))
-    warnings: list[str] = []
-    given = TrainingOptions(settings=options(epochs="1").settings, warn=warnings.append)
-    train(town_folder, tmp_path / "run", method="esasrec", options=given)
-    assert "it is of another training (method sasrec, not esasrec" in warnings[0]
-    assert isinstance(load_run(tmp_path / "run").ranker, SequenceRanker)
 
 
 @pytest.mark.parametrize(
@@ -169,25 +143,3 @@ def test_target_attention_is_castpoi_without_distance_age_and_gate(
     refused = castpoi("train", town_folder, *words, "--overwrite", "--set", "revisit_gate=true")
     assert refused.code == 1
     assert "target-attention is defined by revisit_gate=false, which cannot be" in refused.err
-
-
-def test_a_baseline_is_trained_and_evaluated_by_the_command_line(
-    town_folder: Path, tmp_path: Path, castpoi: CommandLine
-) -> None:
-    words = [word for name, value in TINY.items() for word in ("--set", f"{name}={value}")]
-    trained = castpoi(
-        *("train", town_folder, "--model", "sasrec", "--preset", "tuned", "--epochs", "2"),
-        *(*words, "--set", "clip=none", "--out", tmp_path / "run"),
-    )
-    assert trained.code == 0, trained.err
-    evaluated = castpoi("evaluate", tmp_path / "run", "--out", tmp_path / "result", "--json")
-    assert evaluated.code == 0, evaluated.err
-    assert 0 < evaluated.json["metrics"]["MRR"] < 1
-    settings = load_run(tmp_path / "run").ranker.config["training"]["settings"]
-    assert settings["clip"] is None
-    assert settings["weight_averaging"] == 0.999
-    refused = castpoi(
-        *("train", town_folder, "--model", "sasrec", "--preset", "fast", "--out", tmp_path / "no")
-    )
-    assert refused.code == 1
-    assert "sasrec has no preset 'fast'; choose paper or tuned" in refused.err

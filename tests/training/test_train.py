@@ -12,7 +12,7 @@ import pytest
 from castpoi.baselines.simple import Popularity
 from castpoi.checkins.city import City
 from castpoi.checkins.record import SPLIT_SCHEMA
-from castpoi.core.errors import BadInput, BrokenFolder, UnknownMethod
+from castpoi.core.errors import BadInput
 from castpoi.core.files import read_json, write_json
 from castpoi.core.staging import alone_in
 from castpoi.methods.registry import METHODS, Method
@@ -155,25 +155,6 @@ def test_the_best_epoch_of_a_run_is_only_for_its_method(city: Path, tmp_path: Pa
     train(city, tmp_path / "counted", method="revisit")
     with refused(BadInput):
         best_epoch(tmp_path / "counted", METHODS.named("revisit"))
-
-
-def test_an_unknown_method_is_refused_before_anything_is_read(tmp_path: Path) -> None:
-    with refused(UnknownMethod):
-        train(tmp_path / "absent", tmp_path / "run", method="nearst")
-
-
-def test_a_failed_training_leaves_nothing_behind(tmp_path: Path) -> None:
-    with refused(BrokenFolder):
-        train(tmp_path / "absent", tmp_path / "run", method="revisit")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_previous_run_is_replaced_only_with_overwrite(city: Path, tmp_path: Path) -> None:
-    train(city, tmp_path / "run", method="revisit")
-    with refused(BadInput):
-        train(city, tmp_path / "run", method="recent")
-    train(city, tmp_path / "run", method="recent", overwrite=True)
-    assert load_run(tmp_path / "run").method == "recent"
 
 
 @pytest.mark.usefixtures("dice")
