@@ -5,8 +5,7 @@ import pytest
 
 from castpoi.core.errors import BadInput
 from castpoi.methods.ranker import Explains
-from castpoi.model.ranker import CastPoiRanker
-from castpoi.model.scoring import CHUNK
+from castpoi.model.ranker import CHUNK, CastPoiRanker
 from tests.model.small import PLACES, builder, histories, small_config, trained_model, walk
 
 HISTORIES = histories(walk(14, seed=1), [], walk(1, seed=2))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from castpoi.core.errors import BadInput
-from castpoi.training.tensorboard import TensorBoardLog
+from castpoi.training.train import TensorBoardLog
 from tests.messages import refused
 
 

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from castpoi.model.castpoi import CastPoi, new_model
-from castpoi.model.scoring import ExactScorer
+from castpoi.model.ranker import ExactScorer
 from castpoi.model.terms.base import Encoded
 from tests.model.small import (
     LAT,

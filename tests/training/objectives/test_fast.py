@@ -10,7 +10,7 @@ import torch
 from castpoi.checkins.city import City
 from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import ModelConfig
-from castpoi.model.scoring import ExactScorer
+from castpoi.model.ranker import ExactScorer
 from castpoi.model.windows import BatchBuilder
 from castpoi.training.config import CastPoiTraining
 from castpoi.training.objectives import Objective
