@@ -103,11 +103,6 @@ def test_scoring_leaves_what_was_encoded_and_the_weights_as_they_were() -> None:
     assert all(torch.equal(weights[name], now) for name, now in model.state_dict().items())
 
 
-def test_scores_do_not_ask_for_gradients() -> None:
-    model = trained_model(small_config())
-    assert not ExactScorer(model).score(encode(model)).requires_grad
-
-
 def test_places_outside_of_the_shortlist_are_below_it_in_the_order_of_the_forecast() -> None:
     model = trained_model(small_config())
     encoded, scorer = encode(model), ExactScorer(model)

@@ -42,11 +42,6 @@ def sharing(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def warm(sharing: Path) -> Recommender:
-    return load(sharing)
-
-
-@pytest.fixture
 def cold(sharing: Path) -> Recommender:
     return castpoi.load(sharing, places=BISTRO)
 
@@ -62,15 +57,6 @@ def test_a_cold_place_can_be_recommended_as_any_other(cold: Recommender) -> None
     assert sum(bistro.terms.values()) == pytest.approx(bistro.score)
     assert bistro.terms["revisit"] == 0.0
     assert sum(each.probability for each in found.values()) == pytest.approx(1.0)
-
-
-def test_known_places_keep_their_scores_and_their_order(
-    warm: Recommender, cold: Recommender
-) -> None:
-    before = {each.place: each.score for each in warm.recommend(DAY)}
-    after = {each.place: each.score for each in cold.recommend(DAY) if each.place in before}
-    assert list(after) == list(before)
-    assert after == pytest.approx(before, abs=1e-5)
 
 
 def test_a_nearby_cold_place_of_a_popular_category_ranks_first(sharing: Path) -> None:
@@ -131,12 +117,6 @@ def test_cold_places_are_read_from_a_file(sharing: Path, tmp_path: Path, text: s
     assert recommender.places.zones == ["America/New_York"]
 
 
-def test_a_table_without_rows_adds_nothing(sharing: Path, warm: Recommender) -> None:
-    recommender = castpoi.load(sharing, places=BISTRO.clear())
-    assert recommender.places.ids == KNOWN
-    assert recommender.recommend(DAY) == warm.recommend(DAY)
-
-
 @pytest.mark.parametrize(
     "rows",
     [
@@ -156,12 +136,6 @@ def test_the_error_for_an_invalid_place_names_its_row(
     (tmp_path / "new.csv").write_text(f"place,lat,lon\nbar,40.71,-74.0\n{rows}\n")
     with refused(BadInput):
         load(sharing, places=tmp_path / "new.csv")
-
-
-def test_a_row_of_a_table_without_a_file_is_counted_from_one(sharing: Path) -> None:
-    again = BISTRO.with_columns(pl.lit("cafe").alias("place")).head(1)
-    with refused(BadInput):
-        load(sharing, places=again)
 
 
 def test_a_table_without_a_needed_column_is_rejected(sharing: Path) -> None:

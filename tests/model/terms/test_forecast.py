@@ -85,17 +85,6 @@ def test_the_score_does_not_depend_on_the_forecast() -> None:
     assert torch.equal(ExactScorer(model).score(encode(model)), before)
 
 
-def test_a_place_with_a_high_forecast_is_first() -> None:
-    model = trained_model(small_config())
-    assert model.forecast is not None
-    for place in range(PLACES):
-        with torch.no_grad():
-            model.forecast.popularity.zero_()
-            model.forecast.popularity[place] = 1000.0
-        scores = ExactScorer(model).forecast(encode(model))
-        assert scores.argmax(dim=1).tolist() == [place] * len(HISTORIES)
-
-
 def test_presets_start_from_the_same_weights_with_and_without_a_forecast() -> None:
     models = [
         new_model(config=small_config(reader_forecast=has), lat=LAT, lon=LON, seed=3)
