@@ -13,9 +13,9 @@ from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.methods.run import Run
 from castpoi.recommend.recommender import Recommender
 from castpoi.serving import export
+from castpoi.serving.export import export_visits
 from castpoi.serving.service import model_card, visits_of_city
 from castpoi.serving.store import VisitStore
-from castpoi.serving.store_visits import export_visits
 from tests.conftest import CommandLine, documented_keys
 from tests.contract import odd_city
 from tests.messages import refused

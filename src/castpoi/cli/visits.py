@@ -43,9 +43,9 @@ def export(
     and no erased user. Only its owner can read it. The service may keep running.
     """
     with extra_for("the visit store", "serve"):
+        from castpoi.serving.export import export_visits
         from castpoi.serving.store import VisitStore
         from castpoi.serving.store_engine import check_exists
-        from castpoi.serving.store_visits import export_visits
     if run is None and (store is None or new_places is not None):
         raise click.UsageError("Give --store or --run; with --places, give --run.")
     if out.suffix not in (".parquet", ".csv"):

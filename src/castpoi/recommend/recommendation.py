@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, dataclass_transform
 
 import numpy as np
 import polars as pl
@@ -44,13 +44,16 @@ _UNITS: Final = (  # unit, minutes, and the count from which it is used
 )
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 class Answer:
-    """A dataclass that pydantic reads as a response model."""
+    """Base of answers: frozen dataclasses that pydantic reads as response models."""
 
     __pydantic_config__: ClassVar = {"use_attribute_docstrings": True, "extra": "forbid"}
 
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
 
-@dataclass(frozen=True, kw_only=True)
+
 class ContributingVisit(Answer):
     """A past visit that contributes to the score of a recommended place."""
 
@@ -75,7 +78,6 @@ class ContributingVisit(Answer):
         return {**vars(self), "at": self.at.isoformat()}
 
 
-@dataclass(frozen=True, kw_only=True)
 class Recommendation(Answer):
     """A recommended place, its probability and its explanation."""
 
@@ -115,7 +117,6 @@ class Recommendation(Answer):
         return {**vars(self), "visits": visits}
 
 
-@dataclass(frozen=True, kw_only=True)
 class Recommendations(Answer):
     """The recommended places of one request, best first."""
 
