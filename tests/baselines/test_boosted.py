@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from castpoi.baselines.boosted.crowd import Crowd
 from castpoi.baselines.boosted.pairs import (
     FEATURES,
     NEAR,
     NEXT,
     POPULAR,
     TERMS,
+    Crowd,
     Pairs,
     Places,
     nearest_places,

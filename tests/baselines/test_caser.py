@@ -137,13 +137,6 @@ def test_a_window_longer_than_taps_can_be_counted_is_refused() -> None:
         CaserConfig(window=255)
 
 
-def test_an_empty_history_has_a_zero_state() -> None:
-    model = Caser(config=CaserConfig(width=4, window=3), places=5)
-    state = model.state(torch.tensor([[0, 0], [3, 4]]), torch.tensor([0, 2]))
-    assert not state[0].any()
-    assert state[1].any()
-
-
 def test_the_penalty_is_the_sum_of_the_norms_of_all_matrices() -> None:
     model = noisy(Caser(config=CaserConfig(width=4, window=3, penalty_weight=0.5), places=5))
     penalty = model.penalty()

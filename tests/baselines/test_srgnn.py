@@ -20,16 +20,6 @@ def neighbours_of(side: Neighbours, node: int) -> list[int]:
     return side.node[ends[node] : ends[node + 1]].tolist()
 
 
-def test_the_graphs_of_a_batch_worked_by_hand() -> None:
-    graph = VisitGraph.of(*windows_of([[9, 9], [], [3, 7, 3, 9]]))
-    assert graph.row.tolist() == [9, 3, 7, 9]
-    assert graph.owner.tolist() == [0, 2, 2, 2]
-    assert graph.visits.tolist() == [2, 2, 1, 1]
-    assert graph.last.tolist()[::2] == [0, 3]
-    assert [neighbours_of(graph.before, node) for node in range(4)] == [[0], [2], [1], [1]]
-    assert [neighbours_of(graph.after, node) for node in range(4)] == [[0], [2, 3], [1], []]
-
-
 def test_a_place_receives_the_mean_of_its_neighbours_or_zero() -> None:
     graph = VisitGraph.of(*windows_of([[3, 7, 5, 7]]))  # nodes 3, 5, 7
     vectors = torch.tensor([[1.0], [2.0], [4.0]])

@@ -40,9 +40,3 @@ def test_check_ins_are_sorted_by_user_instant_and_place(rows: list[tuple[int, in
 )
 def test_numbers_at_the_edge_of_64_bits_are_kept(rows: list[tuple[int, int, int]]) -> None:
     assert ordered(rows, pl.DataFrame()) == sorted(rows)
-
-
-def test_further_columns_stay_with_their_row() -> None:
-    rows = [(1, 5, 0), (0, 9, 2), (1, 3, 1)]
-    more = pl.DataFrame({"session": ["late", "first", "early"]})
-    assert ordered(rows, more) == [(0, 9, 2, "first"), (1, 3, 1, "early"), (1, 5, 0, "late")]

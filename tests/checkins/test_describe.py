@@ -17,7 +17,6 @@ from castpoi.checkins.city import City
 from castpoi.checkins.describe import (
     DISTANCE_EDGES_KM,
     DISTANCE_LABELS,
-    NOT_GIVEN,
     Bucket,
     describe_city,
     gini,
@@ -60,15 +59,6 @@ def test_a_left_out_checkin_is_counted_but_is_no_target() -> None:
     assert sum(filled(description.gaps).values()) == 4
 
 
-def test_moves_are_those_between_consecutive_visits_of_one_user(city: City) -> None:
-    description = describe_city(city)
-    assert filled(description.distances) == {"< 100 m": 1, "0.3–1 km": 2, "10–30 km": 1}
-    assert description.median_distance_km == pytest.approx(0.4, abs=0.001)
-    assert description.same_place_share == 0.25
-    assert filled(description.gaps) == {"< 10 min": 1, "10–60 min": 1, "1–6 h": 1, "1–7 d": 1}
-    assert description.median_gap_hours == pytest.approx(1.25)
-
-
 def test_hours_and_weekdays_are_local(city: City) -> None:
     description = describe_city(city)
     assert filled(description.hours) == {"08": 2, "10": 2, "22": 2}
@@ -98,15 +88,6 @@ def test_private_places_are_counted(city: City) -> None:
     assert describe_city(city).private_places == 0
     home = pl.Series(record.CATEGORY, ["Food", "home (private)", "Condo", None, "Residence"])
     assert describe_city(replace(city, places=city.places.with_columns(home))).private_places == 3
-
-
-def test_places_without_a_category_are_counted_as_not_given(city: City) -> None:
-    places = city.places.with_columns(pl.lit(None, pl.String).alias(record.CATEGORY))
-    description = describe_city(replace(city, places=places))
-    assert description.categories == 0
-    assert [(category.label, category.count) for category in description.top_categories] == [
-        (NOT_GIVEN, 6)
-    ]
 
 
 def test_a_city_of_one_checkin_has_no_moves() -> None:

@@ -68,12 +68,6 @@ def test_equal_instants_are_never_on_both_sides_of_a_cut() -> None:
     assert chronological(one, one, at).tolist() == [TRAIN] * 7 + [TEST] * 3
 
 
-def test_distinct_instants_are_split_80_10_10() -> None:
-    one = np.zeros(100, dtype=np.int64)
-    part = chronological(one, one, np.arange(100))
-    assert np.bincount(part).tolist() == [80, 10, 10]
-
-
 @given(cities)
 @settings(max_examples=80, deadline=None)
 def test_leave_one_out_has_every_check_in_once_and_no_train_after_a_target(city: City) -> None:

@@ -5,16 +5,38 @@ import os
 import re
 import subprocess
 import sys
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+from scipy import integrate, stats
 
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize
-from castpoi.checkins.synthetic.plan import ZONE
+from castpoi.checkins.synthetic.plan import (
+    CATEGORIES,
+    LONGEST_JUMP_KM,
+    ZONE,
+    JumpLaw,
+    People,
+    appeal_by_slot,
+    index_of,
+    lay_out_city,
+    settle_people,
+)
+from castpoi.checkins.synthetic.walk import (
+    ANCHORS,
+    Calendar,
+    KnownPlaces,
+    Walk,
+    draw_instants,
+    exploration_probability,
+)
 from castpoi.core.errors import BadInput
 from tests.messages import refused
 
@@ -138,3 +160,160 @@ def test_every_test_named_in_the_guide_exists() -> None:
     files = {path.stem for path in Path(__file__).parent.glob("test_synthetic*.py")}
     assert len(named) > 20
     assert named <= set(re.findall(r"def (test_\w+)\(", written)) | files
+
+
+HOME, WORK, BAKERY, BAR, PARK = range(5)
+
+
+# jumps
+
+
+def test_jump_lengths_follow_the_truncated_power_law() -> None:
+    config = SynthesisConfig(jump_exponent=1.75, jump_offset_km=1.5, jump_cutoff_km=20.0)
+
+    def density(km: float) -> float:
+        return float((km + 1.5) ** -1.75 * np.exp(-km / 20.0))
+
+    whole = integrate.quad(density, 0, LONGEST_JUMP_KM)[0]
+    lengths = np.sort(JumpLaw(config).lengths_km((20_000,), np.random.default_rng(1)))
+    for km in (0.1, 0.5, 1, 2, 5, 10, 20, 40):
+        share = np.searchsorted(lengths, km) / len(lengths)
+        assert share == pytest.approx(integrate.quad(density, 0, km)[0] / whole, abs=0.012)
+
+
+# memory
+
+
+@given(arrays(np.int64, (40, 2), elements=st.integers(0, 1_000_000)))
+@settings(max_examples=20, deadline=None)
+def test_a_known_place_is_always_recognised(pairs: NDArray[np.int64]) -> None:
+    known = KnownPlaces(len(pairs))
+    known.add(pairs[:, 0], pairs[:, 1])
+    assert known.contains(pairs[:, 0], pairs[:, 1]).all()
+
+
+# rhythm
+
+
+def test_the_day_the_clocks_go_forward_has_23_hours_and_no_two_oclock() -> None:
+    calendar = Calendar(SynthesisConfig(days=1, first_day=date(2024, 3, 10)))
+    assert calendar.end_s - calendar.begin_s == 23 * 3600
+    at = [int(datetime(2024, 3, 10, hour, 30, tzinfo=UTC).timestamp()) for hour in (5, 6, 7, 8)]
+    assert calendar.slot_of(np.array(at)).tolist() == [24 + 0, 24 + 1, 24 + 3, 24 + 4]
+
+
+def test_the_day_the_clocks_go_back_has_25_hours_and_one_oclock_twice() -> None:
+    calendar = Calendar(SynthesisConfig(days=1, first_day=date(2024, 11, 3)))
+    assert calendar.end_s - calendar.begin_s == 25 * 3600
+    at = [int(datetime(2024, 11, 3, hour, 30, tzinfo=UTC).timestamp()) for hour in (4, 5, 6, 7)]
+    assert calendar.slot_of(np.array(at)).tolist() == [24 + 0, 24 + 1, 24 + 1, 24 + 2]
+
+
+@given(
+    counts=st.lists(st.integers(3, 3_000), min_size=1, max_size=4),
+    first_day=st.sampled_from([date(2024, 3, 9), date(2024, 11, 2), date(2024, 6, 1)]),
+    days=st.integers(1, 3),
+    seed=st.integers(0, 1_000),
+)
+@settings(max_examples=20, deadline=None)
+def test_instants_of_a_person_increase_and_stay_inside_the_days(
+    counts: list[int], first_day: date, days: int, seed: int
+) -> None:
+    calendar = Calendar(SynthesisConfig(days=days, first_day=first_day))
+    instants = draw_instants(np.array(counts), calendar, np.random.default_rng(seed))
+    assert len(instants) == sum(counts)
+    for of_person in np.split(instants, np.cumsum(counts)[:-1]):
+        assert (np.diff(of_person) > 0).all()
+        assert calendar.begin_s <= of_person[0]
+        assert of_person[-1] < calendar.end_s
+
+
+def test_checkins_come_in_bursts() -> None:
+    calendar, people, each = Calendar(SynthesisConfig(days=60)), 100, 30
+
+    def soon(instants: NDArray[np.int64]) -> float:
+        return float((np.diff(np.sort(instants.reshape(people, each))) < 3600).mean())
+
+    bursts = draw_instants(np.full(people, each), calendar, np.random.default_rng(1))
+    apart = calendar.draw(people * each, np.random.default_rng(1))
+    assert soon(bursts) > 4 * soon(apart)
+
+
+# people
+
+
+def test_people_live_in_residences_and_work_in_offices_near_them() -> None:
+    config = SynthesisConfig(users=800, places=2_000)
+    plan = lay_out_city(config, np.random.default_rng(1))
+    people = settle_people(plan, config, np.random.default_rng(2))
+    assert set(plan.category[people.home].tolist()) == {index_of("Residence")}
+    assert set(plan.category[people.work].tolist()) == {index_of("Office")}
+    anyone = np.random.default_rng(3).permutation(people.work)
+
+    def commute_km(work: NDArray[np.int64]) -> float:
+        return float(np.median(np.hypot(*(plan.xy_km[:, people.home] - plan.xy_km[:, work]))))
+
+    assert commute_km(people.work) < 0.6 * commute_km(anyone)
+
+
+# visits
+
+
+def walk_of(diary: list[tuple[int, int]], slot: int, habit_share: float) -> Walk:
+    """Many people with the same diary of (place, moment), about to make one more visit."""
+    crowd = 6_000
+    config = SynthesisConfig(users=crowd, places=50, habit_share=habit_share)
+    people = People(
+        home=np.full(crowd, HOME),
+        work=np.full(crowd, WORK),
+        taste=np.ones((crowd, len(CATEGORIES)), dtype=np.float32),
+        checkins=np.full(crowd, len(diary) + 1),
+    )
+    slots = np.array([*(moment for _, moment in diary), slot], dtype=np.uint8)
+    plan = lay_out_city(config, np.random.default_rng(1))
+    walk = Walk(plan, people, np.tile(slots, crowd), config, np.random.default_rng(2))
+    for entry, (place, _) in enumerate(diary):
+        walk.diaries.place[walk.diaries.begin + ANCHORS + entry] = place
+    return walk
+
+
+def remembered(walk: Walk) -> NDArray[np.int64]:
+    begin = walk.diaries.begin
+    entry = int(begin[1] - begin[0]) - 1
+    return walk.remember(np.arange(len(begin)), begin + entry, entry)
+
+
+def test_a_return_goes_to_a_place_in_proportion_to_its_visits() -> None:
+    diary = [(BAKERY, 8)] * 5 + [(BAR, 22)] * 3  # after home and work, which open every diary
+    returns = remembered(walk_of(diary, slot=12, habit_share=0.0))
+    counts = np.bincount(returns, minlength=4)
+    expected = np.array([1, 1, 5, 3]) / 10 * len(returns)
+    assert stats.chisquare(counts, expected).pvalue > 0.001
+
+
+@pytest.mark.parametrize(("slot", "usual", "other"), [(8, BAKERY, BAR), (22, BAR, BAKERY)])
+def test_a_habit_returns_to_the_usual_place_of_that_hour(slot: int, usual: int, other: int) -> None:
+    diary = [(BAKERY, 8), (BAR, 22)] * 4 + [(PARK, 15)]
+    returns = remembered(walk_of(diary, slot=slot, habit_share=1.0))
+    assert (returns == usual).mean() > 0.9
+    assert (returns == other).mean() < 0.1
+
+
+def test_a_habit_repeats_an_earlier_move_from_the_present_place() -> None:
+    diary = [(WORK, 12), (BAKERY, 12), (HOME, 12), (BAR, 12)] * 3 + [(WORK, 12)]
+    returns = remembered(walk_of(diary, slot=12, habit_share=1.0))
+    assert (returns == BAKERY).mean() > 0.75  # 3 of 15 remembered visits are such steps
+    assert (returns == WORK).mean() < 0.01  # where one is already
+
+
+def test_the_probability_of_exploring_is_rho_times_known_places_to_minus_gamma() -> None:
+    config = SynthesisConfig(exploration_rho=0.6, exploration_gamma=0.5)
+    assert exploration_probability(np.array([1, 4, 9]), config) == pytest.approx([0.6, 0.3, 0.2])
+
+
+def test_categories_appeal_at_their_peaks() -> None:
+    appeal = appeal_by_slot()
+    assert appeal[:24, index_of("Lunch Counter")].argmax() == 12
+    assert appeal[:24, index_of("Gym")].argmax() in (6, 17, 18)
+    assert appeal[24 + 14, index_of("Museum")] > 2 * appeal[14, index_of("Museum")]
+    assert sum(category.share for category in CATEGORIES) == pytest.approx(1.0)

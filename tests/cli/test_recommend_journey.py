@@ -117,17 +117,6 @@ def test_wrong_usage_ends_with_two(
     assert "40.123" not in ended.err
 
 
-def test_everybody_is_written_to_a_file(castpoi: CommandLine, run: Path, tmp_path: Path) -> None:
-    out = tmp_path / "recs.csv"
-    ended = castpoi("recommend", run, "--all-users", "--k", 2, "--out", out, "--json")
-    assert ended.code == 0
-    assert set(ended.json) == documented_keys("recommend, for many people")
-    table = pl.read_csv(out)
-    assert table["rank"].to_list() == [1, 2] * (ended.json["people"])
-    assert castpoi("recommend", run, "--all-users", "--out", out).code == 1
-    assert castpoi("recommend", run, "--all-users", "--out", out, "--overwrite").code == 0
-
-
 def test_the_users_of_a_table_have_filters_of_their_own(
     castpoi: CommandLine, run: Path, tmp_path: Path
 ) -> None:

@@ -53,10 +53,6 @@ def test_outside_a_checkout_there_is_no_commit(
     provenance.commit.cache_clear()
 
 
-def test_instants_are_utc() -> None:
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", provenance.now_utc())
-
-
 def test_the_peak_of_memory_grows_with_what_is_held() -> None:
     before = provenance.peak_memory_mb()
     held = b"x" * ((before or 0) + 100) * 2**20

@@ -1,6 +1,5 @@
 from dataclasses import replace
 from pathlib import Path
-from statistics import stdev
 
 import numpy as np
 import polars as pl
@@ -43,15 +42,6 @@ def test_the_best_method_by_the_chosen_metric_is_first() -> None:
     assert compare([*results, middle]).rows[0].method == "middle"
     assert by_mrr.n == 4
     assert by_mrr.strata_n == {"revisit": 2, "new": 2}
-
-
-def test_seeds_of_one_method_become_mean_and_sample_deviation() -> None:
-    comparison = compare([result("m", *NEAR_FIRST, seed=1), result("m", *FAR_FIRST, seed=2)])
-    near, far = (1 / 2 + 1 / 4 + 1 / 4 + 1) / 4, (1 / 4 + 1 / 2 + 1 / 2 + 1 / 5) / 4
-    (row,) = comparison.rows
-    assert row.seeds == [1, 2]
-    assert row.metrics["MRR"].mean == pytest.approx((near + far) / 2)
-    assert row.metrics["MRR"].std == pytest.approx(stdev([near, far]))
 
 
 def test_results_of_two_splits_are_refused() -> None:

@@ -30,17 +30,6 @@ FEW_LEVELS = st.lists(st.integers(-6, 6).map(lambda level: level / 6), min_size=
 SIGNS = st.lists(st.sampled_from([-1, 1]), min_size=1, max_size=60)
 
 
-def test_five_differences_worked_by_hand() -> None:
-    # Sizes 1, 2, 3, 4, 5 have ranks 1 to 5. The losses have ranks 1 and 2: 3 against 12. Of the 32
-    # sign patterns 5 have a sum of 3 or less (nothing, 1, 2, 3, 1 + 2), and as many of 12 or more.
-    found = signed_rank(np.array([-0.1, -0.2, 0.3, 0.4, 0.5]))
-    assert (found.wins, found.ties, found.losses) == (3, 0, 2)
-    assert (found.rank_sum_for, found.rank_sum_against) == (12, 3)
-    assert found.is_exact
-    assert found.p == pytest.approx(10 / 32)
-    assert found.rank_biserial == pytest.approx((12 - 3) / 15)
-
-
 def test_the_order_in_which_seeds_are_summed_breaks_no_tie() -> None:
     there, back = (0.1 + 0.2) + 0.3, 0.1 + (0.2 + 0.3)
     assert there != back
@@ -68,15 +57,6 @@ def test_the_exact_p_agrees_with_scipy(signs: list[int]) -> None:
     method = "exact" if found.is_exact else "asymptotic"
     theirs = wilcoxon(differences, method=method, correction=False)
     assert found.p == pytest.approx(theirs.pvalue)
-
-
-@settings(max_examples=25, deadline=None)
-@given(FEW_LEVELS)
-def test_changing_sides_changes_only_the_sign_of_the_effect(differences: list[float]) -> None:
-    one, other = signed_rank(np.array(differences)), signed_rank(-np.array(differences))
-    assert one.p == pytest.approx(other.p)
-    assert one.rank_biserial == pytest.approx(-other.rank_biserial)
-    assert (one.wins, one.ties, one.losses) == (other.losses, other.ties, other.wins)
 
 
 def no_difference(rng: np.random.Generator, targets: int) -> NDArray[np.float64]:

@@ -130,12 +130,6 @@ def test_a_trial_that_is_done_is_never_trained_again_and_leaves_no_weights(bench
     assert bench.trials("name", "state") == [("dropout=0.25", "done"), ("dropout=0.5", "done")]
 
 
-def test_earlier_trials_stay_in_the_ranking(bench: Bench) -> None:
-    bench.run(dropouts("0.25"))
-    bench.run(dropouts("0.5"))
-    assert bench.trials("name") == [("dropout=0.25",), ("dropout=0.5",)]
-
-
 def test_a_failing_trial_does_not_stop_the_others_and_is_tried_again(bench: Bench) -> None:
     trials = [{"learning_rate": "13"}, *dropouts("0.5")]
     (failure,) = bench.run(trials)
@@ -149,12 +143,6 @@ def test_a_failing_trial_does_not_stop_the_others_and_is_tried_again(bench: Benc
     assert bench.reported[0] == "village/learning_rate=13/1 has started"
     bench.run(dropouts("0.5"))
     assert bench.trials("state") == [("done",), ("waiting",)]
-
-
-def test_a_full_disk_is_an_error_that_names_the_fix(bench: Bench) -> None:
-    (bench.folder.root / "tune.json").mkdir(parents=True)
-    with refused(BadInput):
-        bench.run(dropouts("0.5"))
 
 
 def test_trials_of_other_code_count_only_on_request(

@@ -12,7 +12,7 @@ from torch import Tensor
 from castpoi.core.arrays import pad_left
 from castpoi.model.castpoi import CastPoi, new_model
 from castpoi.model.config import ModelConfig
-from castpoi.model.scoring import ExactScorer
+from castpoi.model.ranker import ExactScorer
 from castpoi.model.windows import Windows, windows_of
 from tests.model.small import (
     ALL_PLACES,

@@ -1,4 +1,3 @@
-import json
 import re
 from typing import Any
 
@@ -6,7 +5,6 @@ import pytest
 
 from castpoi.core.errors import BadInput
 from castpoi.model.config import PRESETS, REVISIT_WINDOW, ModelConfig
-from tests.messages import refused
 
 
 def test_the_paper_preset_has_the_sizes_of_the_published_model() -> None:
@@ -52,16 +50,6 @@ def test_a_term_that_is_switched_off_is_not_listed() -> None:
     )
 
 
-def test_a_config_survives_json() -> None:
-    config = ModelConfig(
-        width=64,
-        heads=2,
-        revisit_gate=False,
-        distance_gate=True,
-    )
-    assert ModelConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
-
-
 def test_the_paper_reads_its_window_and_no_more() -> None:
     assert ModelConfig.preset("paper").visits_read == 50
 
@@ -103,13 +91,3 @@ def test_without_a_backbone_only_the_readers_window_is_read() -> None:
 def test_nonsense_is_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(BadInput, match=re.escape(words)):
         ModelConfig(**changes)
-
-
-def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
-    with refused(BadInput):
-        ModelConfig.from_dict({"depth": 3})
-
-
-def test_an_unknown_preset_is_refused() -> None:
-    with refused(BadInput):
-        ModelConfig.preset("huge")

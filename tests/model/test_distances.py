@@ -63,16 +63,6 @@ def test_a_millimetre_on_either_side_of_an_edge_is_another_bucket(
     assert found.tolist() == [[0, bucket, bucket + 1]]
 
 
-def test_an_edge_belongs_to_the_bucket_above() -> None:
-    distances = DistanceBuckets(
-        lat=np.array([0.0, 0.0]), lon=np.array([0.0, 60.0]), edges_km=(1.0,), table_limit=0
-    )
-    chord = 2 - 2 * (distances.points[0] @ distances.points[1])  # as the code rounds it
-    for edge, bucket in ((chord.nextafter(chord + 1), 0), (chord, 1)):
-        distances.edges = edge.unsqueeze(0)
-        assert distances.between(torch.tensor([0]), torch.tensor([1])).item() == bucket
-
-
 def test_nothing_of_the_distances_is_saved_with_the_weights() -> None:
     distances = DistanceBuckets(lat=np.zeros(3), lon=np.zeros(3), edges_km=EDGES)
     assert distances.state_dict() == {}

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import ModelConfig
-from castpoi.model.scoring import ExactScorer
+from castpoi.model.ranker import ExactScorer
 from castpoi.model.terms.base import Encoded
 from tests.model.reference import Reference
 from tests.model.small import ALL_PLACES, PLACES, batch_of, small_config, trained_model, walk

@@ -176,12 +176,6 @@ def test_saving_and_restoring_changes_no_score_and_no_trait() -> None:
         )
 
 
-def test_no_cold_places_are_no_change() -> None:
-    nowhere = np.array([])
-    known = ranker()
-    assert known.with_places(nowhere, nowhere, []).places == len(CATEGORIES)
-
-
 TRAITS = PlaceTraits.of(LAT, LON, CATEGORIES)
 
 
@@ -229,9 +223,3 @@ def test_a_city_without_categories_shares_only_neighbourhoods() -> None:
     assert bare.rows.shape == (PLACES, 2)
     assert bare.rows.min() == 1
     assert bare.row_count == TRAITS.row_count - 4
-
-
-def test_two_spellings_of_a_category_are_one() -> None:
-    spelled = PlaceTraits.of(LAT[:3], LON[:3], ["food", "Food", "Arts"])
-    assert spelled.categories == ("Arts", "Food")
-    assert spelled.rows[0, 0] == spelled.rows[1, 0]

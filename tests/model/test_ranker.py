@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from castpoi.core.errors import BadInput
-from castpoi.methods.ranker import Explains, Ranker
-from castpoi.model.ranker import CastPoiRanker
-from castpoi.model.scoring import CHUNK
-from castpoi.model.terms.base import Encoded
+from castpoi.methods.ranker import Explains
+from castpoi.model.ranker import CHUNK, CastPoiRanker
 from tests.model.small import PLACES, builder, histories, small_config, trained_model, walk
 
 HISTORIES = histories(walk(14, seed=1), [], walk(1, seed=2))
@@ -18,15 +16,6 @@ def ranker(chunk: int = CHUNK) -> CastPoiRanker:
     return CastPoiRanker(trained_model(config), builder(config), chunk=chunk)
 
 
-def test_castpoi_follows_the_protocol_of_every_ranking_method() -> None:
-    castpoi: Ranker[Encoded] = ranker()
-    scores = castpoi.score(castpoi.encode(HISTORIES))
-    assert castpoi.places == PLACES
-    assert scores.shape == (3, PLACES)
-    assert scores.dtype == np.float32
-    assert np.isfinite(scores).all()
-
-
 def test_candidates_are_place_numbers() -> None:
     castpoi = ranker()
     encoded = castpoi.encode(HISTORIES)
@@ -35,17 +24,6 @@ def test_candidates_are_place_numbers() -> None:
     np.testing.assert_allclose(castpoi.score(encoded, shared), everywhere[:, shared], atol=1e-5)
     expected = np.take_along_axis(everywhere, own, axis=1)
     np.testing.assert_allclose(castpoi.score(encoded, own), expected, atol=1e-5)
-
-
-def test_no_candidates_have_no_scores() -> None:
-    castpoi = ranker()
-    none = np.array([], dtype=np.int64)
-    assert castpoi.score(castpoi.encode(HISTORIES), none).shape == (3, 0)
-
-
-def test_no_histories_have_no_scores() -> None:
-    castpoi = ranker()
-    assert castpoi.score(castpoi.encode(histories())).shape == (0, PLACES)
 
 
 def test_more_histories_than_are_encoded_at_once_score_as_they_would_alone() -> None:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import ModelConfig
-from castpoi.model.scoring import ExactScorer
+from castpoi.model.ranker import ExactScorer
 from castpoi.model.terms.base import Encoded
 from tests.model.small import ALL_PLACES, PLACES, batch_of, small_config, trained_model, walk
 
@@ -101,11 +101,6 @@ def test_scoring_leaves_what_was_encoded_and_the_weights_as_they_were() -> None:
     scorer = ExactScorer(model, chunk=2)
     assert torch.equal(scorer.score(encoded), scorer.score(encoded))
     assert all(torch.equal(weights[name], now) for name, now in model.state_dict().items())
-
-
-def test_scores_do_not_ask_for_gradients() -> None:
-    model = trained_model(small_config())
-    assert not ExactScorer(model).score(encode(model)).requires_grad
 
 
 def test_places_outside_of_the_shortlist_are_below_it_in_the_order_of_the_forecast() -> None:

@@ -108,18 +108,6 @@ def test_people_have_filters_of_their_own(recommender: Recommender) -> None:
     assert frame.filter(pl.col("user") == second)["distance_km"].max() <= 2.0  # type: ignore[operator]
 
 
-def test_people_have_boxes_and_excluded_places_of_their_own(recommender: Recommender) -> None:
-    table = pl.DataFrame(
-        {"user": [1, 2], "south": [40.7, None], "west": [-75, None], "north": [40.72, None],
-         "east": [-73, None], "exclude": ["cafe; office", None], "max_per_category": ["1", None]}
-    )  # fmt: skip
-    people = People.of_users(table.with_columns(pl.lit("user 1").alias("user")).head(1))
-    frame, rejected = recommend_people(recommender, people)
-    assert (frame["place"].to_list(), rejected.height) == (["park"], 0)
-    list_column = table.with_columns(pl.col("exclude").str.split("; ")).head(1)
-    assert next(People.of_users(list_column).requests(0, 1))[1].exclude == ("cafe", "office")  # type: ignore[union-attr]
-
-
 @pytest.mark.parametrize("typed", [True, False])
 def test_visits_of_strangers_are_a_table(recommender: Recommender, typed: bool) -> None:
     at = [datetime(2012, 4, 3, hour, tzinfo=UTC) for hour in (12, 13, 14)]

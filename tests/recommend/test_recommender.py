@@ -100,14 +100,6 @@ def test_unknown_places_are_skipped_with_a_remark(recommender: Recommender) -> N
     assert answer.recommendations == recommender.recommend(DAY, candidates=["cafe"]).recommendations
 
 
-def test_visits_after_the_time_of_the_request_are_left_out_with_a_remark(
-    recommender: Recommender,
-) -> None:
-    answer = recommender.recommend(DAY, at="2012-04-03T12:30:00-04:00")
-    assert answer.remarks == ("3 visits were left out: later than the time of the request",)
-    assert places(answer) == places(recommender.recommend(DAY[:4]))
-
-
 def test_an_empty_history_has_the_most_visited_places(recommender: Recommender) -> None:
     answer = recommender.recommend([], explain=True)
     # 3, 2, 2, 1 and 0 check-ins in the train part; the tie by place number
@@ -189,10 +181,6 @@ def check_same(one: object, other: object) -> None:
         assert one == pytest.approx(other, abs=1e-5)
     else:
         assert one == other
-
-
-def test_an_empty_batch_has_no_answers(recommender: Recommender) -> None:
-    assert recommender.recommend_many([]) == []
 
 
 def test_a_bad_request_does_not_affect_the_others(recommender: Recommender) -> None:

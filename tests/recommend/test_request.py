@@ -1,15 +1,18 @@
 """Requests: times, visits, checks of every field, and files of visits."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
 from castpoi.core.errors import BadInput
+from castpoi.recommend.area import Box, box_of, is_in_box, is_in_polygon, parse_box, polygon_of
 from castpoi.recommend.input_files import read_history
 from castpoi.recommend.request import (
     Moment,
@@ -19,7 +22,9 @@ from castpoi.recommend.request import (
     instant_us,
     moment_of,
 )
+from tests.cities import CAFE, OFFICE, PARK, STATION, THEATRE
 from tests.messages import refused
+from tests.serving.small_run import small_book
 
 NOON_US = 1_333_468_800_000_000  # 2012-04-03T16:00:00Z, noon in New York
 
@@ -131,21 +136,18 @@ def test_the_error_for_a_wrong_position_has_no_coordinates(near: tuple[float, fl
 def test_a_history_file_is_a_table_or_json(tmp_path: Path, text: str) -> None:
     (tmp_path / "visits").write_text(text, encoding="utf-8")
     visits = [Visit("cafe", "2012-04-03T12:00:00-04:00"), Visit("park", "2012-04-03 19:00")]
-    assert read_history(tmp_path / "visits") == visits
+    found, expected = read_history(tmp_path / "visits"), Visits.of(visits)
+    assert [*found.places] == [*expected.places]
+    assert found.clock_us.tolist() == expected.clock_us.tolist()
+    assert found.is_naive.tolist() == expected.is_naive.tolist()
 
 
 def test_a_column_with_utc_in_its_name_has_no_local_times(tmp_path: Path) -> None:
     text = "place,UTC_time\ncafe,2012-04-03 16:00:00\npark,2012-04-03T19:00:00-04:00\n"
     (tmp_path / "visits").write_text(text)
-    visits = Visits.of(read_history(tmp_path / "visits"))
+    visits = read_history(tmp_path / "visits")
     assert visits.clock_us.tolist() == [NOON_US, NOON_US + 7 * HOUR_US]
     assert not visits.is_naive.any()
-
-
-@pytest.mark.parametrize("text", ["[]", "place,at\n"])
-def test_a_file_without_visits_is_an_empty_history(tmp_path: Path, text: str) -> None:
-    (tmp_path / "visits").write_text(text)
-    assert read_history(tmp_path / "visits") == []
 
 
 @pytest.mark.parametrize(
@@ -185,3 +187,74 @@ def test_a_history_may_be_a_table_of_any_library(library: Any) -> None:
 def test_ids_may_be_numbers_and_one_category_a_text() -> None:
     request = Request.of(user=470, categories="Food", candidates=[1, 2])
     assert (request.user, request.categories, request.candidates) == ("470", ("Food",), ("1", "2"))
+
+
+LAT, LON = np.array([0.0, 0.0, 10.0]), np.array([179.0, -179.0, 0.0])
+
+
+def test_a_box_may_cross_the_date_line() -> None:
+    assert is_in_box((-1, 178, 1, -178), LAT, LON).tolist() == [True, True, False]
+    assert is_in_box((-1, -180, 1, 178), LAT, LON).tolist() == [False, True, False]
+
+
+def test_a_polygon_may_cross_the_date_line() -> None:
+    around = polygon_of([(-1, 178), (-1, -178.5), (1, -178.5), (1, 178)])
+    assert is_in_polygon(around, LAT, LON).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("text", ["1,2,3", "9,0,1,0", "nan,0,1,0", "a,b,c,d"])
+def test_a_wrong_box_is_refused(text: str) -> None:
+    with refused(BadInput):
+        parse_box(text, what="bbox")
+    with refused(BadInput):
+        box_of([0, 0, 91, 0])
+
+
+def test_a_polygon_has_three_corners_of_two_degrees() -> None:
+    with refused(BadInput):
+        polygon_of([(0, 0), (1, 1)])
+    with refused(BadInput):
+        polygon_of([(0, 0), (1, 1), (91, 0)])
+
+
+def test_the_error_for_an_unknown_category_suggests_a_similar_one() -> None:
+    with refused(BadInput):
+        small_book().is_of_category(["Foot"])
+
+
+def test_the_error_for_an_unknown_category_lists_frequent_ones() -> None:
+    words = "no place has the category 'Zzz'; the most frequent are Food, Work, Outdoors, Travel"
+    with pytest.raises(BadInput, match=words):
+        small_book().is_of_category(["Zzz"])
+    without = replace(small_book(), categories=[None] * 5)
+    with refused(BadInput):
+        without.is_of_category(["Food"])
+
+
+def test_the_softmax_of_the_log_popularity_is_the_share_of_check_ins_plus_one() -> None:
+    book = small_book()
+    share = np.exp(book.log_popularity) / np.exp(book.log_popularity).sum()
+    np.testing.assert_allclose(share, (book.checkins + 1) / (book.checkins + 1).sum(), rtol=1e-6)
+    # the train part of the small city, counted by hand
+    assert book.checkins.tolist() == [3, 2, 2, 1, 0]
+
+
+def test_a_search_finds_names_categories_and_ids_most_visited_first() -> None:
+    book = small_book()
+    assert book.find(text="CAFÉ") == [CAFE]
+    assert book.find(text="work") == [OFFICE]
+    assert book.find(text="t", limit=2) == [PARK, STATION]  # outdoors, travel; arts comes third
+    assert book.find() == [CAFE, OFFICE, PARK, STATION, THEATRE]
+
+
+@pytest.mark.parametrize(
+    ("box", "found"),
+    [
+        ((40.70, -74.0, 40.71, -73.9), [CAFE, OFFICE]),
+        ((40.80, -75.0, 40.81, -73.0), [THEATRE]),
+        ((40.0, 170.0, 41.0, -73.0), [CAFE, OFFICE, PARK, STATION, THEATRE]),  # the long way round
+        ((40.0, 170.0, 41.0, -170.0), []),
+    ],
+)
+def test_a_box_contains_the_places_within_it(box: Box, found: list[int]) -> None:
+    assert small_book().find(box=box) == found

@@ -139,19 +139,6 @@ def test_the_page_loads_nothing_and_suits_phones_and_dark_rooms(page: str) -> No
     assert "prefers-color-scheme: dark" in page
 
 
-def test_steps_show_their_counts() -> None:
-    city = small_city([], [])
-    steps = [asdict(StepCount("read", 1234, 1200, 9, 1000))]
-    page = page_of(replace(city, manifest={**city.manifest, "steps": steps}))
-    assert "read 34 1,200 9 1,000" in text_of(page)
-
-
-def test_time_zones_are_listed_by_check_ins(city: City) -> None:
-    zones = [f"Zone/{letter}" for letter in "ABCDE"]
-    text = text_of(page_of(replace(city, places=city.places.with_columns(zone=pl.Series(zones)))))
-    assert "Zone/A (33.3%), Zone/C (33.3%), Zone/B (16.7%)" in text
-
-
 def test_cities_with_hardly_any_check_ins_have_a_page() -> None:
     text = text_of(page_of(small_city([(1, CAFE, "2024-05-06 12:00")], ["train"])))
     assert "No user has two check-ins" in text

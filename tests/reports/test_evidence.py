@@ -118,17 +118,6 @@ def test_results_that_rank_the_same_weights_share_a_training(tmp_path: Path) -> 
     assert found[0].training == found[1].training != found[2].training
 
 
-def test_results_without_a_suite_are_rows_by_method(tmp_path: Path) -> None:
-    for method, seed in (("castpoi", 1), ("castpoi", 2), ("revisit", 0)):
-        name = f"{method}-{seed}"
-        result_of([1, 2], method=method, seed=seed).save(tmp_path / "newtown" / name)
-    evidence = read_evidence(tmp_path)
-    (city,) = evidence.cities
-    assert city.name == "newtown"
-    assert [row.label for row in evidence.rows] == ["Revisit heuristic", "CaST-POI"]
-    assert city.of("castpoi")[0].commands == ["castpoi evaluate RUN --out castpoi-1"]
-
-
 def test_other_splits_and_parts_are_cities_of_their_own(tmp_path: Path) -> None:
     town = tmp_path / "town"
     result_of([1], method="revisit").save(town / "a")
@@ -145,11 +134,6 @@ def test_results_in_no_table_of_the_suite_get_a_table(tmp_path: Path) -> None:
     (other,) = [table for table in evidence.tables if table.name == "other-main"]
     assert other.title == "Main table, others"
     assert "markov" in evidence.cities[0].contenders
-
-
-def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with refused(BrokenFolder):
-        read_evidence(tmp_path / "nowhere")
 
 
 def test_a_result_whose_manifest_is_damaged_is_an_error(tmp_path: Path) -> None:

@@ -29,14 +29,6 @@ def test_a_table_is_one_family_over_all_its_cities(tmp_path: Path) -> None:
     assert len(verdicts.all) == 3 * 2 + 3 * 2
 
 
-def test_tables_with_one_title_are_families_of_their_own(tmp_path: Path) -> None:
-    tables = {**TABLES, "again": TABLES["ablation"]}
-    verdicts = judge_all(read_evidence(write_suite(tmp_path / "s", tables=tables)), draws=50)
-    sizes = {each.table: each.verdict.family_size for each in verdicts.all}
-    assert sizes == {"main": 3, "ablation": 1, "again": 1}
-    assert len({each.verdict.family for each in verdicts.all if each.table != "main"}) == 3
-
-
 def test_a_row_with_two_tests_shows_the_stars_of_the_less_significant_one(
     tmp_path: Path,
 ) -> None:

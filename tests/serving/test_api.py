@@ -74,13 +74,6 @@ def test_a_page_of_visits_leads_to_the_visits_before(live: Live) -> None:
     assert "after: not the `next` of a previous page" in wrong.json()["error"]
 
 
-def test_a_place_is_found_by_its_id(live: Live) -> None:
-    assert get(live, "places/theatre")["category"] == "Arts"
-    missing = live.ask("GET", "/v1/places/moon")
-    assert missing.status_code == 404
-    assert "no place has the id 'moon'" in missing.json()["error"]
-
-
 def test_similar_places_are_those_of_the_recommender(live: Live) -> None:
     answer = get(live, "places/cafe/similar", k=2)
     assert answer == json.loads(json.dumps(live.service.recommender.similar("cafe", k=2).to_dict()))

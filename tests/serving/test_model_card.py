@@ -14,7 +14,7 @@ from tests.contract import odd_city
 from tests.manifests import accept_changes
 from tests.messages import refused
 from tests.serving.live import service_of
-from tests.serving.small_run import DAY, OUR_PARTS, small_run, spoil_weights
+from tests.serving.small_run import DAY, small_run
 
 
 @pytest.fixture
@@ -73,20 +73,6 @@ def test_a_run_that_cannot_be_read_does_not_replace_the_current_one(
     with refused(BrokenFolder):
         service.load_run()
     assert service.recommender is recommender
-
-
-@pytest.mark.parametrize("known_time", [False, True])
-def test_a_run_with_scores_that_are_not_finite_does_not_replace_the_current_one(
-    recommender: Recommender, tmp_path: Path, known_time: bool
-) -> None:
-    run = small_run(tmp_path, known_time=known_time, **OUR_PARTS)
-    service = service_of(recommender, tmp_path)
-    service.load = lambda: load(run)
-    former = service.load_run()
-    spoil_weights(run)
-    with refused(BrokenFolder):
-        service.load_run()
-    assert service.recommender is former
 
 
 def test_a_new_place_is_ranked_after_a_reload(recommender: Recommender, tmp_path: Path) -> None:

@@ -84,11 +84,6 @@ def test_checkpoints_of_another_training_are_removed_with_a_warning(
     assert len(warnings) == 1
 
 
-def test_ablations_are_settings(town: City) -> None:
-    ranker = fitted(town, spatial_bias="false", revisit_gate="false", epochs="1")
-    assert not any("spatial_bias" in name or "revisit" in name for name in ranker.arrays)
-
-
 def test_shared_vectors_are_learned_and_rank_a_place_without_visits(town: City) -> None:
     ranker = fitted(town, shared_vectors="true", epochs="1")
     vectors, squares = (ranker.arrays[name] for name in ("shared.vectors", "traits.squares"))
@@ -132,11 +127,6 @@ def test_a_city_without_a_second_visit_of_a_user_is_refused() -> None:
     city = small_city([(0, CAFE, "2012-04-02 12:00")], ["train"])
     with refused(TooFewCheckins):
         fitted(city)
-
-
-def test_the_fast_objective_needs_relative_positions(town: City) -> None:
-    with refused(BadInput):
-        fitted(town, positions="absolute")
 
 
 @pytest.mark.parametrize("objective", ["fast", "full"])
@@ -192,14 +182,6 @@ def test_missing_added_and_misshapen_weights_are_refused(town: City) -> None:
         CastPoiRanker.restore(
             ranker.config, {name: each for name, each in arrays.items() if name != "popularity"}
         )
-
-
-def test_training_does_not_change_the_random_numbers_of_its_caller(town: City) -> None:
-    torch.manual_seed(9)
-    expected = torch.rand(1)
-    torch.manual_seed(9)
-    fitted(town, epochs="1")
-    assert torch.equal(torch.rand(1), expected)
 
 
 def test_a_shortlist_of_all_places_is_the_exact_ranker(town: City) -> None:

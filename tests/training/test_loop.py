@@ -300,26 +300,10 @@ def test_the_best_epoch_is_kept_and_the_sooner_of_two_equals() -> None:
     assert selection.best.epoch == 2
 
 
-def test_training_ends_after_as_many_worse_epochs_as_patience() -> None:
-    falling = [0.5, 0.4, 0.3, 0.2]
-    assert not after(falling[:3], patience=3, warmup_epochs=0).is_over
-    assert after(falling, patience=3, warmup_epochs=0).is_over
-
-
 def test_patience_is_counted_after_the_warm_up() -> None:
     falling = [0.9, 0.5, 0.4, 0.3, 0.2]
     assert not after(falling[:4], patience=2, warmup_epochs=3).is_over
     assert after(falling, patience=2, warmup_epochs=3).is_over
-
-
-def test_a_better_epoch_renews_patience() -> None:
-    assert after([0.5, 0.4, 0.6, 0.3], patience=2, warmup_epochs=0).epochs_since == 1
-
-
-def test_only_the_chosen_metric_decides() -> None:
-    selection = Selection(TrainingConfig(select_by="HR@10"))
-    assert selection.add(epoch(1, {"HR@10": 0.5, "MRR": 0.1}))
-    assert not selection.add(epoch(2, {"HR@10": 0.4, "MRR": 0.9}))
 
 
 def test_without_validation_the_last_epoch_is_kept() -> None:
@@ -351,14 +335,6 @@ def test_the_paper_changes_the_rate_with_every_epoch_only() -> None:
     assert learning_rate(paper, epoch=49, step=9, steps=770) == pytest.approx(2.12e-6, rel=0.01)
 
 
-def test_steps_may_warm_up_for_half_an_epoch() -> None:
-    config = TrainingConfig(epochs=2, warmup_epochs=0.5, schedule="step", learning_rate=0.1)
-    rates = [learning_rate(config, epoch=0, step=step, steps=4) for step in range(3)]
-    assert rates == pytest.approx([0.05, 0.1, 0.1])
-    late = learning_rate(config, epoch=1, step=1, steps=4)  # half of the six steps that fall
-    assert late == pytest.approx((0.1 + 1e-4) / 2)
-
-
 @settings(max_examples=25)
 @given(st.integers(1, 60), st.integers(0, 60))
 def test_the_rate_stays_between_its_bounds_and_falls_after_the_warm_up(
@@ -383,14 +359,6 @@ def test_the_mean_soon_forgets_the_start() -> None:
     assert average.mean["weight"].item() == pytest.approx(9.0)
     average.add(model, 2)  # keeps 3 / 12 of itself
     assert average.mean["weight"].item() == pytest.approx(0.25 * 9 + 0.75 * 11)
-
-
-def test_the_mean_keeps_its_decay_in_the_long_run() -> None:
-    model = one_weight(0.0)
-    average = WeightAverage(model, decay=0.5)
-    _set_weights(model, {"weight": torch.tensor([[8.0]])})
-    average.add(model, 10_000)
-    assert average.mean["weight"].item() == pytest.approx(4.0)
 
 
 def test_the_model_has_the_mean_only_while_the_block_runs() -> None:

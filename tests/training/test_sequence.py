@@ -6,23 +6,24 @@ import numpy as np
 import pytest
 import torch
 
-from castpoi.baselines.sequence import MODELS, SequenceRanker, model_class
+from castpoi.baselines.sequence import MODELS, model_class
 from castpoi.checkins.city import City
-from castpoi.core.errors import BadInput, TooFewCheckins
+from castpoi.core.errors import BadInput
 from castpoi.methods.registry import METHODS
-from castpoi.methods.run import Run, load_run
+from castpoi.methods.run import load_run
+from castpoi.model.config import ModelConfig
 from castpoi.training import sequence
-from castpoi.training.config import SequenceTraining
+from castpoi.training.config import CastPoiTraining, SequenceTraining
 from castpoi.training.job import TrainingOptions
-from castpoi.training.objectives.cloze import ClozeBatch, ClozeObjective
+from castpoi.training.objectives.cloze import ClozeObjective
+from castpoi.training.objectives.fast import FastObjective
 from castpoi.training.objectives.next_place import PrefixObjective, WindowObjective
+from castpoi.training.parts import StepParts
 from castpoi.training.sequence import objective_of
 from castpoi.training.train import fit, train
-from castpoi.training.trainer import TrainingPlan
-from tests.cities import CAFE, OFFICE, small_city
 from tests.conftest import CommandLine
 from tests.messages import refused
-from tests.training.small import TINY_WORDS, events_of
+from tests.training.small import TINY_WORDS, events_of, gradients, tiny_model, tiny_model_config
 
 SASREC = METHODS.named("sasrec")
 TINY = {"width": "8", "layers": "1", "feed_forward_width": "8", "window": "10", "threads": "1"}
@@ -44,24 +45,6 @@ def test_the_loss_of_a_baseline_falls(town: City, preset: str | None) -> None:
     assert (len(set(rates)) == 1) is (preset != "tuned")
 
 
-def test_a_long_training_predicts_better_than_a_short_one(town: City) -> None:
-    short, long = (
-        fit(town, SASREC, seed=1, options=options(epochs=epochs, learning_rate="0.01")).ranker
-        for epochs in ("1", "20")
-    )
-    reached = [each.config["training"]["validation"]["MRR"] for each in (short, long)]
-    assert reached[1] > reached[0]
-
-
-def test_the_paper_preset_has_the_defaults_of_recbole() -> None:
-    paper = SequenceTraining.preset("paper")
-    assert (paper.epochs, paper.batch, paper.patience) == (300, 2048, 10)
-    assert (paper.learning_rate, paper.final_rate) == (1e-3, 1.0)
-    assert paper.stride == 25  # unlike in RecBole, where it is 1
-    assert (paper.weight_decay, paper.place_weight_decay, paper.clip) == (0, 0, None)
-    assert (paper.select_by, paper.weight_averaging, paper.warmup_epochs) == ("MRR", 0, 0)
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_each_model_has_its_objective(town: City, name: str) -> None:
     kind, shared = model_class(name), SequenceTraining.preset("paper")
@@ -72,42 +55,6 @@ def test_each_model_has_its_objective(town: City, name: str) -> None:
     if name in ("bert4rec", "srgnn"):
         expected = [ClozeObjective if name == "bert4rec" else PrefixObjective] * 2
     assert found == expected
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_another_seed_gives_other_weights_and_another_order(town: City, name: str) -> None:
-    configs = sequence.configs(name, "paper", {})
-    plans = [sequence.plan_of(town, name, *configs, seed=seed) for seed in (1, 1, 2)]
-    one, same, other = (each.new_model().place.weight for each in plans)
-    assert torch.equal(one, same)
-    assert not torch.equal(one, other)
-    first, again, second = (first_batch(each) for each in plans)
-    assert first == again
-    assert first != second
-
-
-def first_batch(plan: TrainingPlan[Any]) -> list[int]:
-    """The first windows or prefixes of an epoch."""
-    batch = plan.objective().batches(0)[0]
-    numbers: list[int] = (batch.ends if isinstance(batch, ClozeBatch) else batch).tolist()
-    return numbers
-
-
-def test_a_checkpoint_of_another_method_is_not_continued(
-    town_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stop(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as broken:
-        broken.setattr(Run, "save", stop)
-        with pytest.raises(KeyboardInterrupt):
-            train(town_folder, tmp_path / "run", method="sasrec", options=options(epochs="1"))
-    warnings: list[str] = []
-    given = TrainingOptions(settings=options(epochs="1").settings, warn=warnings.append)
-    train(town_folder, tmp_path / "run", method="esasrec", options=given)
-    assert "it is of another training (method sasrec, not esasrec" in warnings[0]
-    assert isinstance(load_run(tmp_path / "run").ranker, SequenceRanker)
 
 
 @pytest.mark.parametrize(
@@ -147,13 +94,6 @@ def test_a_wrong_preset_names_those_of_the_method(
         )
 
 
-def test_a_city_without_a_second_visit_of_a_user_is_refused() -> None:
-    visits = [(0, CAFE, "2012-04-02 12:00"), (1, OFFICE, "2012-04-02 13:00")]
-    city = small_city(visits, ["train", "train"])
-    with refused(TooFewCheckins):
-        fit(city, SASREC)
-
-
 def test_target_attention_is_castpoi_without_distance_age_and_gate(
     town_folder: Path, tmp_path: Path, castpoi: CommandLine
 ) -> None:
@@ -171,23 +111,50 @@ def test_target_attention_is_castpoi_without_distance_age_and_gate(
     assert "target-attention is defined by revisit_gate=false, which cannot be" in refused.err
 
 
-def test_a_baseline_is_trained_and_evaluated_by_the_command_line(
-    town_folder: Path, tmp_path: Path, castpoi: CommandLine
-) -> None:
-    words = [word for name, value in TINY.items() for word in ("--set", f"{name}={value}")]
-    trained = castpoi(
-        *("train", town_folder, "--model", "sasrec", "--preset", "tuned", "--epochs", "2"),
-        *(*words, "--set", "clip=none", "--out", tmp_path / "run"),
+OURS: dict[str, Any] = {
+    "candidate_conditioning": False,
+    "distance_gate": True,
+    "revisit_features": "habits",
+    "deep_revisits": True,
+    "shared_vectors": True,
+}
+
+
+def gradients_in_parts(
+    town: City, config: ModelConfig, *, parts: int, threads: int
+) -> tuple[float, dict[str, torch.Tensor]]:
+    objective = FastObjective(
+        town, model=config, config=CastPoiTraining(windows_per_step=9), seed=0
     )
-    assert trained.code == 0, trained.err
-    evaluated = castpoi("evaluate", tmp_path / "run", "--out", tmp_path / "result", "--json")
-    assert evaluated.code == 0, evaluated.err
-    assert 0 < evaluated.json["metrics"]["MRR"] < 1
-    settings = load_run(tmp_path / "run").ranker.config["training"]["settings"]
-    assert settings["clip"] is None
-    assert settings["weight_averaging"] == 0.999
-    refused = castpoi(
-        *("train", town_folder, "--model", "sasrec", "--preset", "fast", "--out", tmp_path / "no")
-    )
-    assert refused.code == 1
-    assert "sasrec has no preset 'fast'; choose paper or tuned" in refused.err
+    model = tiny_model(town, config, noise=0.3).train()
+    with StepParts.of(objective, parts, threads=threads) as step:
+        loss = step.backward(model, objective.batches(0)[0], (0, 0))
+    return loss, gradients(model)
+
+
+def test_the_gradient_of_the_parts_is_that_of_the_batch(town: City) -> None:
+    config = tiny_model_config(**OURS)
+    whole, expected = gradients_in_parts(town, config, parts=1, threads=1)
+    loss, found = gradients_in_parts(town, config, parts=3, threads=1)
+    assert loss == pytest.approx(whole, rel=1e-5)
+    assert found.keys() == expected.keys()
+    for name, grad in expected.items():
+        torch.testing.assert_close(found[name], grad, rtol=1e-3, atol=1e-6)
+
+
+def test_the_number_of_threads_changes_no_bit_of_loss_and_gradients(town: City) -> None:
+    config = tiny_model_config(**OURS, dropout=0.4)
+    one, expected = gradients_in_parts(town, config, parts=2, threads=1)
+    for _ in range(3):  # threads would draw their random numbers in another order each time
+        two, found = gradients_in_parts(town, config, parts=2, threads=2)
+        assert two == one
+        assert all(torch.equal(found[name], grad) for name, grad in expected.items())
+
+
+def test_parts_without_a_target_add_nothing(town: City) -> None:
+    config = tiny_model_config(**OURS)
+    whole, expected = gradients_in_parts(town, config, parts=9, threads=1)
+    loss, found = gradients_in_parts(town, config, parts=20, threads=2)
+    assert loss == pytest.approx(whole, rel=1e-5)
+    for name, grad in expected.items():
+        torch.testing.assert_close(found[name], grad, rtol=1e-3, atol=1e-6)

@@ -1,6 +1,7 @@
 import errno
 import json
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,18 +13,18 @@ import pytest
 from castpoi.baselines.simple import Popularity
 from castpoi.checkins.city import City
 from castpoi.checkins.record import SPLIT_SCHEMA
-from castpoi.core.errors import BadInput, BrokenFolder, UnknownMethod
+from castpoi.core.errors import BadInput
 from castpoi.core.files import read_json, write_json
 from castpoi.core.staging import alone_in
 from castpoi.methods.registry import METHODS, Method
 from castpoi.methods.run import Run, load_run
 from castpoi.training.job import TrainingJob, TrainingOptions
 from castpoi.training.train import (
+    TensorBoardLog,
     best_epoch,
     checkpoint_dir_of,
     fit,
     known_parts,
-    seconds_before,
     train,
 )
 from tests.contract import odd_city
@@ -101,13 +102,6 @@ def test_a_counted_method_has_seen_the_splits_before_the_part() -> None:
         known_parts(DICE, "left out")
 
 
-def test_a_run_for_validation_has_counted_only_train(city: Path, tmp_path: Path) -> None:
-    run = train(city, tmp_path / "run", method="popularity", part="validation")
-    ranker: Any = run.ranker
-    assert ranker.popularity.tolist() == [3, 2, 2, 1, 0]
-    run.check_may_predict("validation")
-
-
 def test_a_run_without_holdout_has_counted_everything_that_is_not_left_out(
     city: Path, tmp_path: Path
 ) -> None:
@@ -155,25 +149,6 @@ def test_the_best_epoch_of_a_run_is_only_for_its_method(city: Path, tmp_path: Pa
     train(city, tmp_path / "counted", method="revisit")
     with refused(BadInput):
         best_epoch(tmp_path / "counted", METHODS.named("revisit"))
-
-
-def test_an_unknown_method_is_refused_before_anything_is_read(tmp_path: Path) -> None:
-    with refused(UnknownMethod):
-        train(tmp_path / "absent", tmp_path / "run", method="nearst")
-
-
-def test_a_failed_training_leaves_nothing_behind(tmp_path: Path) -> None:
-    with refused(BrokenFolder):
-        train(tmp_path / "absent", tmp_path / "run", method="revisit")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_previous_run_is_replaced_only_with_overwrite(city: Path, tmp_path: Path) -> None:
-    train(city, tmp_path / "run", method="revisit")
-    with refused(BadInput):
-        train(city, tmp_path / "run", method="recent")
-    train(city, tmp_path / "run", method="recent", overwrite=True)
-    assert load_run(tmp_path / "run").method == "recent"
 
 
 @pytest.mark.usefixtures("dice")
@@ -272,9 +247,27 @@ def test_the_wall_time_of_a_resumed_training_includes_the_epochs_before(
     assert 6000 < json.loads(last)["seconds"] < 6600
 
 
-def test_epochs_are_earlier_only_if_a_training_was_resumed() -> None:
-    epoch = json.dumps({"event": "epoch finished", "seconds": 2.5})
-    resumed = json.dumps({"event": "training resumed", "epochs": 2})
-    assert seconds_before([epoch, epoch, resumed, epoch]) == 5.0
-    assert seconds_before([epoch, epoch]) == 0.0
-    assert seconds_before([]) == 0.0
+def test_the_numbers_of_an_epoch_become_points_of_curves(tmp_path: Path) -> None:
+    reading = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator",
+        reason="castpoi[tensorboard] is not installed",
+    )
+    log = TensorBoardLog(tmp_path)
+    log.event("training started", parameters=7)
+    log.event("epoch finished", epoch=1, at_utc="today", loss=3.5, metrics={"MRR": 0.25})
+    log.event("epoch finished", epoch=2, at_utc="today", loss=2.5, metrics={"MRR": 0.5})
+    curves = reading.EventAccumulator(str(tmp_path))
+    curves.Reload()
+    assert sorted(curves.Tags()["scalars"]) == ["loss", "metrics/MRR"]
+    assert [(point.step, point.value) for point in curves.Scalars("loss")] == [(1, 3.5), (2, 2.5)]
+    assert [point.value for point in curves.Scalars("metrics/MRR")] == [0.25, 0.5]
+    events = [json.loads(line)["event"] for line in log.lines]
+    assert events == ["training started", "epoch finished", "epoch finished"]
+
+
+def test_without_tensorboard_the_error_names_its_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with refused(BadInput):
+        TensorBoardLog(tmp_path)

@@ -104,25 +104,6 @@ def test_results_with_known_time_are_kept_apart(
     assert scores[0] != scores[1]
 
 
-def test_known_time_is_refused_for_a_counted_method(
-    castpoi: CommandLine, town_folder: Path, tmp_path: Path
-) -> None:
-    words = ["--model", "revisit", "--known-time", "--out", tmp_path / "run"]
-    refused = castpoi("train", town_folder, *words)
-    assert refused.code == 1
-    assert "revisit is a counting baseline, which has no settings; leave out" in refused.err
-
-
-def test_curves_for_tensorboard_are_written_to_their_folder(
-    castpoi: CommandLine, town_folder: Path, tmp_path: Path
-) -> None:
-    pytest.importorskip("tensorboard", reason="castpoi[tensorboard] is not installed")
-    curves = tmp_path / "curves"
-    words = [*TRAIN, "--epochs", 1, "--out", tmp_path / "run", "--tensorboard", curves]
-    assert castpoi("train", town_folder, *words).code == 0
-    assert [path.name.split(".")[0] for path in curves.iterdir()] == ["events"]
-
-
 def test_a_training_killed_within_an_epoch_resumes_to_the_same_weights(
     castpoi: CommandLine, town_folder: Path, tmp_path: Path
 ) -> None:
@@ -190,23 +171,6 @@ def test_two_processes_learn_the_same_as_one(
         for log in logs
     ]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
-
-
-def test_wrong_settings_are_refused_before_any_work(
-    castpoi: CommandLine, town_folder: Path, tmp_path: Path
-) -> None:
-    for words, sentence in (
-        (["--set", "widht=64"], "there is no setting 'widht'; did you mean 'width'?"),
-        (["--epochs", "many"], "epochs='many' is not valid; it must be a whole number"),
-        (["--epochs", "3", "--set", "epochs=4"], "setting 'epochs' is given twice"),
-        (["--set", "heads=3"], "heads=3 must divide width=128"),
-    ):
-        ended = castpoi(
-            "train", town_folder, "--model", "castpoi", *words, "--out", tmp_path / "run"
-        )
-        assert ended.code == 1
-        assert sentence in ended.err
-        assert list(tmp_path.iterdir()) == []
 
 
 def centred_scores(run: Path, town: City) -> NDArray[np.float32]:

@@ -13,8 +13,7 @@ from typing import ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from castpoi.baselines.learned_counts import LearnedCounts
-from castpoi.baselines.sparse import Rows
+from castpoi.baselines.learned_counts import LearnedCounts, Rows
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.arrays import Floats, Numbers
 from castpoi.core.config import Config, NotNegative, Positive

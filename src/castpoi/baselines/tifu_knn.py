@@ -15,8 +15,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from castpoi.baselines.learned_counts import LearnedCounts
-from castpoi.baselines.sparse import Rows
+from castpoi.baselines.learned_counts import LearnedCounts, Rows
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.arrays import Floats, Numbers
 from castpoi.core.config import Config, Count, NotNegative

@@ -71,7 +71,7 @@ class CityDescription:
     users: int
     places: int
     categories: int
-    private_places: int  # places of the private categories: homes (checkins/private.py)
+    private_places: int  # places of the private categories: homes (checkins/record.py)
     first_day: date | None
     last_day: date | None
     days: int  # days from the first to the last, both included

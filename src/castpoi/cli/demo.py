@@ -138,9 +138,13 @@ def _make_folder(out: Path, *, overwrite: bool) -> None:
 def _results(
     city: City, run: Run, out: Path, epochs: int, steps: _Steps, trains_all: bool
 ) -> list[Result]:
-    """Train and evaluate the methods of the demo on the test split."""
-    results, progress = [], steps.progress
-    compared = [each for each in METHODS if _is_compared(each, trains_all)]
+    """Train and evaluate all methods, or the counting baselines and two others."""
+    results, progress, chosen = [], steps.progress, (METHODS.best.name, _NETWORK)
+    compared = [
+        each
+        for each in METHODS
+        if (each.is_available if trains_all else not each.needs_training or each.name in chosen)
+    ]
     for number, method in enumerate(compared, start=1):
         is_trained = method.name == run.method or not method.needs_training
         verb = "evaluating" if is_trained else "training and evaluating"
@@ -156,13 +160,6 @@ def _results(
         if method not in compared:
             clear(out / "results" / method.name, "result")  # of a previous demo with --all
     return results
-
-
-def _is_compared(method: Method, trains_all: bool) -> bool:
-    """Whether the demo includes the method: all, or the counting baselines and two others."""
-    if trains_all:
-        return method.is_available
-    return not method.needs_training or method.name in (METHODS.best.name, _NETWORK)
 
 
 def _brief_training(method: Method, epochs: int) -> TrainingOptions | None:

@@ -233,7 +233,12 @@ MAX_LENGTH: Final = 4  # longest sequence that is compared, in visits
 
 
 def overlap_with_train(trajectories: Trajectories, targets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Visits of the longest sequence that ends with each target and occurs in train."""
+    """Visits of the longest sequence that ends with each target and occurs in train.
+
+    Could the target be memorised? The sequence is that of a train trajectory of any user: 1 if only
+    the place occurs there, 2 if somebody has made the same move to it, and so on (overlap from the
+    end, Luca et al. 2023).
+    """
     place = trajectories.place
     is_train = trajectories.part == record.PARTS.index(record.TRAIN)
     position = np.arange(len(place)) - trajectories.starts  # visits of the user before each

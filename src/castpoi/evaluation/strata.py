@@ -10,7 +10,7 @@
 A range includes its lower end and not its upper one. Tail, torso and head are cut at the 60th and
 80th percentile (linear) of the counts of the targets themselves; a count equal to a percentile
 falls below it. Targets without a last visit are in no stratum of distance and gap.
-`overlap.py` defines the overlap with train.
+`result.overlap_with_train` defines the overlap.
 
 Shapes: S seeds, N targets.
 """

@@ -37,8 +37,8 @@ from castpoi.core.files import (
 )
 from castpoi.core.progress import SILENCE, Progress, Task
 from castpoi.geo.distance import haversine_km
-from castpoi.recommend.geojson import write_features
 from castpoi.recommend.people import People
+from castpoi.recommend.recommendation import write_features
 from castpoi.recommend.resolve import ResolvedRequest
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ is never recommended, but it stays a place of histories.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -73,24 +73,8 @@ def cold_places(source: TableOfPlaces, known: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Table:
-    """A table of new places, and the names of its rows in errors."""
-
-    rows: pl.DataFrame
-    where: str
-    first: int  # number of the first row
-
-    def reject(self, is_wrong: pl.Expr, problem: str) -> None:
-        """Raise BadInput for the first wrong row, if there is one."""
-        wrong = self.rows.select(is_wrong).to_series().arg_true()
-        if len(wrong):
-            place = self.rows[record.PLACE_ID][wrong[0]]
-            raise BadInput(f"{self.where}, row {wrong[0] + self.first}, place {place!r}: {problem}")
-
-
-def _opened(source: TableOfPlaces) -> _Table:
-    """The table of a source with our column names; texts are stripped, empty texts are null."""
+def _read(source: TableOfPlaces, known: pl.DataFrame) -> pl.DataFrame:
+    """The checked places of a source: id, point, name and category; empty texts are null."""
     if isinstance(source, pl.DataFrame):
         table, where, first = source, "the table of new places", 1
     else:
@@ -100,30 +84,26 @@ def _opened(source: TableOfPlaces) -> _Table:
         name: needed_column(table.columns, word, where=where, how_to_fix=_FORMAT)
         for word, name in _NEEDED.items()
     } | {name: column_of(table.columns, word) for word, name in _OPTIONAL.items()}
-    texts = [
+    rows = table.select(
         (pl.lit(None) if column is None else pl.col(column)).cast(pl.String).alias(name)
         for name, column in columns.items()
-    ]
-    stripped = table.select(texts).with_columns(pl.all().str.strip_chars().replace("", None))
-    return _Table(rows=stripped, where=where, first=first)
-
-
-def _read(source: TableOfPlaces, known: pl.DataFrame) -> pl.DataFrame:
-    """The checked places of a source: id, point, name and category."""
-    table = _opened(source)
-    place = pl.col(record.PLACE_ID)
-    for name in _NEEDED.values():
-        table.reject(pl.col(name).is_null(), f"its {name} is missing; {_FORMAT}")
-    table.reject(~place.is_first_distinct(), "the table has it twice; give it once")
-    table.reject(
-        place.is_in(known[record.PLACE_ID].implode()),
-        "the run already has this place; leave it out, only new places are added",
+    ).with_columns(pl.all().str.strip_chars().replace("", None))
+    place, numbers = pl.col(record.PLACE_ID), pl.col(*_MAX_DEGREES).cast(pl.Float64, strict=False)
+    faults = {f"its {n} is missing; {_FORMAT}": pl.col(n).is_null() for n in _NEEDED.values()}
+    faults["the table has it twice; give it once"] = ~place.is_first_distinct()
+    faults["the run already has this place; leave it out, only new places are added"] = place.is_in(
+        known[record.PLACE_ID].implode()
     )
-    points = {name: pl.col(name).cast(pl.Float64, strict=False) for name in _MAX_DEGREES}
     for name, most in _MAX_DEGREES.items():
-        is_right = points[name].is_between(-most, most).fill_null(value=False)
-        table.reject(~is_right, f"its {name} must be degrees from -{most} to {most}")
-    return table.rows.with_columns(**points)
+        is_right = pl.col(name).cast(pl.Float64, strict=False).is_between(-most, most)
+        fault = f"its {name} must be degrees from -{most} to {most}"
+        faults[fault] = ~is_right.fill_null(value=False)
+    for fault, is_wrong in faults.items():
+        wrong = rows.select(is_wrong).to_series().arg_true()
+        if len(wrong):
+            shown = rows[record.PLACE_ID][wrong[0]]
+            raise BadInput(f"{where}, row {wrong[0] + first}, place {shown!r}: {fault}")
+    return rows.with_columns(numbers)
 
 
 def closed_ids(closed: ClosedPlaces | None, places: TableOfPlaces | None = None) -> set[str]:

@@ -1,16 +1,18 @@
 """Files that users give: a history, or a table of places; columns are found by usual names."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import polars as pl
 from polars.exceptions import PolarsError
 
 from castpoi.checkins.reading.layouts import column_of, naive_times_by_column, needed_column
 from castpoi.core.errors import BadInput
 from castpoi.core.files import DAMAGED
-from castpoi.recommend.request import Moment, Visit, moment_of
+from castpoi.recommend.request import Visits
 
 _SEPARATORS: Final = ("\t", ";", ",")
 _HISTORY_FORMAT: Final = (
@@ -18,7 +20,7 @@ _HISTORY_FORMAT: Final = (
 )
 
 
-def read_history(path: Path) -> list[Visit]:
+def read_history(path: Path) -> Visits:
     """The visits of a CSV or JSON file in the order of the file."""
     text = _read_text(path, how_to_fix=_HISTORY_FORMAT)
     if text.lstrip()[0] not in "[{":
@@ -30,20 +32,14 @@ def read_history(path: Path) -> list[Visit]:
     visits = content.get("history") if isinstance(content, dict) else content
     if not isinstance(visits, list):
         raise BadInput(f"{path} has no list of visits; {_HISTORY_FORMAT}")
-    return [Visit.of(visit) for visit in visits]
+    return Visits.of(visits)
 
 
-def _history_of_table(table: pl.DataFrame, path: Path) -> list[Visit]:
+def _history_of_table(table: pl.DataFrame, path: Path) -> Visits:
     place, at = (
         needed_column(table.columns, word, where=str(path), how_to_fix=_HISTORY_FORMAT)
         for word in ("place", "time")
     )
-    if table[place].has_nulls() or table[at].has_nulls():
-        row = (table[place].is_null() | table[at].is_null()).arg_max()
-        raise BadInput(
-            f"{path}, row {(row or 0) + 2}: the place or the time is missing; fill it in, or leave "
-            "the row out"
-        )
     user = column_of(table.columns, "user")
     users = 0 if user is None else table[user].drop_nulls().str.strip_chars().n_unique()
     if users > 1:
@@ -51,12 +47,10 @@ def _history_of_table(table: pl.DataFrame, path: Path) -> list[Visit]:
             f"{path}: the column '{user}' has {users:,} users, but a history belongs to one; "
             "leave out the rows of the others"
         )
-    places, times = table[place].str.strip_chars(), table[at]
-    if naive_times_by_column(at) != "utc":
-        return [Visit(*pair) for pair in zip(places, times, strict=True)]
-    moments = [moment_of(time, what=f"{path}, row {n}") for n, time in enumerate(times, start=2)]
-    in_utc = [Moment(moment.clock_us, is_naive=False) for moment in moments]
-    return [Visit(*pair) for pair in zip(places, in_utc, strict=True)]
+    visits = Visits.of_columns(table[place].str.strip_chars(), table[at])
+    if naive_times_by_column(at) == "utc":
+        return replace(visits, is_naive=np.zeros_like(visits.is_naive))
+    return visits
 
 
 def read_frame(path: Path) -> pl.DataFrame:

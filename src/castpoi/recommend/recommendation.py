@@ -4,12 +4,15 @@ The dataclasses are also the response models of the HTTP API: FastAPI reads thei
 text below each field.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar, Final, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Final, Literal, dataclass_transform
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins.record import HOUR_US, MINUTE_US
@@ -17,7 +20,6 @@ from castpoi.core.notebook import html_table
 from castpoi.core.quantities import counted
 from castpoi.methods.ranker import Found
 from castpoi.recommend.explain import Explanation, VisitContribution
-from castpoi.recommend.geojson import feature_collection
 from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.request import local_datetime
 from castpoi.recommend.resolve import ResolvedRequest
@@ -42,13 +44,16 @@ _UNITS: Final = (  # unit, minutes, and the count from which it is used
 )
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 class Answer:
-    """A dataclass that pydantic reads as a response model."""
+    """Base of answers: frozen dataclasses that pydantic reads as response models."""
 
     __pydantic_config__: ClassVar = {"use_attribute_docstrings": True, "extra": "forbid"}
 
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
 
-@dataclass(frozen=True, kw_only=True)
+
 class ContributingVisit(Answer):
     """A past visit that contributes to the score of a recommended place."""
 
@@ -73,7 +78,6 @@ class ContributingVisit(Answer):
         return {**vars(self), "at": self.at.isoformat()}
 
 
-@dataclass(frozen=True, kw_only=True)
 class Recommendation(Answer):
     """A recommended place, its probability and its explanation."""
 
@@ -113,7 +117,6 @@ class Recommendation(Answer):
         return {**vars(self), "visits": visits}
 
 
-@dataclass(frozen=True, kw_only=True)
 class Recommendations(Answer):
     """The recommended places of one request, best first."""
 
@@ -298,3 +301,34 @@ def _close_words(km: NDArray[np.float64], local_minutes: NDArray[np.int64]) -> s
     within = distance_words(float(km.max()))
     number = _NUMBERS[len(km)] if len(km) < len(_NUMBERS) else len(km)
     return f"within {within} of {number} of your recent {word}visits"
+
+
+MEDIA_TYPE: Final = "application/geo+json"
+
+
+def feature(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A place with `lat` and `lon` as a point of GeoJSON (RFC 7946), where longitude comes first.
+
+    The other fields are its properties.
+    """
+    properties = {name: value for name, value in row.items() if name not in ("lat", "lon")}
+    point = {"type": "Point", "coordinates": [row["lon"], row["lat"]]}
+    return {"type": "Feature", "geometry": point, "properties": properties}
+
+
+def feature_collection(answer: Mapping[str, Any], rows: str) -> dict[str, Any]:
+    """An answer, whose field `rows` has places, as a FeatureCollection with its other fields."""
+    others = {name: value for name, value in answer.items() if name != rows}
+    features = [feature(row) for row in answer[rows]]
+    return {"type": "FeatureCollection", "features": features, **others}
+
+
+def write_features(tables: Iterable[pl.DataFrame], path: Path) -> None:
+    """Write the rows of tables, one after another, as one FeatureCollection."""
+    with path.open("w", encoding="utf-8") as file:
+        separator = '{"type": "FeatureCollection", "features": [\n'
+        for table in tables:
+            for row in table.iter_rows(named=True):
+                file.write(separator + json.dumps(feature(row), ensure_ascii=False))
+                separator = ",\n"
+        file.write("\n]}\n" if separator == ",\n" else separator + "]}\n")

@@ -214,7 +214,8 @@ class Visits:
         unread |= ~read["at"].is_between(EARLIEST_US, LATEST_US, closed="left")
         if unread.any():
             row = unread.arg_max() or 0
-            shown = repr(_shown(at[row])) if read["place"][row] else "no place"
+            shown = repr(_shown(at[row])) if at[row] else "no time"
+            shown = shown if read["place"][row] else "no place"
             raise BadInput(
                 f"row {row + 1} of the visits has {shown}; each row needs the id of a place and a "
                 "time such as 2012-04-03T18:00:09-04:00"

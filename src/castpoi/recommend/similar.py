@@ -4,7 +4,6 @@ Shapes: P places, D width of a vector, K similar places.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +20,6 @@ SimilarBy = Literal["vectors", "category and distance"]
 """What the order of similar places is computed from."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class SimilarPlace(Answer):
     """A place that is similar to another."""
 
@@ -36,7 +34,6 @@ class SimilarPlace(Answer):
     distance_km: float
 
 
-@dataclass(frozen=True, kw_only=True)
 class SimilarPlaces(Answer):
     """The places that are most similar to a place, most similar first."""
 

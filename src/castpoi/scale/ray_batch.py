@@ -37,8 +37,8 @@ from castpoi.recommend.batch import (
     open_job,
     sink,
 )
-from castpoi.recommend.geojson import write_features
 from castpoi.recommend.people import People
+from castpoi.recommend.recommendation import write_features
 from castpoi.recommend.recommender import load
 from castpoi.recommend.request import Visits
 from castpoi.scale.cluster import ATTEMPTS, check_version, connect, cores, own_error

@@ -11,7 +11,7 @@ from fastapi.security import HTTPBearer
 from starlette.convertors import PathConvertor, register_url_convertor
 
 from castpoi.core.errors import did_you_mean
-from castpoi.recommend.geojson import MEDIA_TYPE, feature_collection
+from castpoi.recommend.recommendation import MEDIA_TYPE, feature_collection
 from castpoi.serving import schema
 from castpoi.serving.service import Service
 

@@ -1,7 +1,6 @@
 """Responses of the API besides recommendations; these dataclasses are the response models."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from fastapi.responses import JSONResponse
@@ -9,7 +8,6 @@ from fastapi.responses import JSONResponse
 from castpoi.recommend.recommendation import Answer, WeighedBy
 
 
-@dataclass(frozen=True, kw_only=True)
 class VisitsReceipt(Answer):
     """The outcome of posted visits."""
 
@@ -18,7 +16,6 @@ class VisitsReceipt(Answer):
     unknown_places: list[str]
 
 
-@dataclass(frozen=True, kw_only=True)
 class UserVisit(Answer):
     """A visit of a user; details of the place only if the model has it."""
 
@@ -30,7 +27,6 @@ class UserVisit(Answer):
     lon: float | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class UserVisits(Answer):
     """The latest visits of a user, oldest first."""
 
@@ -39,7 +35,6 @@ class UserVisits(Answer):
     """For `after` of the next page; null on the last one."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class UserCount(Answer):
     """A user and the number of their visits."""
 
@@ -47,7 +42,6 @@ class UserCount(Answer):
     visits: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class Users(Answer):
     """Users of the store by id."""
 
@@ -56,21 +50,18 @@ class Users(Answer):
     """For `after` of the next page; null on the last one."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Erased(Answer):
     """The number of erased visits."""
 
     erased: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class Deleted(Answer):
     """The number of deleted visits, 0 if there was no such visit."""
 
     deleted: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class Place(Answer):
     """A place of the model."""
 
@@ -81,7 +72,6 @@ class Place(Answer):
     lon: float
 
 
-@dataclass(frozen=True, kw_only=True)
 class Places(Answer):
     """Places in a box or with a name."""
 
@@ -90,7 +80,6 @@ class Places(Answer):
     """For `after` of the next page; null on the last one."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Category(Answer):
     """A category and its number of places."""
 
@@ -98,14 +87,12 @@ class Category(Answer):
     places: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class Categories(Answer):
     """The categories of the model's places."""
 
     categories: list[Category]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ModelCard(Answer):
     """The model and where it comes from."""
 
@@ -140,14 +127,12 @@ class ModelCard(Answer):
     """Shares of users of the runs of this service, by name; empty if it has only one."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Health(Answer):
     """Whether the service is alive, or ready."""
 
     status: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class WrongField(Answer):
     """A field and its problem."""
 
@@ -155,7 +140,6 @@ class WrongField(Answer):
     problem: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class Error(Answer):
     """The problem in a sentence, and the wrong fields if there are any."""
 

@@ -13,8 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from castpoi.baselines.boosted.crowd import Crowd
-from castpoi.baselines.boosted.pairs import Features, nearest_places
+from castpoi.baselines.boosted.pairs import Crowd, Features, nearest_places
 from castpoi.baselines.boosted.ranker import BoostedRanker, lightgbm
 from castpoi.checkins import record
 from castpoi.checkins.city import City

@@ -6,7 +6,6 @@ from typing import Final
 
 import polars as pl
 import pytest
-from polars.exceptions import PanicException
 
 from castpoi.checkins.prepare import Preparation, make_city
 from castpoi.core.errors import BadInput
@@ -168,25 +167,6 @@ def test_a_column_of_lists_has_no_ids(tmp_path: Path) -> None:
     source = tmp_path / "v.parquet"
     frame = pl.read_csv(table(ROWS).encode())
     frame.with_columns(pl.concat_list("lat", "lon").alias("user")).write_parquet(source)
-    refuse(source)
-
-
-def test_a_column_of_lists_has_no_coordinates(tmp_path: Path) -> None:
-    source = tmp_path / "v.parquet"
-    frame = pl.read_csv(table(ROWS).encode())
-    frame.with_columns(pl.concat_list("lat").alias("lat")).write_parquet(source)
-    refuse(source)
-
-
-def test_a_panic_of_the_parquet_reader_is_reported_as_an_incomplete_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def panic(path: Path, **_: object) -> None:
-        raise PanicException("assertion failed")
-
-    source = tmp_path / "v.parquet"
-    pl.read_csv(table(ROWS).encode()).write_parquet(source)
-    monkeypatch.setattr(pl, "scan_parquet", panic)
     refuse(source)
 
 

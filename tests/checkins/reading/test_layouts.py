@@ -8,7 +8,7 @@ import pytest
 
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.checkins.cleaning import NYC, Recipe
+from castpoi.checkins.cleaning import NYC
 from castpoi.checkins.prepare import Preparation, make_city
 from castpoi.checkins.reading.layouts import (
     GETNEXT,
@@ -136,13 +136,6 @@ def test_the_three_files_of_getnext_go_through_the_recipe_of_the_paper(
     assert set(local_hours_in(city)) == {14}
 
 
-def test_the_three_files_of_getnext_are_a_city_without_a_recipe_too(tmp_path: Path) -> None:
-    write_getnext(tmp_path / "NYC")
-    city = make_city([tmp_path / "NYC"], Preparation())
-    assert city.checkins.height == 19
-    assert city.manifest["recipe"]["name"] == "custom"
-
-
 # STHGCN / LLM4POI
 
 
@@ -204,15 +197,6 @@ def test_files_of_whole_trajectories_replace_those_of_last_visits(tmp_path: Path
         "train_sample.csv",
         "validate_sample_with_traj.csv",
     ]
-
-
-def test_the_manifest_names_the_recipe_that_was_applied_to_the_sthgcn_files(tmp_path: Path) -> None:
-    sources.write_sthgcn(tmp_path / "nyc", NEW_YORK, is_utc=False, first_id=0)
-    city = make_city([tmp_path / "nyc"], Preparation(recipe=NYC))
-    assert city.manifest["recipe"]["name"] == "published"
-    city = make_city([tmp_path / "nyc"], Preparation(recipe=Recipe(repeat_minutes=30)))
-    assert city.manifest["recipe"]["name"] == "custom"
-    assert "repeats within 30 min" in [step["step"] for step in city.manifest["steps"]]
 
 
 def test_sthgcn_files_of_another_city_are_refused_with_a_way_to_read_them(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from tests.conftest import CommandLine
 from tests.messages import refused
 from tests.sources import (
     NEW_YORK,
-    TABLE_HEADER,
     checkins_in,
     checkins_of,
     table,
@@ -157,14 +156,6 @@ def test_a_first_row_in_place_of_a_header_is_recognised(tmp_path: Path) -> None:
         make_city([tmp_path / "v.csv"], Preparation(no_header=True))
     with refused(BadInput):
         make_city([tmp_path / "v.csv"], Preparation(no_header=True, columns={"user": "6"}))
-
-
-def test_cells_of_a_table_without_a_header_may_be_quoted(tmp_path: Path) -> None:
-    rows = [[row[0], f'"{row[1]}"', *row[2:]] for row in ROWS]
-    (tmp_path / "v.csv").write_text(table(rows[1:], rows[0]))
-    columns = {word: str(at) for at, word in enumerate(TABLE_HEADER, start=1)}
-    city = make_city([tmp_path / "v.csv"], Preparation(no_header=True, columns=columns))
-    assert checkins_in(city) == checkins_of(VISITS)
 
 
 @pytest.mark.parametrize(

@@ -286,12 +286,6 @@ def test_ids_that_differ_only_in_blanks_are_one(city_of: CityOf) -> None:
     assert city.manifest["remarks"] == ["blanks around 3 user ids were trimmed, in 7 rows"]
 
 
-def test_blanks_that_an_id_always_has_are_trimmed(city_of: CityOf) -> None:
-    city = city_of(table([[row[0], f" {row[1]} ", *row[2:]] for row in ROWS]))
-    assert checkins_in(city) == CHECKINS
-    assert city.manifest["remarks"] == ["blanks around 4 place ids were trimmed, in 15 rows"]
-
-
 @pytest.mark.parametrize(
     "word", ["NULL", "null", "NaN", "nan", "None", "<NA>", r"\N", "", "  ", " NULL "]
 )
@@ -306,12 +300,6 @@ def test_a_word_for_nothing_is_a_missing_id(
     assert checkins_in(city) == CHECKINS
     assert city.dropped is not None
     assert city.dropped.row(0)[:3] == ("visits.csv", 16, reason)
-
-
-def test_not_a_number_in_a_typed_column_is_a_missing_id(city_of: CityOf) -> None:
-    users = [float("nan"), *map(float, USERS[1:])]
-    city = city_of(frame(user=users), "visits.parquet", on_bad_rows="drop")
-    assert city.manifest["dropped_rows"] == {"no user": 1}
 
 
 @pytest.mark.parametrize(

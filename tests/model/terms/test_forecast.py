@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from castpoi.model.castpoi import CastPoi, new_model
-from castpoi.model.scoring import ExactScorer
+from castpoi.model.ranker import ExactScorer
 from castpoi.model.terms.base import Encoded
 from tests.model.small import (
     LAT,
@@ -83,17 +83,6 @@ def test_the_score_does_not_depend_on_the_forecast() -> None:
         for weight in model.forecast.parameters():
             weight.add_(1.0)
     assert torch.equal(ExactScorer(model).score(encode(model)), before)
-
-
-def test_a_place_with_a_high_forecast_is_first() -> None:
-    model = trained_model(small_config())
-    assert model.forecast is not None
-    for place in range(PLACES):
-        with torch.no_grad():
-            model.forecast.popularity.zero_()
-            model.forecast.popularity[place] = 1000.0
-        scores = ExactScorer(model).forecast(encode(model))
-        assert scores.argmax(dim=1).tolist() == [place] * len(HISTORIES)
 
 
 def test_presets_start_from_the_same_weights_with_and_without_a_forecast() -> None:

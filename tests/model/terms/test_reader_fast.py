@@ -3,7 +3,7 @@ import threading
 import pytest
 import torch
 
-from castpoi.model.scoring import ExactScorer
+from castpoi.model.ranker import ExactScorer
 from castpoi.model.terms.reader_fast import cores_for, workers
 from tests.model.small import batch_of, small_config, trained_model, walk
 

@@ -315,18 +315,6 @@ def test_filters_narrow_the_list_and_an_empty_list_has_a_message(page: Page) -> 
     expect(page.locator("#filter-count")).to_be_empty()
 
 
-def test_the_list_works_by_keyboard(page: Page) -> None:
-    choose(page, "ann")
-    page.locator(".row-button").first.focus()
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Enter")
-    second = page.locator("#ranking > li").nth(1)
-    expect(second.locator(".explanation")).to_be_visible()
-    expect(second.locator(".row-button")).to_be_focused()
-    page.keyboard.press("Escape")
-    expect(page.locator(".explanation")).to_have_count(0)
-
-
 def test_a_phone_never_scrolls_sideways_and_keeps_the_list_in_a_sheet(
     page: Page,
 ) -> None:

@@ -1,19 +1,23 @@
 """The fast objective: the paper's loss, for all positions of a window at once."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
 import torch
 
 from castpoi.checkins.city import City
+from castpoi.checkins.prepare import Preparation, prepare
+from castpoi.checkins.synthetic import SynthesisConfig, synthesize, write_checkins
 from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import ModelConfig
-from castpoi.model.scoring import ExactScorer
+from castpoi.model.ranker import ExactScorer
 from castpoi.model.windows import BatchBuilder
 from castpoi.training.config import CastPoiTraining
 from castpoi.training.objectives import Objective
+from castpoi.training.objectives.draws import draw_places
 from castpoi.training.objectives.fast import FastBatch, FastObjective
 from tests.training.small import full_objective, gradients, tiny_model, tiny_model_config
 
@@ -181,3 +185,134 @@ def forecast_error(model: CastPoi, town: City) -> float:
     exact = ExactScorer(model)
     wrong = exact.score(encoded) - exact.forecast(encoded)
     return float(wrong.var(dim=1).mean())
+
+
+PLACES = 300
+BUCKETS = torch.arange(2 * PLACES).view(2, PLACES).remainder(6).byte()
+
+
+@pytest.fixture
+def scores() -> torch.Tensor:
+    draw = torch.Generator().manual_seed(1)
+    scores = 3 * torch.randn(2, PLACES, generator=draw)
+    scores[:, 7] = -torch.inf  # a place that is read anyway
+    return scores
+
+
+def test_the_weighted_mean_of_draws_is_on_average_that_of_all_places(scores: torch.Tensor) -> None:
+    values = torch.randn(2, PLACES, generator=torch.Generator().manual_seed(2)).exp()
+    probability = scores.exp()
+    truth = (probability * values).sum(dim=1) / probability.sum(dim=1)
+    rng = np.random.default_rng(3)
+    found = []
+    for _ in range(1500):
+        drawn, weight = draw_places(probability, BUCKETS, 16, rng)
+        found.append((weight * values.gather(1, drawn)).sum(dim=1))
+    assert torch.stack(found).mean(dim=0).tolist() == pytest.approx(truth.tolist(), rel=0.05)
+
+
+def test_likely_and_unlikely_places_are_both_drawn(scores: torch.Tensor) -> None:
+    rng = np.random.default_rng(4)
+    drawn = torch.cat([draw_places(scores.exp(), BUCKETS, 30, rng)[0] for _ in range(50)], dim=1)[0]
+    order = scores[0].argsort(descending=True)
+    assert torch.isin(order[:5], drawn).all()
+    assert torch.isin(order[-150:], drawn).float().mean() > 0.5
+
+
+def test_a_place_nearby_is_drawn_however_unlikely_it_is() -> None:
+    scores = torch.zeros(1, PLACES)
+    scores[0, 5] = -20.0
+    buckets = torch.full((1, PLACES), 5, dtype=torch.uint8)
+    buckets[0, 5] = 0
+    drawn, weight = draw_places(scores.exp(), buckets, 8, np.random.default_rng(0))
+    assert 5 in drawn[0].tolist()
+    assert float(weight[drawn == 5].sum()) < 1e-3  # a low weight, unless its score is raised
+
+
+def test_the_weights_of_a_target_sum_to_one_even_if_nothing_is_left_to_draw() -> None:
+    nothing = torch.zeros(2, 5)
+    for count in (1, 2, 16):
+        drawn, weight = draw_places(nothing, nothing.byte(), count, np.random.default_rng(0))
+        assert drawn.shape == weight.shape == (2, count)
+        assert weight.sum(dim=1).tolist() == pytest.approx([1, 1])
+        assert bool((drawn < 5).all())
+
+
+STEPS: Final = 24
+ALL: Final = 10_000
+"""More windows and prefixes than there are."""
+
+WITH_READER = tiny_model_config(window=200)
+"""The window is longer than any trajectory, so both objectives have the same histories."""
+WITHOUT = tiny_model_config(window=200, candidate_conditioning=False)
+
+
+@pytest.fixture(scope="module")
+def hamlet(tmp_path_factory: pytest.TempPathFactory) -> City:
+    """Twelve people and 35 places: the full objective is affordable, and the reader counts."""
+    folder = tmp_path_factory.mktemp("hamlet")
+    config = SynthesisConfig(users=12, places=40, days=25)
+    checkins = synthesize(config, seed=5)
+    source = write_checkins(checkins, folder / "checkins.csv", config=config, seed=5)
+    return prepare([source], folder / "city", Preparation(accept_rhythm=True))
+
+
+def full(city: City, config: ModelConfig) -> Objective[Any]:
+    return full_objective(city, config, batch=ALL, at_once=64)
+
+
+def fast(city: City, config: ModelConfig) -> Objective[Any]:
+    """The reader reads a target, its four hardest rivals and four draws: 9 places of 35."""
+    return FastObjective(
+        city,
+        model=config,
+        config=CastPoiTraining(
+            windows_per_step=ALL,
+            hard_candidates=4,
+            drawn_candidates=4,
+            explore_weight=1.5,
+            margin_weight=0.5,
+        ),
+        seed=0,
+    )
+
+
+def loss_after(
+    city: City,
+    config: ModelConfig,
+    objective: Callable[[City, ModelConfig], Objective[Any]],
+    *,
+    reader_learns: bool = True,
+) -> float:
+    """The full loss of a model after some steps with an objective."""
+    model, trained_by = tiny_model(city, config), objective(city, config)
+    if not reader_learns:
+        for name, weight in model.named_parameters():  # which are zero at the start
+            weight.requires_grad_(not name.startswith("reader.head.last."))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.02)
+    for epoch in range(STEPS):
+        optimizer.zero_grad()
+        (batch,) = trained_by.batches(epoch)
+        trained_by.loss(model, batch).backward()
+        optimizer.step()
+    return full_loss(city, model)
+
+
+def full_loss(city: City, model: CastPoi) -> float:
+    objective = full(city, model.config)
+    with torch.no_grad():
+        return float(objective.loss(model.eval(), objective.batches(0)[0]))
+
+
+def test_both_objectives_reach_the_same_loss_though_the_reader_reads_few_places(
+    hamlet: City,
+) -> None:
+    by_full = loss_after(hamlet, WITH_READER, full)
+    by_fast = loss_after(hamlet, WITH_READER, fast)
+    without_reader = loss_after(hamlet, WITHOUT, fast)
+    zero_reader = loss_after(hamlet, WITH_READER, fast, reader_learns=False)
+    assert by_full < full_loss(hamlet, tiny_model(hamlet, WITH_READER)) - 2
+    worth = without_reader - by_full
+    assert worth > 0.4  # what the reader is worth, so that there is something to miss
+    assert abs(by_fast - by_full) < worth / 3
+    assert zero_reader > by_full + 2 * worth / 3  # the bound would see it

@@ -164,8 +164,3 @@ def test_the_loss_is_that_of_a_slow_loop(places: int, config: CastPoiTraining) -
     is_new = torch.tensor([True, False, False, True, False, True])
     expected = slow_loss(scores.tolist(), target.tolist(), is_new.tolist(), config)
     assert float(mean_loss(scores, target, is_new, config)) == pytest.approx(expected)
-
-
-def test_a_city_of_one_place_has_no_rivals() -> None:
-    loss = mean_loss(torch.zeros(2, 1), torch.tensor([0, 0]), torch.tensor([True, False]), PAPER)
-    assert float(loss) == 0.0

@@ -16,8 +16,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from castpoi.baselines.boosted.crowd import Crowd
-from castpoi.baselines.boosted.pairs import FEATURES, TERMS, Features, Pairs, Places, pairs_of
+from castpoi.baselines.boosted.pairs import (
+    FEATURES,
+    TERMS,
+    Crowd,
+    Features,
+    Pairs,
+    Places,
+    pairs_of,
+)
 from castpoi.baselines.counting import CountedRanker, SparseScores
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.arrays import Numbers

@@ -1,17 +1,18 @@
 """Cold places: ranked from the day they open, without a visit and without training."""
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 import torch
 
 import castpoi
-from castpoi.core.errors import BadInput
+from castpoi.core.errors import BadInput, NoCandidateLeft
 from castpoi.methods.run import load_run
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.model.terms.distance import DistanceGate
-from castpoi.recommend.changed_places import with_cold_places
+from castpoi.recommend.changed_places import closed_ids, with_cold_places
 from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.recommender import Recommender, load
 from castpoi.recommend.request import Visit
@@ -41,11 +42,6 @@ def sharing(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def warm(sharing: Path) -> Recommender:
-    return load(sharing)
-
-
-@pytest.fixture
 def cold(sharing: Path) -> Recommender:
     return castpoi.load(sharing, places=BISTRO)
 
@@ -61,15 +57,6 @@ def test_a_cold_place_can_be_recommended_as_any_other(cold: Recommender) -> None
     assert sum(bistro.terms.values()) == pytest.approx(bistro.score)
     assert bistro.terms["revisit"] == 0.0
     assert sum(each.probability for each in found.values()) == pytest.approx(1.0)
-
-
-def test_known_places_keep_their_scores_and_their_order(
-    warm: Recommender, cold: Recommender
-) -> None:
-    before = {each.place: each.score for each in warm.recommend(DAY)}
-    after = {each.place: each.score for each in cold.recommend(DAY) if each.place in before}
-    assert list(after) == list(before)
-    assert after == pytest.approx(before, abs=1e-5)
 
 
 def test_a_nearby_cold_place_of_a_popular_category_ranks_first(sharing: Path) -> None:
@@ -130,12 +117,6 @@ def test_cold_places_are_read_from_a_file(sharing: Path, tmp_path: Path, text: s
     assert recommender.places.zones == ["America/New_York"]
 
 
-def test_a_table_without_rows_adds_nothing(sharing: Path, warm: Recommender) -> None:
-    recommender = castpoi.load(sharing, places=BISTRO.clear())
-    assert recommender.places.ids == KNOWN
-    assert recommender.recommend(DAY) == warm.recommend(DAY)
-
-
 @pytest.mark.parametrize(
     "rows",
     [
@@ -157,12 +138,6 @@ def test_the_error_for_an_invalid_place_names_its_row(
         load(sharing, places=tmp_path / "new.csv")
 
 
-def test_a_row_of_a_table_without_a_file_is_counted_from_one(sharing: Path) -> None:
-    again = BISTRO.with_columns(pl.lit("cafe").alias("place")).head(1)
-    with refused(BadInput):
-        load(sharing, places=again)
-
-
 def test_a_table_without_a_needed_column_is_rejected(sharing: Path) -> None:
     with refused(BadInput):
         load(sharing, places=BISTRO.drop("lon"))
@@ -178,3 +153,38 @@ def test_a_counting_baseline_cannot_rank_cold_places(run_folder: Path, tmp_path:
     train(run_folder.parent / "city", tmp_path / "run", method="popularity", seed=0)
     with refused(BadInput):
         load(tmp_path / "run", places=BISTRO)
+
+
+def test_a_closed_place_is_not_recommended_but_remains_a_visit(run_folder: Path) -> None:
+    recommender = load(run_folder, closed=["cafe"])
+    answer = recommender.recommend(DAY, candidates=["cafe", "park"], explain=True)
+    assert [each.place for each in answer] == ["park"]
+    assert answer.remarks == ("1 candidate was left out: closed",)
+    before = load(run_folder).recommend(DAY, candidates=["park"], explain=True)
+    assert answer.recommendations == before.recommendations
+    assert "cafe" not in {each.place for each in recommender.recommend([])}
+    with refused(NoCandidateLeft):
+        recommender.recommend(DAY, candidates=["cafe"])
+
+
+@pytest.mark.parametrize(
+    ("columns", "closed"),
+    [
+        ({}, {"1", "2", "3"}),
+        ({"date_closed": ["2019-04-01", None, "2999-01-01"]}, {"1"}),
+        ({"date_closed": ["some year", "", None]}, {"1"}),
+        ({"operating_status": ["open", "permanently_closed", None]}, {"2"}),
+    ],
+)
+def test_dates_and_states_of_a_table_say_what_is_closed(
+    tmp_path: Path, columns: dict[str, Any], closed: set[str]
+) -> None:
+    table = pl.DataFrame({"place": [1, 2, 3], **columns})
+    table.write_csv(tmp_path / "closed.csv")
+    assert closed_ids(table) == closed == closed_ids(tmp_path / "closed.csv")
+    assert closed_ids(None, table) == (closed if columns else set())
+
+
+def test_a_table_without_places_is_refused() -> None:
+    with refused(BadInput):
+        closed_ids(pl.DataFrame({"date_closed": ["2019-04-01"]}))
