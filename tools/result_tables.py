@@ -20,6 +20,8 @@ from castpoi.evaluation.significance import PairedTest, Verdict, judge, paired_t
 from castpoi.experiments.suite import read_suite
 from castpoi.methods.outline import ABLATION, Row, TableOutline
 from castpoi.methods.registry import METHODS
+from castpoi.reports.analyses import order_table, pairs
+from castpoi.reports.costs import cost_table
 from castpoi.reports.evidence import CityEvidence, Evidence, RowResult, read_evidence
 from castpoi.reports.notes import p_value
 from castpoi.reports.outlines import PAPERS_METHOD, PAPERS_VARIANTS
@@ -32,7 +34,7 @@ _CALIFORNIA: Final = "gowalla-ca"
 _PAPERS_CALIFORNIA: Final = paper_city("ca", targets=3956)
 _CALIFORNIA_METRICS: Final = ("MRR", "HR@10")
 _SEVEN: Final = ("core", "sasrec", "narm", "bert4rec", "caser", "srgnn", "stamp")
-_STRONGER: Final = ("esasrec", "target-attention")
+_STRONGER: Final = ("esasrec", "hstu", "target-attention")
 """References beyond the paper."""
 _UNTUNED: Final = "target-attention"  # it has CaST-POI's preset instead of a search
 _METRICS: Final = ("HR@1", "HR@5", "HR@10", "NDCG@10", "MRR")
@@ -140,6 +142,41 @@ def time_table(evidence: Evidence) -> str:
         [row.name, *(_triple(city, row.name, is_best=False) for city in cities)] for row in rows
     ]
     return _piped([["method", *(c.town for c in cities)], ["---"] * (1 + len(cities)), *lines])
+
+
+def order_lines(evidence: Evidence) -> str:
+    """Kendall's tau of the order of methods by time and by leave one out, for each city."""
+    tables = [(city, order_table(evidence, city, other)) for city, other in pairs(evidence)]
+    return "".join(f"- {city.town}: {table.footnotes[0]}\n" for city, table in tables if table)
+
+
+def costs_table(evidence: Evidence) -> str:
+    """What each method costs on New York, the fastest training first."""
+    city = next(each for each in evidence.cities if each.name == _FIRST)
+    table = cost_table(evidence, city)
+    rows = [] if table is None else [[cell.text for cell in row] for row in table.groups[0]]
+    heads = [] if table is None else list(table.columns)
+    return _piped([heads, ["---"] * len(heads), *rows])
+
+
+def future_table(evidence: Evidence) -> str:
+    """Change of methods that learn from nothing after a target, by city."""
+    heads = ["city", "method", "MRR", "without the future", "change", "HR@10", "new HR@10"]
+    lines = []
+    for path in sorted((ROOT / "results" / "future").glob("*.json"), key=lambda each: each.stem):
+        for name, found in json.loads(path.read_text(encoding="utf-8"))["methods"].items():
+            mrr = found["every"]["MRR"]
+            error = 100 * mrr["standard_error"]
+            lines.append(
+                [
+                    path.stem,
+                    f"`{name}`",
+                    *(f"{100 * mrr[each]:.2f}" for each in ("all", "without_future")),
+                    f"{100 * mrr['change']:+.2f} ± {error:.2f}",
+                    *(f"{100 * found[part]['HR@10']['change']:+.1f}" for part in ("every", "new")),
+                ]
+            )
+    return _piped([heads, ["---"] * len(heads), *lines])
 
 
 def _is_not_first(city: CityEvidence) -> bool:
@@ -359,7 +396,14 @@ def _worth(verdict: Verdict) -> str:
 
 PAGES: Final[dict[str, Mapping[str, Callable[[Evidence], str]]]] = {
     "README.md": {"headline": headline_table},
-    "docs/results.md": {"nyc": first_table, "other cities": other_table, "time": time_table},
+    "docs/results.md": {
+        "nyc": first_table,
+        "other cities": other_table,
+        "time": time_table,
+        "order": order_lines,
+        "future": future_table,
+        "costs": costs_table,
+    },
     "docs/baselines.md": {
         "baselines": baselines_table,
         "tuned": tuned_table,

@@ -96,6 +96,7 @@ def test_calibration_is_that_of_learned_methods_only(two: Evidence, city: CityEv
     assert [theirs[name].text for name in ("Mean softmax %", "Right first %", "ECE %")] == ["–"] * 3
     assert (ours["Median km off"].text, theirs["Median km off"].text) == ("1.00", "2.00")
     assert ours["Popularity of first"].text == "4.0"
+    assert "Popularity of the places visited: 2.0." in table.text
 
 
 EDGES_KM = [0.5, 2.0, 5.0, 20.0, 100.0]

@@ -2,11 +2,15 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from statistics import stdev
 
+import polars as pl
 import pytest
 
+from castpoi.checkins import record
+from castpoi.evaluation.result import Result
 from castpoi.reports import notes
 from castpoi.reports.evidence import read_evidence
 from castpoi.reports.metrics import metric_table
@@ -115,7 +119,7 @@ def test_without_another_method_there_is_no_improvement_and_no_mark(tmp_path: Pa
     (table,) = tables_in(tmp_path / "t")
     assert [row[0].text for row in table.groups[0]] == ["CaST-POI"]
     assert not any(cell.is_best or cell.stars for row in table.groups[0] for cell in row)
-    assert table.footnotes == []
+    assert notes.STARS not in table.footnotes
 
 
 def test_stars_are_on_the_improvement_and_on_variants_that_differ(tables: dict[str, Table]) -> None:
@@ -175,7 +179,7 @@ def test_known_time_has_a_table_of_its_own_with_a_warning(small: Path) -> None:
     assert group.heading == "town (time known)"
     (row,) = group.rows
     assert [cell.text for cell in row[:3]] == ["CaST-POI, time known", "1", "100.00"]
-    assert apart.footnotes == [notes.KNOWN_TIME]
+    assert apart.footnotes[0] == notes.KNOWN_TIME
 
 
 def test_two_methods_of_ours_are_tested_each_and_against_each_other(
@@ -186,3 +190,16 @@ def test_two_methods_of_ours_are_tested_each_and_against_each_other(
     assert cells(table, "CaST-POI over the best baseline")["HR@5"].text == "+20.00"
     assert cells(table, "CaST-POI next over the best baseline")["HR@5"].text == "+30.00"
     assert cells(table, "CaST-POI next over CaST-POI")["HR@5"].text == "+10.00"
+
+
+def test_the_standard_error_counts_a_user_with_several_targets_once(small: Path) -> None:
+    (table,) = tables_in(small)
+    # MRR of the first seed: 4 of ten are 1.0, the others 0.02; mean 0.412, ten users
+    assert "Standard error over users of the best MRR, in points: town 15.18." in table.text
+    for name in ("ours-1", "ours-2"):
+        made = Result.load(small / name)
+        two_users = pl.Series(record.USER, [0] * 4 + [1] * 6, dtype=pl.UInt32)
+        made = replace(made, ranks=made.ranks.with_columns(two_users))
+        made.save(small / name, overwrite=True)
+    (table,) = tables_in(small)
+    assert "town 33.26." in table.text  # the two sums are +2.352 and -2.352

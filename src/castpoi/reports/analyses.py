@@ -117,7 +117,13 @@ def beyond_table(evidence: Evidence, city: CityEvidence) -> Table:
         name=f"beyond-accuracy-{city.slug}",
         title=f"Beyond accuracy on {city.name}",
         caption=notes.BEYOND,
+        footnotes=[f"Popularity of the places visited: {_popularity_of_targets(city):.1f}."],
     )
+
+
+def _popularity_of_targets(city: CityEvidence) -> float:
+    """Mean check-ins in train of the places visited, the same for all rows."""
+    return city.results[0].result.beyond.popularity_of_target
 
 
 def _beyond_line(city: CityEvidence, row: Row) -> dict[str, Cell]:
@@ -136,7 +142,6 @@ def _beyond_line(city: CityEvidence, row: Row) -> dict[str, Cell]:
         "Coverage %": percent(fmean(one.coverage for one in measured), 1),
         "Popularity of first": number(fmean(one.popularity_of_first for one in measured), 1),
         "Popularity of listed": number(fmean(one.popularity_of_listed for one in measured), 1),
-        "Popularity of visited": number(fmean(one.popularity_of_target for one in measured), 1),
         "Mean softmax %": softmax([one.confidence for one in calibrated]),
         "Right first %": softmax([one.accuracy for one in calibrated]),
         "ECE %": softmax([one.expected_error for one in calibrated]),

@@ -17,6 +17,7 @@ from castpoi.evaluation.pool import PoolCurve
 from castpoi.evaluation.strata import Stratum
 from castpoi.methods.outline import OURS, Row, TableOutline
 from castpoi.reports.analyses import AXES, METRIC, LearnedBias, biases_of, stratum_name
+from castpoi.reports.costs import costs_of
 from castpoi.reports.evidence import CityEvidence, Evidence
 from castpoi.reports.significance import without_name
 from castpoi.reports.style import (
@@ -343,6 +344,40 @@ def reliability_lines(evidence: Evidence, city: CityEvidence) -> Chart | None:
         caption="Ten bins of equal width by the softmax of the first place, all seeds together; "
         f"bins of fewer than {_MIN_TARGETS} targets are left out. Below the dotted line a method "
         "is overconfident.",
+        figure=figure,
+    )
+
+
+def cost_dots(evidence: Evidence, city: CityEvidence) -> Chart | None:
+    """MRR against the CPU time of training; rows that no faster row beats have a name."""
+    costs = costs_of(evidence, city)
+    rows = [row for row in evidence.rows_of(city) if "training_s" in costs.get(row.name, {})]
+    if len(rows) < 2:
+        return None
+    rows.sort(key=lambda row: costs[row.name]["training_s"])
+    best = -math.inf
+    with look():
+        figure, (axes,) = new_figure(2.6)
+        for row in rows:
+            seconds, mrr = costs[row.name]["training_s"], 100 * city.mean(row.name, "MRR")
+            is_named, best = mrr > best or row.role == OURS, max(best, mrr)
+            axes.plot(seconds, mrr, "o", color=BLUE if row.role == OURS else GREY, markersize=4)
+            if is_named:
+                axes.annotate(
+                    row.label, (seconds, mrr), xytext=(0, 4), textcoords="offset points",
+                    ha="left" if row == rows[0] else "right", fontsize="small",
+                )  # fmt: skip
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda seconds, _: f"{seconds:g}"))
+        axes.margins(x=0.1, y=0.12)
+        axes.set_xlabel("training, CPU seconds on one core")
+        axes.set_ylabel("MRR, %")
+    return Chart(
+        name=f"costs-{city.slug}",
+        city=city.name,
+        headline="Accuracy against the time of training",
+        caption="One point for each method, ours in blue. A point with a name is ours, or no "
+        "method that trains faster has a higher MRR.",
         figure=figure,
     )
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from castpoi.core.files import read_json
 from castpoi.core.quantities import duration_words
-from castpoi.evaluation.result import IS_REVISIT
+from castpoi.evaluation.result import EXPERIMENT, IS_REVISIT
 from castpoi.methods.outline import ABLATION, ORACLE, RIVALS, Row
 from castpoi.methods.registry import METHODS
 from castpoi.reports import notes
@@ -159,6 +159,7 @@ def _source_line(each: RowResult, root: Path, out: Path, position: int) -> dict[
         "Seed": Cell(str(each.seed), each.seed),
         "Training": _seconds(each.training_seconds),
         "Ranking": _seconds(each.result.seconds),
+        "Code": Cell(str(manifest.get(EXPERIMENT, {}).get("key", {}).get("code", "–"))[:8]),
         "Commit": Cell(commit[:8] + dirty, note=commit),
         "Config": link("config", each.config),
         "Log": link("log", each.log),

@@ -7,6 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+
+from castpoi.checkins import record
+from castpoi.evaluation.metrics import per_target
+from castpoi.evaluation.result import RANK
 from castpoi.evaluation.significance import Verdict
 from castpoi.methods.outline import ORACLE, OURS, STRONGEST, Row, TableOutline
 from castpoi.reports import notes
@@ -36,6 +41,9 @@ def metric_table(outline: TableOutline, evidence: Evidence, verdicts: Verdicts) 
         notes.STARS: any(each.table == outline.name for each in verdicts.all),
         notes.PAPER: any(cell.paper for group in groups for row in group for cell in row),
         **dict.fromkeys(evidence.notes_on(ours), True),
+        _standard_errors(cities_of(outline, evidence), outline.rows, metrics[-1]): (
+            not outline.is_ablation
+        ),
     }
     return Table(
         name=outline.name,
@@ -64,6 +72,18 @@ def cities_of(outline: TableOutline, evidence: Evidence) -> list[CityEvidence]:
         or (not outline.is_ablation and outline == _first_on(city, evidence))
     ]
     return shown or some
+
+
+def _standard_errors(cities: Sequence[CityEvidence], rows: Sequence[Row], metric: str) -> str:
+    """The standard error over users of the best row of each city, of one seed."""
+    errors = []
+    for city in cities:
+        best = max(filter(city.has, rows), key=lambda row: city.mean(row.name, metric))
+        table = city.of(best.name)[0].result.ranks
+        values = per_target(metric, table[RANK].to_numpy())
+        of_users = np.bincount(table[record.USER].to_numpy(), values - values.mean())
+        errors.append(f"{city.name} {100 * np.linalg.norm(of_users) / len(values):.2f}")
+    return f"Standard error over users of the best {metric}, in points: {'; '.join(errors)}."
 
 
 def _roles_on(outline: TableOutline, city: CityEvidence) -> set[str]:

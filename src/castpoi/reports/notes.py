@@ -66,9 +66,17 @@ POOL: Final = (
 )
 BEYOND: Final = (
     "Km off: from the first recommended place to the target, 0 where it is right. Coverage: share "
-    "of all places in anybody's top ten. Popularity: mean check-ins in train of first, listed and "
-    "visited places. Softmax, share of right first places and expected calibration error (ECE, "
-    "ten bins): learned methods only, because the scores of others are no logits. Means over seeds."
+    "of all places in anybody's top ten. Popularity: mean check-ins in train of first and listed "
+    "places; below, that of the places visited. Softmax, share of right first places and expected "
+    "calibration error (ECE, ten bins): learned methods only, because the scores of others are no "
+    "logits. Means over seeds."
+)
+COSTS: Final = (
+    "Every method in a process of its own, with one thread. CPU seconds, so that other work on the "
+    "machine hardly counts. Training: around the epochs, and as many epochs as the runs of the row "
+    "had; an epoch is the difference between a short training and a shorter one. Answer: median "
+    "over single requests, each for the ten best places of a user, with filters and probabilities. "
+    "Memory: of training and answers."
 )
 CITIES: Final = (
     "Revisits: targets at one of the user's 512 visits before. Equal fingerprints, equal splits. "
@@ -82,8 +90,9 @@ METHODS: Final = (
     "unless its card says that it has the weights of another row."
 )
 SOURCES: Final = (
-    "Training and ranking: wall time. A plus after a commit: with uncommitted changes. A dash: no "
-    "log was kept."
+    "Code: the version of the method's code, or in older results a SHA-256 of it; equal ones in a "
+    "row: one code made all seeds. Training and ranking: wall time. A plus after a commit: with "
+    "uncommitted changes. A dash: no log was kept."
 )
 
 

@@ -28,6 +28,7 @@ from castpoi.methods.outline import ORACLE, OURS, Row, TableOutline
 from castpoi.reports import analyses, inventory, notes
 from castpoi.reports.analyses import METRIC, order_table, pairs
 from castpoi.reports.card import card_file, model_card
+from castpoi.reports.costs import cost_table
 from castpoi.reports.evidence import CityEvidence, Evidence, read_evidence
 from castpoi.reports.metrics import metric_table
 from castpoi.reports.page import render, text_of
@@ -134,6 +135,15 @@ SECTIONS: Final = (
         title="Beyond accuracy",
         tables=lambda report: (
             analyses.beyond_table(report.evidence, city) for city in report.evidence.cities
+        ),
+    ),
+    Section(
+        title="Costs",
+        tables=lambda report: (
+            cost_table(report.evidence, city) for city in report.evidence.cities
+        ),
+        charts=lambda report, figures: (
+            figures.cost_dots(report.evidence, city) for city in report.evidence.cities
         ),
     ),
     Section(
