@@ -15,6 +15,7 @@ from castpoi.core.config import (
     Share,
     Size,
     changed,
+    differences,
     pairs_of,
     preset_named,
     read_dataclass,
@@ -152,3 +153,9 @@ def test_an_unknown_preset_is_refused_with_those_there_are() -> None:
     assert preset_named({"fast": 1, "paper": 2}, "paper") == 2
     with refused(BadInput):
         preset_named({"fast": 1, "paper": 2}, "slow")
+
+
+def test_differences_include_settings_that_only_one_has() -> None:
+    assert differences({"a": 1}, {"a": 1, "b": "x" * 64}) == "b None, not xxxxxxxxxxxx"
+    assert differences({"model": {"edges": [1.0]}}, {"model": {"edges": [1.0]}}) == ""
+    assert differences({"model": {"width": 8}}, {"model": {"width": 16}}) == "model.width 8, not 16"

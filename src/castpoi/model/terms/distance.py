@@ -51,9 +51,10 @@ class DistanceGate(Term):
             first = (first.unsqueeze(2) + weights.unsqueeze(1)).flatten(1)  # K times as many
         return first
 
-    def index(self, inputs: ScoreInputs) -> Tensor:
-        """The cell of every place. -> [B, P]"""
-        return self._cells(*(self.distances.between(each) for each in inputs.anchors.unbind(1)))
+    def index(self, inputs: ScoreInputs, candidates: Tensor | None = None) -> Tensor:
+        """The cell of every place, or of candidates that all share. -> [B, P] or [B, C]"""
+        anchors = inputs.anchors.unbind(1)
+        return self._cells(*(self.distances.between(each, candidates) for each in anchors))
 
     def add_to_(self, scores: Tensor, compact: Tensor, index: Tensor) -> None:
         """See `Term`. [B, P], [B, M], [B, P]"""

@@ -87,14 +87,14 @@ class PlaceDraws:
         return self.along[positions.reshape(len(anchors), -1) % self.places]
 
     def expected(self, anchors: Numbers, drawn: Numbers) -> NDArray[np.float64]:
-        """Expected number of draws of places. [R, A], [R, C] -> [R, C]"""
+        """Expected number of draws of places, of each target or shared. [R, A], [C] -> [R, C]"""
         expected = POPULAR * self.frequency[drawn] + UNIFORM / self.places
-        position = self.position[drawn]  # [R, C]
+        position = self.position[drawn]  # [R, C] or [C]
         for anchor in anchors.T:
-            apart = np.abs(position - self.position[anchor][:, None])
+            apart = np.abs(position - self.position[anchor][:, None])  # [R, C]
             apart = np.minimum(apart, self.places - apart)  # the curve is closed
             for reach in self.reaches:
-                expected += (apart <= reach) * (NEAR / (2 * reach + 1))
+                expected = expected + (apart <= reach) * (NEAR / (2 * reach + 1))
         return expected
 
 
@@ -120,12 +120,11 @@ class SampledObjective(FastObjective):
         anchors = np.stack([self.place[layout.visit], pairs.home], axis=1)  # [R, A]
         shared, count = self.draws.shared(rng)
         near = self.draws.near(anchors, rng)
-        drawn = np.concatenate([near, np.tile(shared, (len(near), 1))], axis=1)  # [R, C]
-        log_weight = -np.log(self.draws.expected(anchors, drawn))
-        log_weight[:, near.shape[1] :] += np.log(count)
+        expected = [self.draws.expected(anchors, drawn) for drawn in (near, shared)]
+        log_weight = np.concatenate([-np.log(expected[0]), np.log(count / expected[1])], axis=1)
 
         visited = np.concatenate([group.place.flatten().numpy() for group in layout.groups])  # [S]
-        used = np.unique(np.concatenate([visited[visited >= 0], pairs.place, target, *drawn]))
+        used = np.unique(np.r_[visited[visited >= 0], pairs.place, target, near.ravel(), shared])
         places = _Places(used, self.rows)
         groups = (replace(each, place=places.local(each.place.numpy())) for each in layout.groups)
         states = torch.cat([model.states(each, places.table).flatten(0, 1) for each in groups])
@@ -137,14 +136,16 @@ class SampledObjective(FastObjective):
         )
         own = np.concatenate([target[:, None], near], axis=1)
         scores = torch.cat([places.own(inputs, own), places.shared(inputs, shared)], dim=1)
-        scores = scores + _nearness(model, inputs, np.concatenate([target[:, None], drawn], axis=1))
+        scores = scores + _nearness(model, inputs, own, shared)
         known = places.known(inputs) + _of_known(model, inputs, pairs.place)  # [E]
 
         is_left_out = np.zeros((len(target), len(used)), dtype=np.bool_)  # from the draws [R, U]
         local = places.local
         is_left_out[pairs.owner, local(pairs.place)] = True
         is_left_out[np.arange(len(target)), local(target)] = True
-        log_weight[np.take_along_axis(is_left_out, local(drawn).numpy(), axis=1)] = -np.inf
+        left_out = [is_left_out[np.arange(len(near))[:, None], local(near)]]
+        left_out.append(is_left_out[:, local(shared)])
+        log_weight[np.concatenate(left_out, axis=1)] = -np.inf
         weight = np.where(is_new_place(target, pairs), self.config.explore_weight, 1.0)
         return self._mean_loss(
             scores,
@@ -229,12 +230,14 @@ class _Places:
         return base + self.table.popularity[local + 1]
 
 
-def _nearness(model: CastPoi, inputs: ScoreInputs, candidates: Numbers) -> Tensor:
-    """The distance term; candidates have the numbers of the city. [R, C] -> [R, C]"""
+def _nearness(model: CastPoi, inputs: ScoreInputs, own: Numbers, shared: Numbers) -> Tensor:
+    """The distance term; candidates have the numbers of the city. [R, C], [M] -> [R, C + M]"""
     gate = dict(model.named_terms()).get("distance")
-    if gate is None:
-        return inputs.state.new_zeros(candidates.shape)
-    return gate.at(inputs, torch.from_numpy(candidates))
+    if not isinstance(gate, DistanceGate):
+        return inputs.state.new_zeros(len(own), own.shape[1] + len(shared))
+    cells = gate.cells(inputs.anchors, torch.from_numpy(own))
+    index = gate.index(inputs, torch.from_numpy(shared)).long()
+    return gate.compact(inputs).gather(1, torch.cat([cells, index], dim=1))
 
 
 def _of_known(model: CastPoi, inputs: ScoreInputs, places: NDArray[np.int32]) -> Tensor:
