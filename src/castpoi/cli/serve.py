@@ -17,6 +17,7 @@ from castpoi.serving.settings import Limits, ServiceSettings, default_store, rea
 
 if TYPE_CHECKING:  # these need torch or an extra
     from castpoi.methods.run import Run
+    from castpoi.recommend.recommender import Recommender
     from castpoi.recommend.scores import Shortlist
     from castpoi.serving.handover import Recommenders
     from castpoi.serving.schema import ModelCard
@@ -154,10 +155,10 @@ def _service(
     from castpoi.serving.service import CityImport, Service
     from castpoi.serving.store import VisitStore
 
-    loads = {
-        name: partial(load, folder, **loading) if loaded is None else partial(loaded.get, name)
-        for name, folder in folders.items()
-    }
+    def load_of(name: str) -> "Callable[[], Recommender]":
+        return partial(load, folders[name], **loading) if loaded is None else lambda: loaded[name]
+
+    loads = {name: load_of(name) for name in folders}
     (name, first), *_ = folders.items()
     visits = VisitStore(store or default_store(first))
     log, city = options.answer_log, CityImport(folder=loading["city"], report=report)

@@ -170,9 +170,10 @@ class _Supervisor:
             loop.add_signal_handler(sign, self.stopping.set)
         loop.add_signal_handler(signal.SIGHUP, lambda: self._begin(self._try_reload()))
         server = await asyncio.start_unix_server(self._reload_for_worker, self.plan.supervisor)
-        first, stop = (asyncio.create_task(each) for each in (self.reload(), self.stopping.wait()))
+        first = asyncio.create_task(self.reload())
+        stop = asyncio.create_task(self.stopping.wait())
         try:
-            await asyncio.wait([first, stop], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((first, stop), return_when=asyncio.FIRST_COMPLETED)
             if first.done():
                 on_ready(first.result())
                 await stop
