@@ -1,8 +1,7 @@
 """`castpoi serve`: recommendations of a run over HTTP."""
 
 import math
-import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,8 +17,12 @@ from castpoi.serving.settings import Limits, ServiceSettings, default_store, rea
 
 if TYPE_CHECKING:  # these need torch or an extra
     from castpoi.methods.run import Run
+    from castpoi.recommend.recommender import Recommender
     from castpoi.recommend.scores import Shortlist
+    from castpoi.serving.handover import Recommenders
+    from castpoi.serving.schema import ModelCard
     from castpoi.serving.service import Service
+    from castpoi.serving.workers import Loaded
 
 
 def _shortlist(text: str) -> "Shortlist":
@@ -57,6 +60,8 @@ class _Options:
     shortlist: Annotated[Any, parsed("N|all", _shortlist)] = None
     """Number of places that the reader of castpoi scores exactly, or all.
     [default: 384 for more than 2,000 places, else all]"""
+    workers: Annotated[int, click.IntRange(min=1)] = 1
+    """Number of processes that answer; they share the memory of the RUN and the port."""
 
 
 @click.command()
@@ -113,32 +118,62 @@ def _serve(
 ) -> None:
     """Serve runs until stopped; `loading` has the arguments of `castpoi.load`."""
     with extra_for("serving", "serve"):
-        from castpoi.recommend.recommender import load
-        from castpoi.serving.answer_log import AnswerLog
         from castpoi.serving.logs import logged_to_stderr
-        from castpoi.serving.server import listening_socket, serve_until_stopped
-        from castpoi.serving.service import CityImport, Service
-        from castpoi.serving.store import VisitStore
-    shares, log = _shares(folders, options.shares), options.answer_log
-    (name, first), *others = folders.items()
-    with listening_socket(settings.host, settings.port) as listening:
-        visits = VisitStore(store or default_store(first))
-        service = Service(
-            settings=settings,
-            load=partial(load, first, **loading),
-            store=visits,
-            name=name,
-            others={name: partial(load, folder, **loading) for name, folder in others},
-            shares=shares,
-            answer_log=None if log is None else AnswerLog(log, visits.secret()),
-            city=CityImport(folder=loading["city"], report=console.note)
-            if options.import_city
-            else None,
-            page_of=page_maker(loading["city"]),
-        )
-        with logged_to_stderr():
-            ready = partial(_show_address, console, service, listening)
-            serve_until_stopped(service, listening, on_ready=ready)
+        from castpoi.serving.server import address_of, listening_socket, serve_until_stopped
+        from castpoi.serving.workers import Loaded, serve_with_workers
+    shares = _shares(folders, options.shares)
+    make = partial(_service, settings, folders, options, shares, store, loading)
+    with listening_socket(settings.host, settings.port) as listening, logged_to_stderr():
+        show = partial(_show_address, console, address_of(listening), bool(settings.api_keys))
+        if options.workers > 1:
+            serve_with_workers(make, listening, options.workers, report=console.note, on_ready=show)
+            return
+        service = make(report=console.note)
+
+        def show_service() -> None:
+            users, visits = service.store.counts()
+            show(Loaded(card=service.card(), users=users, visits=visits))
+
+        serve_until_stopped(service, listening, on_ready=show_service)
+
+
+def _service(
+    settings: ServiceSettings,
+    folders: Mapping[str, Path],
+    options: _Options,
+    shares: Mapping[str, float],
+    store: str | None,
+    loading: Mapping[str, Any],
+    *,
+    report: Callable[[str], None],
+    loaded: "Recommenders | None" = None,
+    reload: "Callable[[], Awaitable[ModelCard]] | None" = None,
+) -> "Service":
+    """The service of a process: see `MakeService`."""
+    from castpoi.recommend.recommender import load
+    from castpoi.serving.answer_log import AnswerLog
+    from castpoi.serving.service import CityImport, Service
+    from castpoi.serving.store import VisitStore
+
+    def load_of(name: str) -> "Callable[[], Recommender]":
+        return partial(load, folders[name], **loading) if loaded is None else lambda: loaded[name]
+
+    loads = {name: load_of(name) for name in folders}
+    (name, first), *_ = folders.items()
+    visits = VisitStore(store or default_store(first))
+    log, city = options.answer_log, CityImport(folder=loading["city"], report=report)
+    return Service(
+        settings=settings,
+        load=loads.pop(name),
+        store=visits,
+        name=name,
+        others=loads,
+        shares=shares,
+        answer_log=None if log is None else AnswerLog(log, visits.secret()),
+        city=city if options.import_city and loaded is None else None,
+        page_of=page_maker(loading["city"]),
+        reload=reload,
+    )
 
 
 def _folders(run: Path | None, runs: Sequence[tuple[str, str]]) -> dict[str, Path]:
@@ -185,16 +220,13 @@ def page_maker(folder: Path | None) -> "Callable[[Run], str] | None":
     return page_of
 
 
-def _show_address(console: Console, service: "Service", listening: socket.socket) -> None:
+def _show_address(console: Console, address: str, needs_key: bool, loaded: "Loaded") -> None:
     """Show the address of a service that is ready, its model and its size."""
-    from castpoi.serving.server import address_of
-
-    users, visits = service.store.counts()
-    card, address = service.card(), address_of(listening)
+    users, visits = loaded.users, loaded.visits
+    card = loaded.card
     console.print(
         f"{card.model} is served at {address} (docs: {address}/docs/): {card.places:,} places, "
         f"{users:,} users with {visits:,} visits. Stop with Ctrl-C; the visits stay in the store."
     )
     counts = {"places": card.places, "users": users, "visits": visits}
-    needs_key = bool(service.settings.api_keys)
     console.result({"address": address, "model": card.model, **counts, "needs_key": needs_key})

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from http.client import IncompleteRead
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
@@ -12,6 +13,8 @@ from urllib.request import Request, urlopen
 from castpoi.core.errors import ServiceFailed
 from castpoi.recommend.recommendation import Recommendations
 
+_AWAY: Final = (502, 503, 504)
+"""Statuses of a service that is busy or loading, and of a proxy whose service has gone."""
 _NAMES: Final = {"near": ("lat", "lon"), "box": ("south", "west", "north", "east")}
 
 
@@ -96,10 +99,10 @@ class Client:
                     text: str = answer.read().decode()
                     return text
             except HTTPError as problem:
-                if problem.code != 503 or wait_seconds is None:
+                if problem.code not in _AWAY or wait_seconds is None:
                     raise ServiceFailed(_sentence(problem)) from problem
                 wait_seconds = float(problem.headers.get("Retry-After", wait_seconds))
-            except (URLError, TimeoutError, ConnectionError) as problem:
+            except (URLError, TimeoutError, ConnectionError, IncompleteRead) as problem:
                 if wait_seconds is None:
                     raise ServiceFailed(
                         f"the service at {self.url} does not answer ({problem}); start it, or "

@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import os
 import re
 import secrets
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ from typing import Final
 from fastapi import HTTPException
 from fastapi.responses import JSONResponse
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,6 +21,8 @@ from castpoi.serving.logs import log_event, log_failure
 from castpoi.serving.schema import error_answer
 from castpoi.serving.settings import is_loopback
 
+METRICS_FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
+"""Variable with the folder in which several workers store their metrics (prometheus_client)."""
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -55,11 +59,23 @@ class Metrics:
         self.visits = counter("castpoi_visits_stored", "Visits stored.")
         self.reloads = counter("castpoi_model_loads", "Runs loaded, or not.", ["outcome"])
         about = "Requests waiting for the model."
-        Gauge("castpoi_requests_waiting", about, registry=self.registry).set_function(waiting)
+        self._waiting = Gauge(
+            "castpoi_requests_waiting", about, registry=self.registry, multiprocess_mode="livesum"
+        )
+        self._count_waiting = waiting
+
+    def count_waiting(self) -> None:
+        """Store the number of waiting requests, for the pages of all workers."""
+        self._waiting.set(self._count_waiting())
 
     def page(self) -> bytes:
-        """All metrics in Prometheus' text format."""
-        return generate_latest(self.registry)
+        """All metrics in Prometheus' text format; with several workers, their sums."""
+        self.count_waiting()
+        if METRICS_FOLDER not in os.environ:
+            return generate_latest(self.registry)
+        together = CollectorRegistry()
+        MultiProcessCollector(together)
+        return generate_latest(together)
 
 
 class _Middleware:
@@ -131,6 +147,7 @@ class RequestLog(_Middleware):
         route = _template(scope)
         self.metrics.requests.labels(method, route, str(status)).inc()
         self.metrics.request_seconds.labels(method, route).observe(seconds)
+        self.metrics.count_waiting()
         milliseconds = round(1000 * seconds, 1)
         answered = partial(log_event, "request answered", method=method, route=route)
         answered(status=status, ms=milliseconds, request=request_id)

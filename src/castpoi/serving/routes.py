@@ -235,8 +235,7 @@ def city_page(service: Served) -> HTMLResponse:
 @router.post("/model/reload", tags=["model"], responses=errors(409))
 async def reload_model(service: Served) -> schema.ModelCard:
     """Read the run folder again while requests continue; if that fails, nothing changes."""
-    await service.reload()
-    return service.card()
+    return await service.reload()
 
 
 def _local_visits(visits: Visits, places: PlaceBook) -> list[schema.UserVisit]:

@@ -31,13 +31,20 @@ _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class ListeningSocket(socket.socket):
-    """A socket that accepts nothing for half a second after it ran out of files."""
+    """A socket that accepts nothing for half a second after it ran out of files.
+
+    If it `takes_turns`, it reports no second connection right after one: asyncio would accept all
+    that wait, and other processes with the same socket none.
+    """
 
     _paused_until = 0.0
+    takes_turns = False
+    _has_accepted = False
 
     def accept(self) -> tuple[socket.socket, Any]:
         """Accept a connection; BlockingIOError during the pause, as if there were none."""
-        if monotonic() < self._paused_until:
+        self._has_accepted = self.takes_turns and not self._has_accepted
+        if monotonic() < self._paused_until or (self.takes_turns and not self._has_accepted):
             raise BlockingIOError
         try:
             return super().accept()
@@ -99,11 +106,16 @@ def address_of(listening: socket.socket) -> str:
 
 
 def serve_until_stopped(
-    service: Service, listening: socket.socket, *, on_ready: Callable[[], None]
+    service: Service,
+    listening: socket.socket,
+    *,
+    on_ready: Callable[[], None],
+    on_drained: Callable[[], None] = lambda: None,
 ) -> None:
     """Answer requests until SIGTERM or SIGINT, then finish what has begun.
 
-    Raises the error of the run if it cannot be loaded.
+    Calls `on_drained` when it accepts no more requests. Raises the error of the run if it cannot be
+    loaded.
     """
     failures: list[Exception] = []
 
@@ -111,7 +123,7 @@ def serve_until_stopped(
         failures.append(problem)
         server.should_exit = True
 
-    server = server_of(service, on_ready=on_ready, on_failure=give_up)
+    server = server_of(service, on_ready=on_ready, on_failure=give_up, on_drained=on_drained)
     with _stop_signals_ignored():
         server.run(sockets=[listening])
     if failures:
@@ -119,9 +131,18 @@ def serve_until_stopped(
 
 
 class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, on_drained: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.on_drained = on_drained
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         asyncio.get_running_loop().set_exception_handler(AcceptErrors())
         await super().startup(sockets)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # runs at its first wait: then it has closed the socket and all idle connections
+        asyncio.get_running_loop().call_soon(self.on_drained)
+        await super().shutdown(sockets)
 
 
 def server_of(
@@ -129,6 +150,7 @@ def server_of(
     *,
     on_ready: Callable[[], None] = lambda: None,
     on_failure: Callable[[Exception], None] = lambda _: None,
+    on_drained: Callable[[], None] = lambda: None,
 ) -> uvicorn.Server:
     """The server of a service; it closes its connections while it stops."""
     app = create_app(
@@ -145,7 +167,8 @@ def server_of(
             proxy_headers=False,
             limit_concurrency=max_connections(),
             timeout_graceful_shutdown=service.settings.grace_seconds,
-        )
+        ),
+        on_drained,
     )
     return server
 

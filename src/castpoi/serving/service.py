@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from castpoi.serving.batcher import Batcher
 from castpoi.serving.bodies import Id
 from castpoi.serving.logs import log_event, log_failure
 from castpoi.serving.middleware import Metrics
+from castpoi.serving.reloads import SharedReload
 from castpoi.serving.schema import ModelCard
 from castpoi.serving.settings import MAX_HISTORY, ServiceSettings
 from castpoi.serving.store import VisitStore
@@ -107,6 +108,7 @@ class Service:
         others: Mapping[str, Callable[[], Recommender]] | None = None,
         shares: Mapping[str, float] | None = None,
         answer_log: AnswerLog | None = None,
+        reload: Callable[[], Awaitable[ModelCard]] | None = None,
     ) -> None:
         self.settings = settings
         self.load = load  # reads the run
@@ -130,13 +132,18 @@ class Service:
         self._writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="store-write")
         self.metrics = Metrics(waiting=lambda: self.batcher.waiting + self.histories.waiting)
         self._current: dict[str, tuple[Recommender, ModelCard]] = {}
-        self._loading = asyncio.Lock()
-        self._next_reload: asyncio.Task[None] | None = None  # waits until the current load is done
+        self.reload = SharedReload(reload or self._reload)
+        """Reads the run again while requests continue; the current one stays if that fails."""
 
     @property
     def recommender(self) -> Recommender:
         """The current recommender; raises ModelNotReady before the first load."""
         return self._ready()[0]
+
+    @property
+    def recommenders(self) -> dict[str, Recommender]:
+        """The current recommenders of all runs, by name."""
+        return {name: recommender for name, (recommender, _) in self._current.items()}
 
     def card(self, name: str | None = None) -> ModelCard:
         """The model and where it comes from; raises ModelNotReady before the first load."""
@@ -199,28 +206,18 @@ class Service:
 
     async def start(self) -> None:
         """Load the run, and fill the store if it is new."""
-        async with self._loading:
-            await self._load(self.city)
+        async with self.reload.turn:
+            await asyncio.to_thread(self.load_and_log, self.city)
 
-    async def reload(self) -> None:
-        """Read the run again while requests continue; the current one stays if that fails.
+    async def _reload(self) -> ModelCard:
+        await asyncio.to_thread(self.load_and_log)
+        return self.card()
 
-        Calls during a load share the next one: the current load may have read the folder before
-        it was changed.
-        """
-        if self._next_reload is None:
-            self._next_reload = asyncio.create_task(self._reload_in_turn())
-        await asyncio.shield(self._next_reload)  # a client that leaves must not cancel the others
-
-    async def _reload_in_turn(self) -> None:
-        async with self._loading:
-            self._next_reload = None
-            await self._load(None)
-
-    async def _load(self, city: CityImport | None) -> None:
+    def load_and_log(self, city: CityImport | None = None) -> None:
+        """Load the run as `load_run`, and log and count the outcome."""
         began = perf_counter()
         try:
-            recommender = await asyncio.to_thread(self.load_run, city)
+            recommender = self.load_run(city)
         except Exception as problem:
             self.metrics.reloads.labels("failed").inc()
             # our messages about a run have folders, never people
@@ -250,7 +247,7 @@ class Service:
         await self.batcher.close()
         for threads in (self._readers, self._writers):
             await asyncio.to_thread(threads.shutdown)
-        async with self._loading:  # a load uses the store
+        async with self.reload.turn:  # a load uses the store
             await asyncio.to_thread(self.store.close)
         if self.answer_log is not None:
             self.answer_log.close()
