@@ -77,6 +77,7 @@ def _linked(each: RowResult) -> str:
 
 
 README_ROWS: Final = {
+    "castpoi-trees": "**castpoi-trees**, the sum of our model and boosted trees",
     "castpoi-next": "**castpoi-next**, our model (default)",
     "boosted": "boosted trees on counted features (LightGBM)",
     "castpoi": "castpoi, the paper's model trained here",
@@ -109,7 +110,7 @@ def headline_table(evidence: Evidence) -> str:
 
 def peers_table(evidence: Evidence) -> str:
     """HR@10 / MRR of castpoi-next and the peers on each city; the number of seeds in brackets."""
-    names = ("castpoi-next", "boosted", "ppm", "tifu-knn", "ease")
+    names = ("castpoi-next", "castpoi-trees", "boosted", "ppm", "tifu-knn", "ease")
     lines = [
         [city.name, *(f"{_slashed(_means(city, name))} ({len(city.of(name))})" for name in names)]
         for city in evidence.splits

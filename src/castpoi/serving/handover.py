@@ -45,7 +45,7 @@ class _Pickler(pickle.Pickler):
         self._memory: dict[int, NDArray[Any]] = {}  # of tensors, by its address
 
     def reducer_override(self, obj: Any) -> Any:
-        """How to make an object anew."""
+        """How an object is rebuilt."""
         if isinstance(obj, pl.DataFrame):
             return pl.DataFrame, ()
         if isinstance(obj, torch.nn.Parameter):
