@@ -145,7 +145,7 @@ def _steps(recipe: Recipe) -> Iterator[tuple[str, Step]]:
         kind = "published" if recipe.published_sessions else f"{recipe.session_gap_hours:g} h"
         yield (
             f"{kind} sessions shorter than {recipe.min_session}",
-            lambda c: keep_long_sessions(_sessions(c, recipe), recipe.min_session),
+            lambda c: _often_enough(_sessions(c, recipe), recipe.min_session),
         )
     if recipe.published_split:
         yield (
@@ -219,11 +219,6 @@ def sessions_of(checkins: pl.DataFrame, gap_hours: float) -> Numbers:
     starts = np.ones(len(user), dtype=np.int64)
     starts[1:] = ~_repeats(user) | (np.diff(at) > gap_hours * HOUR_US)
     return np.cumsum(starts) - 1
-
-
-def keep_long_sessions(session: Numbers, least: int) -> Mask:
-    """Check-ins of sessions with enough check-ins."""
-    return _often_enough(session, least)
 
 
 def keep_seen_in_train(checkins: pl.DataFrame, is_train: Mask) -> Mask:

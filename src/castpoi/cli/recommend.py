@@ -30,10 +30,6 @@ def _point(text: str) -> tuple[float, float]:
     return lat, lon
 
 
-def _polygon(text: str) -> tuple[tuple[float, float], ...]:
-    return tuple(map(_point, text.split()))
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Options:
     """Whose next places, and how they are computed."""
@@ -64,7 +60,7 @@ _TYPES: Final = {
     "k": click.IntRange(min=1),
     "near": parsed("LAT,LON", _point),
     "box": parsed("SOUTH,WEST,NORTH,EAST", lambda text: parse_box(text, what="--box")),
-    "polygon": parsed("'LAT,LON LAT,LON ...'", _polygon),
+    "polygon": parsed("'LAT,LON LAT,LON ...'", lambda text: tuple(map(_point, text.split()))),
     "categories": "NAME",
     "exclude": "PLACE",
     "max_per_category": click.IntRange(min=1),
@@ -133,11 +129,6 @@ def recommend(
     console.result(answer.to_dict())
 
 
-def _absolute(loading: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with absolute paths, as the workers of a cluster have other working folders."""
-    return {name: v.absolute() if isinstance(v, Path) else v for name, v in loading.items()}
-
-
 def _recommend_many(
     console: Console,
     loading: Mapping[str, Any],
@@ -168,9 +159,11 @@ def _recommend_many(
     else:
         with extra_for("--engine ray", "ray"):
             from castpoi.scale.ray_batch import write_batch_on_ray
+        # absolute paths, as the workers of a cluster have other working folders
+        there = {name: v.absolute() if isinstance(v, Path) else v for name, v in loading.items()}
         done = write_batch_on_ray(
             model_sha256=recommender.run.model_sha256, people=people, out=out,
-            overwrite=overwrite, loading=_absolute(loading), address=options.address,
+            overwrite=overwrite, loading=there, address=options.address,
         )  # fmt: skip
     seconds = time.perf_counter() - began
     for name in ("parts", "people"):

@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -103,13 +104,11 @@ def _trained(row: Row, spec: Mapping[str, Any]) -> tuple[float, Run]:
         method=row.method,
         seed=spec["record"]["seed"],
         part=spec["part"],
-        options=TrainingOptions(preset=row.preset, settings=row.settings, warn=_warn),
+        options=TrainingOptions(
+            preset=row.preset, settings=row.settings, warn=partial(print, file=sys.stderr)
+        ),
     )
     return float(run.manifest["wall_seconds"]) - (time.time() - began), run
-
-
-def _warn(sentence: str) -> None:
-    sys.stderr.write(f"{sentence}\n")
 
 
 def _check_city(spec: Mapping[str, Any], manifest: Mapping[str, Any]) -> None:
