@@ -77,8 +77,8 @@ def _linked(each: RowResult) -> str:
 
 
 README_ROWS: Final = {
-    "castpoi-trees": "**castpoi-trees**, the sum of our model and boosted trees",
     "castpoi-next": "**castpoi-next**, our model (default)",
+    "castpoi-trees": "**castpoi-trees**, the sum of our model and boosted trees",
     "boosted": "boosted trees on counted features (LightGBM)",
     "castpoi": "castpoi, the paper's model trained here",
     "ppm": "PPM: counted Markov chains, a second of training",
