@@ -15,6 +15,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Final
@@ -63,7 +64,7 @@ def _request_ms(run: Any, city: Any) -> float:
     users = city.users[record.USER_ID].to_list()[:REQUESTS]
     for user in users[:10]:  # warm up
         model.recommend(user=user)
-    return 1000 * median(_cpu(lambda user=user: model.recommend(user=user))[1] for user in users)
+    return 1000 * median(_cpu(partial(model.recommend, user=user))[1] for user in users)
 
 
 def _cpu(work: Callable[[], Any]) -> tuple[Any, float]:
