@@ -1,5 +1,6 @@
 """Continuing from a run: weights follow the ids of places, and what does not fit is refused."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,15 @@ from numpy.typing import NDArray
 from castpoi import Recommender, prepare, synthesize, train
 from castpoi.checkins.city import City
 from castpoi.core.errors import BadInput, BrokenFolder
+from castpoi.methods.registry import METHODS
 from castpoi.methods.run import load_run
 from castpoi.model.castpoi import new_model
-from castpoi.training.castpoi import traits_of
+from castpoi.model.config import ModelConfig
+from castpoi.training.castpoi import objective_of, traits_of
+from castpoi.training.config import CastPoiTraining
 from castpoi.training.continued import NEAREST, take_over
+from castpoi.training.job import TrainingOptions
+from castpoi.training.train import fit
 from tests.conftest import CommandLine
 from tests.messages import refused
 from tests.training.small import TINY, TINY_WORDS, events_of
@@ -114,10 +120,39 @@ def test_shared_vectors_follow_categories_and_neighbourhoods(
     assert np.abs(after[NEW]).max() > 0
 
 
+def test_without_a_new_checkin_the_weights_stay(model: Recommender, table: pl.DataFrame) -> None:
+    continued = train(prepare(table, accept_rhythm=True), from_run=model, threads=1)
+    assert continued.run.model_sha256 == model.run.model_sha256
+
+
+@pytest.mark.parametrize("objective", ["fast", "sampled", "full"])
+def test_only_the_targets_since_the_run_are_learned(later: City, objective: str) -> None:
+    config = replace(CastPoiTraining.preset("next"), objective=objective)
+    shape = ModelConfig.from_dict(ModelConfig.preset("next").to_dict() | {"window": 10})
+    learning: Any = objective_of(later, shape, config, seed=1)
+    histories = later.train
+    since_us = int(np.quantile(histories.at_us, 0.9))
+    learning.learn_since(since_us)
+    rows = histories.rows_with_history
+    expected = (histories.at_us[rows] > since_us).sum()
+    assert expected > 10
+    assert sum(map(learning.targets, learning.batches(0))) == expected
+
+
+def test_a_run_of_an_earlier_castpoi_does_not_have_its_last_instant(
+    model: Recommender, later: City
+) -> None:
+    manifest = {**model.run.manifest, "learned_until_us": None}
+    older = replace(model.run, manifest=manifest)
+    options = TrainingOptions(start=older, settings={"threads": "1"})
+    with refused(BadInput):
+        fit(later, METHODS.named("castpoi-next"), options=options)
+
+
 def test_an_epoch_that_continues_starts_from_the_loss_of_the_run(
     model: Recommender, later: City
 ) -> None:
-    continued = train(later, from_run=model, threads=1)
+    continued = train(later, from_run=model, threads=1, learn_from="all")
     first, second = (events_of(each.run.log) for each in (model, continued))
     losses = [
         [each["loss"] for each in log if each["event"] == "epoch finished"]
@@ -128,7 +163,7 @@ def test_an_epoch_that_continues_starts_from_the_loss_of_the_run(
     manifest = continued.run.manifest
     assert manifest["from"]["sha256"] == model.run.model_sha256
     assert manifest["row"]["settings"]["width"] == TINY["width"]
-    again = train(later, from_run=continued, threads=1)  # the next day
+    again = train(later, from_run=continued)  # the next day
     assert again.run.manifest["from"]["sha256"] == continued.run.model_sha256
 
 
@@ -158,9 +193,10 @@ def test_the_command_continues_from_a_folder_and_refuses_a_damaged_one(
     words = ["--epochs", "1", "--threads", "1", *TINY_WORDS]
     run = tmp_path / "run"
     assert castpoi("train", tmp_path / "old", *words, "--out", run).code == 0
-    ended = castpoi("train", tmp_path / "new", "--from", run, "--out", tmp_path / "next")
+    before = load_run(run).model_sha256
+    ended = castpoi("train", tmp_path / "new", "--from", run, "--out", run, "--overwrite")
     assert ended.code == 0
-    assert load_run(tmp_path / "next").manifest["from"]["run"] == str(run)
+    assert load_run(run).manifest["from"]["sha256"] == before
     (run / "model.safetensors").write_bytes(b"damaged")
     with refused(BrokenFolder):
         train(tmp_path / "new", from_run=run)

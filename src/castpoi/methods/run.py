@@ -81,6 +81,11 @@ class Run(OfMethod):
         return Path(self.manifest["city"]) if self.manifest["city"] else None
 
     @property
+    def learned_until_us(self) -> int | None:
+        """Instant of the last check-in that it learned from; None for a run of an older castpoi."""
+        return self.manifest.get("learned_until_us")
+
+    @property
     def row(self) -> dict[str, Any]:
         """Its method, the preset, and the settings that differ from it."""
         return dict(self.manifest["row"])
@@ -141,11 +146,13 @@ def new_run(
     places: pl.DataFrame,
     work: Stopwatch,
     log: str = "",
+    learned_until_us: int | None = None,
     start: Run | None = None,
 ) -> Run:
     """A run in memory; `settings` are those that differ from the preset.
 
-    `start` is the run from which its training continued.
+    `learned_until_us` is the instant of its last check-in, `start` the run from which its training
+    continued.
     """
     manifest = {
         "kind": "run",
@@ -157,6 +164,7 @@ def new_run(
         "city": None if city is None else str(city.resolve()),
         "fingerprint": fingerprint,
         SHA256: {MODEL: hashlib.sha256(_serialized(ranker)).hexdigest()},
+        "learned_until_us": learned_until_us,
         **work.provenance(),
     }
     if start is not None:

@@ -1,6 +1,6 @@
 """Training of CaST-POI: its configs, plan, objective and need of memory."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -113,7 +113,7 @@ def plan_of(
         # gradients of rows are no gradients of weights, which the parts would add up
         step_parts=1 if training.objective == "sampled" else training.step_parts,
         new_model=first_model,
-        objective=lambda: objective_of(city, model, training, seed=seed),
+        objective=lambda: objective_of(city, model, training, seed=seed, start=start),
         ranker=lambda trained: CastPoiRanker(trained, builder, shortlist=shortlist),
     )
 
@@ -127,15 +127,28 @@ def traits_of(city: City, model: ModelConfig) -> PlaceTraits | None:
 
 
 def objective_of(
-    city: City, model: ModelConfig, training: CastPoiTraining, *, seed: int
+    city: City,
+    model: ModelConfig,
+    training: CastPoiTraining,
+    *,
+    seed: int,
+    start: Run | None = None,
 ) -> Objective[Any]:
-    """The objective of a training."""
-    kinds: dict[str, Callable[..., Objective[Any]]] = {
+    """The objective of a training; `start` is the run from which it continues."""
+    kinds: dict[str, type[FullObjective | FastObjective]] = {
         "full": FullObjective,
         "fast": FastObjective,
         "sampled": SampledObjective,
     }
-    return kinds[training.objective](city, model=model, config=training, seed=seed)
+    found = kinds[training.objective](city, model=model, config=training, seed=seed)
+    if training.learn_from == "new":
+        if start is None or start.learned_until_us is None:
+            raise BadInput(
+                "learn_from=new needs a run with the time of its last check-in; give a run that "
+                "this castpoi has trained with --from RUN, or learn_from=all"
+            )
+        found.learn_since(start.learned_until_us)
+    return found
 
 
 def bytes_of_training(

@@ -62,6 +62,8 @@ class CastPoiTraining(TrainingConfig):
     objective: ObjectiveName = "fast"
     """`full`: the paper's, every prefix against every place; `fast`: the same loss, cheaper;
     `sampled`: an estimate of it, for very many places, without a reader."""
+    learn_from: Literal["all", "new"] = "all"
+    """Targets to learn from: `all`, or the `new` ones since the run of `--from`."""
     windows_per_step: Count = 2
     """Windows per step of the fast objective."""
     window_targets: Count = 50

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 _REMOVABLE: Final = {LOG, LOCK, "manifest.json"}  # in a checkpoint folder without a checkpoint
 
-UPDATE: Final = {"epochs": "1", "warmup_epochs": "0.1", "learning_rate": "1e-3"}
+UPDATE: Final = {
+    "epochs": "1", "warmup_epochs": "0.1", "learning_rate": "3e-4", "learn_from": "new",
+}  # fmt: skip
 """Settings of a training that continues from a run, unless others are given."""
 
 
@@ -72,7 +74,8 @@ def fit(
     job = TrainingJob(
         method=method.name, part=part, seed=seed, log=log, progress=progress, options=complete
     )
-    ranker = _ranker_of(city if part else _without_holdout(city), method, job)
+    seen = city if part else _without_holdout(city)
+    ranker = _ranker_of(seen, method, job)
     work = work.plus(seconds_before(log.lines))
     log.event("run finished", seconds=round(work.seconds, 3))
     return new_run(
@@ -86,6 +89,7 @@ def fit(
         places=places,
         work=work,
         log="".join(log.lines),
+        learned_until_us=int(seen.train.at_us.max(initial=0)),
         start=options.start,
     )
 

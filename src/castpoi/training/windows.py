@@ -62,6 +62,12 @@ class TrainWindows:
         begin, learn, end = (each[numbers] for each in (self.begin, self.learn, self.end))
         return replace(self, begin=begin, learn=learn, end=end)
 
+    def without(self, is_old: NDArray[np.bool_]) -> Self:
+        """The windows that have targets besides the old ones, which come first in each. [N]"""
+        before = np.r_[0, np.cumsum(is_old)]  # old targets before each visit [N + 1]
+        learn = self.learn + before[self.end] - before[self.learn]
+        return replace(self, learn=learn).chosen(np.flatnonzero(learn < self.end))
+
     def at_most(self, visits: int) -> Self:
         """The same windows with no more than their last visits."""
         return replace(self, begin=np.maximum(self.begin, self.end - visits))

@@ -92,6 +92,11 @@ class FastObjective:
         windows = windows.looking_back(model.window)
         self.windows = windows.chosen(np.argsort(windows.learn))  # user by user
 
+    def learn_since(self, at_us: int) -> None:
+        """Learn only from the targets after an instant."""
+        next_us = np.r_[self.features["at_us"][1:], at_us]  # [N]
+        self.windows = self.windows.without(next_us <= at_us).looking_back(self.model.window)
+
     def batches(self, epoch: int) -> Sequence[FastBatch]:
         """All windows once, in an order fixed by seed and epoch."""
         order = np.random.default_rng((self.seed, epoch)).permutation(len(self.windows))

@@ -62,6 +62,11 @@ class FullObjective:
         self.is_new = ~self.trajectories.is_revisit(self.target_rows, window=REVISIT_WINDOW)
         self.builder = BatchBuilder(config=model, lat=city.lat, lon=city.lon)
 
+    def learn_since(self, at_us: int) -> None:
+        """Learn only from the targets after an instant."""
+        is_later = self.trajectories.at_us[self.target_rows] > at_us
+        self.target_rows, self.is_new = self.target_rows[is_later], self.is_new[is_later]
+
     def batches(self, epoch: int) -> Sequence[Prefixes]:
         """All instances once, in an order fixed by seed and epoch."""
         order = np.random.default_rng((self.seed, epoch)).permutation(len(self.target_rows))
