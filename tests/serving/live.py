@@ -110,9 +110,9 @@ def _is_ready(service: Service) -> bool:
     return True
 
 
-def wait_until(happened: Any) -> None:
+def wait_until(happened: Any, seconds: float = PATIENCE_SECONDS) -> None:
     """Wait until a condition holds."""
-    end = time.monotonic() + PATIENCE_SECONDS
+    end = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.005)
