@@ -133,13 +133,6 @@ def test_any_city_has_its_size_and_days(
         {"checkins_per_day": 51.0},
         {"first_day": date(1900, 1, 1)},
         {"users": 20_000_000},
-        {"exploration_rho": 1.1},
-        {"habit_share": -0.1},
-        {"jump_exponent": 0.0},
-        {"jump_offset_km": -1.0},
-        {"jump_cutoff_km": float("inf")},
-        {"exploration_gamma": -0.2},
-        {"popularity_exponent": -1.0},
     ],
     ids=str,
 )
@@ -169,13 +162,11 @@ HOME, WORK, BAKERY, BAR, PARK = range(5)
 
 
 def test_jump_lengths_follow_the_truncated_power_law() -> None:
-    config = SynthesisConfig(jump_exponent=1.75, jump_offset_km=1.5, jump_cutoff_km=20.0)
-
     def density(km: float) -> float:
         return float((km + 1.5) ** -1.75 * np.exp(-km / 20.0))
 
     whole = integrate.quad(density, 0, LONGEST_JUMP_KM)[0]
-    lengths = np.sort(JumpLaw(config).lengths_km((20_000,), np.random.default_rng(1)))
+    lengths = np.sort(JumpLaw().lengths_km((20_000,), np.random.default_rng(1)))
     for km in (0.1, 0.5, 1, 2, 5, 10, 20, 40):
         share = np.searchsorted(lengths, km) / len(lengths)
         assert share == pytest.approx(integrate.quad(density, 0, km)[0] / whole, abs=0.012)
@@ -259,10 +250,9 @@ def test_people_live_in_residences_and_work_in_offices_near_them() -> None:
 # visits
 
 
-def walk_of(diary: list[tuple[int, int]], slot: int, habit_share: float) -> Walk:
+def walk_of(diary: list[tuple[int, int]], slot: int) -> Walk:
     """Many people with the same diary of (place, moment), about to make one more visit."""
     crowd = 6_000
-    config = SynthesisConfig(users=crowd, places=50, habit_share=habit_share)
     people = People(
         home=np.full(crowd, HOME),
         work=np.full(crowd, WORK),
@@ -270,8 +260,8 @@ def walk_of(diary: list[tuple[int, int]], slot: int, habit_share: float) -> Walk
         checkins=np.full(crowd, len(diary) + 1),
     )
     slots = np.array([*(moment for _, moment in diary), slot], dtype=np.uint8)
-    plan = lay_out_city(config, np.random.default_rng(1))
-    walk = Walk(plan, people, np.tile(slots, crowd), config, np.random.default_rng(2))
+    plan = lay_out_city(SynthesisConfig(places=50), np.random.default_rng(1))
+    walk = Walk(plan, people, np.tile(slots, crowd), np.random.default_rng(2))
     for entry, (place, _) in enumerate(diary):
         walk.diaries.place[walk.diaries.begin + ANCHORS + entry] = place
     return walk
@@ -283,32 +273,41 @@ def remembered(walk: Walk) -> NDArray[np.int64]:
     return walk.remember(np.arange(len(begin)), begin + entry, entry)
 
 
-def test_a_return_goes_to_a_place_in_proportion_to_its_visits() -> None:
+def test_a_return_goes_to_a_place_in_proportion_to_its_visits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("castpoi.checkins.synthetic.walk.HABIT_SHARE", 0.0)
     diary = [(BAKERY, 8)] * 5 + [(BAR, 22)] * 3  # after home and work, which open every diary
-    returns = remembered(walk_of(diary, slot=12, habit_share=0.0))
+    returns = remembered(walk_of(diary, slot=12))
     counts = np.bincount(returns, minlength=4)
     expected = np.array([1, 1, 5, 3]) / 10 * len(returns)
     assert stats.chisquare(counts, expected).pvalue > 0.001
 
 
 @pytest.mark.parametrize(("slot", "usual", "other"), [(8, BAKERY, BAR), (22, BAR, BAKERY)])
-def test_a_habit_returns_to_the_usual_place_of_that_hour(slot: int, usual: int, other: int) -> None:
+def test_a_habit_returns_to_the_usual_place_of_that_hour(
+    slot: int, usual: int, other: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("castpoi.checkins.synthetic.walk.HABIT_SHARE", 1.0)
     diary = [(BAKERY, 8), (BAR, 22)] * 4 + [(PARK, 15)]
-    returns = remembered(walk_of(diary, slot=slot, habit_share=1.0))
+    returns = remembered(walk_of(diary, slot=slot))
     assert (returns == usual).mean() > 0.9
     assert (returns == other).mean() < 0.1
 
 
-def test_a_habit_repeats_an_earlier_move_from_the_present_place() -> None:
+def test_a_habit_repeats_an_earlier_move_from_the_present_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("castpoi.checkins.synthetic.walk.HABIT_SHARE", 1.0)
     diary = [(WORK, 12), (BAKERY, 12), (HOME, 12), (BAR, 12)] * 3 + [(WORK, 12)]
-    returns = remembered(walk_of(diary, slot=12, habit_share=1.0))
+    returns = remembered(walk_of(diary, slot=12))
     assert (returns == BAKERY).mean() > 0.75  # 3 of 15 remembered visits are such steps
     assert (returns == WORK).mean() < 0.01  # where one is already
 
 
 def test_the_probability_of_exploring_is_rho_times_known_places_to_minus_gamma() -> None:
-    config = SynthesisConfig(exploration_rho=0.6, exploration_gamma=0.5)
-    assert exploration_probability(np.array([1, 4, 9]), config) == pytest.approx([0.6, 0.3, 0.2])
+    expected = [0.68, 0.68 * 4**-0.21, 0.68 * 9**-0.21]
+    assert exploration_probability(np.array([1, 4, 9])) == pytest.approx(expected)
 
 
 def test_categories_appeal_at_their_peaks() -> None:

@@ -14,7 +14,12 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from castpoi.checkins.synthetic import SynthesisConfig, synthesize
-from castpoi.checkins.synthetic.plan import ZONE, lay_out_city
+from castpoi.checkins.synthetic.plan import (
+    EXPLORATION_GAMMA,
+    EXPLORATION_RHO,
+    ZONE,
+    lay_out_city,
+)
 from castpoi.geo.distance import haversine_km
 
 CONFIG = SynthesisConfig(users=1_000, places=5_000)
@@ -79,17 +84,11 @@ def test_the_probability_of_a_new_place_falls_with_the_known_places_as_song_foun
     for low, high in pairwise(edges):
         some = town.filter(pl.col("known").is_between(low, high, closed="left"))
         probabilities.append(mean(some, "is_new"))
-        law = CONFIG.exploration_rho * some["known"].to_numpy() ** -CONFIG.exploration_gamma
+        law = EXPLORATION_RHO * some["known"].to_numpy() ** -EXPLORATION_GAMMA
         expected.append(law.mean())
     assert probabilities == sorted(probabilities, reverse=True)
     # a few of a hundred explorers find only places they know
     assert probabilities == pytest.approx(expected, rel=0.10)
-
-
-def test_people_who_never_explore_know_home_and_work_only() -> None:
-    city = synthesize(SynthesisConfig(users=50, places=100, exploration_rho=0.0), seed=1)
-    assert city.group_by("user").agg(pl.col("place").n_unique())["place"].max() == 2
-    assert set(city["category"]) == {"Residence", "Office"}
 
 
 @pytest.mark.parametrize(("users", "places"), [(500, 2_000), (1_000, 5_000)])
@@ -112,19 +111,6 @@ def test_jumps_have_a_heavier_tail_than_an_exponential_and_end_at_the_city(
     assert moves_km(town).max() < 60
 
 
-def test_a_shorter_cutoff_makes_shorter_jumps() -> None:
-    near, far = (
-        moves_km(
-            with_moves(
-                synthesize(SynthesisConfig(users=150, places=1_000, jump_cutoff_km=km), seed=3)
-            )
-        )
-        for km in (2.0, 20.0)
-    )
-    assert np.median(near) < 0.8 * np.median(far)
-    assert np.percentile(near, 95) < 0.8 * np.percentile(far, 95)
-
-
 # popularity and neighbourhoods
 
 
@@ -136,10 +122,8 @@ def test_popularity_falls_with_rank_like_zipf(town: pl.DataFrame) -> None:
 
 
 def test_attractiveness_is_zipfs_law_of_its_exponent() -> None:
-    plan = lay_out_city(
-        SynthesisConfig(places=50, popularity_exponent=2.0), np.random.default_rng(1)
-    )
-    assert np.sort(plan.attractiveness)[::-1] == pytest.approx(1.0 / np.arange(1, 51) ** 2)
+    plan = lay_out_city(SynthesisConfig(places=50), np.random.default_rng(1))
+    assert np.sort(plan.attractiveness)[::-1] == pytest.approx(1.0 / np.arange(1, 51) ** 0.75)
 
 
 def test_large_neighbourhoods_have_the_more_attractive_places() -> None:

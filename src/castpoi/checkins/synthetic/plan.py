@@ -34,13 +34,6 @@ _RANGES: Final = {
     "places": (MIN_PLACES, MAX_CHECKINS),
     "days": (1, 3_650),
     "checkins_per_day": (1e-6, 50),
-    "exploration_rho": (0, 1),
-    "exploration_gamma": (0, 1e6),
-    "habit_share": (0, 1),
-    "jump_exponent": (1e-6, 1e6),
-    "jump_offset_km": (1e-6, 1e6),
-    "jump_cutoff_km": (1e-6, 1e6),
-    "popularity_exponent": (0, 1e6),
 }
 """Smallest and largest value of each setting."""
 
@@ -52,6 +45,13 @@ CENTRE_LAT: Final = 40.75
 CENTRE_LON: Final = -73.98
 CITY_RADIUS_KM: Final = 24.0
 COMPANIONS: Final = 3  # number of places where people commonly go after a place
+EXPLORATION_RHO: Final = 0.68  # probability of a new place for a person with one known place
+EXPLORATION_GAMMA: Final = 0.21  # its decrease with the known places (both Song et al. 2010)
+HABIT_SHARE: Final = 0.7  # of free returns, which repeat a visit at a similar time of the week
+JUMP_EXPONENT: Final = 1.75  # González et al. (2008), as the next two
+JUMP_OFFSET_KM: Final = 1.5  # jumps much shorter than this are equally likely
+JUMP_CUTOFF_KM: Final = 20.0  # jumps much longer than this are rare: the size of the city
+POPULARITY_EXPONENT: Final = 0.75  # attractiveness falls with the rank of a place to this power
 LONGEST_JUMP_KM: Final = 60.0
 BLOCK_KM: Final = 0.5
 MIN_CHECKINS: Final = 3  # so that everyone has a history, a validation target and a test target
@@ -70,7 +70,7 @@ _SECOND: Final = "Street Avenue Square Hill Lane Row Corner Yard Bend Gate Road 
 
 @dataclass(frozen=True, kw_only=True)
 class SynthesisConfig:
-    """Size of a synthetic city and the laws of its people."""
+    """Size of a synthetic city."""
 
     users: int = 500
     """Number of people; each has at least three check-ins."""
@@ -82,21 +82,6 @@ class SynthesisConfig:
     """Mean check-ins per person and day; people differ by a log-normal factor."""
     first_day: date = date(2024, 1, 8)
     """The first local day; the default is a Monday nine weeks before the clocks change."""
-
-    exploration_rho: float = 0.68
-    """Probability that a person with one known place visits a new one (Song et al. 2010)."""
-    exploration_gamma: float = 0.21
-    """Decrease of that probability with the number of known places (Song et al. 2010)."""
-    habit_share: float = 0.7
-    """Share of free returns that repeat a visit at a similar time of the week."""
-    jump_exponent: float = 1.75
-    """Exponent of the jump lengths (González et al. 2008)."""
-    jump_offset_km: float = 1.5
-    """Jumps much shorter than this are equally likely (González et al. 2008)."""
-    jump_cutoff_km: float = 20.0
-    """Jumps much longer than this are rare: the size of the city."""
-    popularity_exponent: float = 0.75
-    """Attractiveness of the place of rank r falls with r to this power (Zipf)."""
 
     def __post_init__(self) -> None:
         for name, (least, most) in _RANGES.items():
@@ -174,10 +159,10 @@ def appeal_by_slot() -> Floats:
 class JumpLaw:
     """Lengths of jumps, drawn by inverting the distribution function."""
 
-    def __init__(self, config: SynthesisConfig) -> None:
+    def __init__(self) -> None:
         self._length_km = np.concatenate([[0.0], np.geomspace(1e-3, LONGEST_JUMP_KM, 2_000)])
-        density = (self._length_km + config.jump_offset_km) ** -config.jump_exponent
-        density *= np.exp(-self._length_km / config.jump_cutoff_km)
+        density = (self._length_km + JUMP_OFFSET_KM) ** -JUMP_EXPONENT
+        density *= np.exp(-self._length_km / JUMP_CUTOFF_KM)
         slices = (density[1:] + density[:-1]) / 2 * np.diff(self._length_km)
         self._reached = np.concatenate([[0.0], np.cumsum(slices)]) / slices.sum()
 
@@ -285,9 +270,9 @@ def lay_out_city(config: SynthesisConfig, rng: Rng) -> CityPlan:
     """Draw the plan of a city."""
     neighbourhood, xy_km = _settle(config.places, rng)
     category = _categories(config.places, rng)
-    attractiveness = _attractiveness(neighbourhood, config.popularity_exponent, rng)
+    attractiveness = _attractiveness(neighbourhood, rng)
     blocks = Blocks(places_to_go_out(category), xy_km, attractiveness)
-    ends = JumpLaw(config).ends(np.repeat(xy_km, COMPANIONS, axis=1), rng)
+    ends = JumpLaw().ends(np.repeat(xy_km, COMPANIONS, axis=1), rng)
     return CityPlan(
         xy_km=xy_km,
         neighbourhood=neighbourhood,
@@ -319,13 +304,13 @@ def _categories(places: int, rng: Rng) -> Numbers:
     return rng.permutation(drawn)
 
 
-def _attractiveness(neighbourhood: Numbers, exponent: float, rng: Rng) -> Floats:
+def _attractiveness(neighbourhood: Numbers, rng: Rng) -> Floats:
     """Zipf's law over places; large neighbourhoods, which have low numbers, attract more. [P]"""
     noise = rng.exponential(size=len(neighbourhood))
     order = np.argsort(noise * np.sqrt(1 + neighbourhood), kind="stable")
     rank = np.empty(len(order))
     rank[order] = np.arange(1, len(order) + 1)
-    return rank**-exponent
+    return rank**-POPULARITY_EXPONENT
 
 
 def name_places(category: Numbers, rng: Rng) -> list[str]:
@@ -357,7 +342,7 @@ class People:
 def settle_people(plan: CityPlan, config: SynthesisConfig, rng: Rng) -> People:
     """Draw everyone's home, work, tastes and number of check-ins."""
     home = rng.choice(plan.of_category(RESIDENCE), size=config.users)
-    commute_end = JumpLaw(config).ends(plan.xy_km[:, home], rng)
+    commute_end = JumpLaw().ends(plan.xy_km[:, home], rng)
     work = plan.blocks(plan.of_category(OFFICE)).near(commute_end, rng)
     taste = rng.gamma(0.7, size=(config.users, len(CATEGORIES))) + 0.05
     # log-normal over people, Poisson for each of them

@@ -28,6 +28,9 @@ from castpoi.checkins.record import SECOND_US
 from castpoi.checkins.synthetic.plan import (
     CATEGORIES,
     COMPANIONS,
+    EXPLORATION_GAMMA,
+    EXPLORATION_RHO,
+    HABIT_SHARE,
     SLOTS,
     ZONE,
     CityPlan,
@@ -104,7 +107,7 @@ def synthesize(config: SynthesisConfig, *, seed: int, progress: Progress = SILEN
     with progress.task("drawing times"):
         utc_s = draw_instants(people.checkins, calendar, streams[2])
     with progress.task("drawing visits", total=len(utc_s)) as task:
-        walk = Walk(plan, people, calendar.slot_of(utc_s), config, streams[3])
+        walk = Walk(plan, people, calendar.slot_of(utc_s), streams[3])
         place = walk.run(task)
     person = np.repeat(streams[4].permutation(len(people)), people.checkins)
     with progress.task("building the table"):
@@ -203,9 +206,9 @@ class KnownPlaces:
         return (hashed * _HASH_PLACE) >> self._shift
 
 
-def exploration_probability(known: Numbers, config: SynthesisConfig) -> Floats:
+def exploration_probability(known: Numbers) -> Floats:
     """Probability of a visit to a new place after this many known places (Song et al. 2010)."""
-    return config.exploration_rho * np.power(known, -config.exploration_gamma, dtype=np.float64)
+    return EXPLORATION_RHO * np.power(known, -EXPLORATION_GAMMA, dtype=np.float64)
 
 
 def slot_similarity() -> NDArray[np.float32]:
@@ -247,13 +250,12 @@ class Walk:
         plan: CityPlan,
         people: People,
         slot: NDArray[np.uint8],
-        config: SynthesisConfig,
         rng: Rng,
     ) -> None:
         """Begin with empty diaries; `slot` is the time of the week of each check-in. [N]"""
         self._plan, self._people, self.diaries = plan, people, open_diaries(people, slot)
-        self._config, self._rng = config, rng
-        self._jumps = JumpLaw(config)
+        self._rng = rng
+        self._jumps = JumpLaw()
         self._blocks = plan.blocks(places_to_go_out(plan.category))
         self._appeal = appeal_by_slot().astype(np.float32)
         self._similarity = slot_similarity()
@@ -275,7 +277,7 @@ class Walk:
     def _step(self, person: Numbers, entry: int) -> None:
         """Draw the visit of each of these people for this entry of their diaries."""
         row = self.diaries.begin[person] + entry
-        probability = exploration_probability(self._known_count[person], self._config)
+        probability = exploration_probability(self._known_count[person])
         explores = self._rng.random(len(person)) < probability
         self.diaries.place[row] = self._return(person, row, entry)
         found, is_new = self._explore(person[explores], row[explores])
@@ -303,7 +305,7 @@ class Walk:
         came_from = diaries.place[np.maximum(past - 1, diaries.begin[person][:, None])]
         fitness = self._similarity[diaries.slot[row][:, None], diaries.slot[past]]
         fitness = fitness + (came_from == here) - 2.0 * (place == here)
-        has_habit = rng.random(len(person)) < self._config.habit_share
+        has_habit = rng.random(len(person)) < HABIT_SHARE
         chosen = np.where(has_habit, np.argmax(fitness, axis=1), 0)
         return place[np.arange(len(person)), chosen].astype(np.int64)
 
