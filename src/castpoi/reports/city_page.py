@@ -85,10 +85,14 @@ def busiest_places(city: City) -> list[BusyPlace]:
     count = checkins_per_place(city)
     public = np.flatnonzero(~city.is_private)
     top = public[np.argsort(-count[public], kind="stable")][:MAX_PLACES]
-    chosen = city.places[top].select(record.NAME, record.CATEGORY).rows()
+    chosen = city.places[top].select(record.NAME, record.CATEGORY, record.PLACE_ID).rows()
     return [
-        BusyPlace(name=name or "(no name)", category=category or "", checkins=checkins)
-        for (name, category), checkins in zip(chosen, count[top].tolist(), strict=True)
+        BusyPlace(
+            name=name or category or "(no name)",
+            category=(category or "") if name else f"no. …{identity[-6:]}",
+            checkins=checkins,
+        )
+        for (name, category, identity), checkins in zip(chosen, count[top].tolist(), strict=True)
     ]
 
 
@@ -169,8 +173,9 @@ def place_map(city: City) -> Chart:
         _draw_dots(axes, x, y, visits / most, color=BLUE, alpha=0.5)
         _draw_dots(axes, east[top], lat[top], count[top] / most, color=ORANGE)
         axes.set(xlim=(west, right), ylim=(south, north), aspect=1 / squeeze)
-        axes.xaxis.set_major_formatter(FuncFormatter(_degrees("E", "W", middle)))
-        axes.yaxis.set_major_formatter(FuncFormatter(_degrees("N", "S", 0.0)))
+        digits = max(2, 1 - math.floor(math.log10(min(north - south, right - west))))
+        axes.xaxis.set_major_formatter(FuncFormatter(_degrees("E", "W", middle, digits)))
+        axes.yaxis.set_major_formatter(FuncFormatter(_degrees("N", "S", 0.0, digits)))
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_locator(MaxNLocator(3))
         _scale_bar(axes, (right - west) * squeeze * _KM_PER_DEGREE)
@@ -260,10 +265,12 @@ def _draw_dots(
         axes.scatter(x[area == size], y[area == size], s=size, linewidth=0, **look)
 
 
-def _degrees(positive: str, negative: str, middle: float) -> Callable[[float, int | None], str]:
+def _degrees(
+    positive: str, negative: str, middle: float, digits: int
+) -> Callable[[float, int | None], str]:
     def words(value: float, _: int | None) -> str:
         degree = (value + middle + 180.0) % 360.0 - 180.0
-        return f"{abs(degree):.2f}° {positive if degree >= 0 else negative}"
+        return f"{abs(degree):.{digits}f}° {positive if degree >= 0 else negative}"
 
     return words
 
