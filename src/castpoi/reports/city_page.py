@@ -44,6 +44,8 @@ _MAX_BUSIEST: Final = 100
 _CELLS: Final = 64  # across the map, where neighbours share a dot
 _LABEL_CHARACTERS: Final = 22
 _KM_PER_DEGREE: Final = math.radians(1) * EARTH_RADIUS_KM
+_MIN_ASPECT: Final = 0.6  # height of the map by its width
+_MAX_ASPECT: Final = 1.2
 _MIN_SPAN: Final = 0.005  # degrees, about half a kilometre
 _MARGIN: Final = 0.05
 _WEEKDAYS: Final = {
@@ -160,7 +162,10 @@ def place_map(city: City) -> Chart:
     top = drawn[: min(busiest(len(drawn), 0.01), _MAX_BUSIEST)]
     is_shared = len(drawn) > MAX_DOTS
     squeeze = max(0.02, math.cos(math.radians((south + north) / 2)))
-    aspect = min(1.2, max(0.6, (north - south) / ((right - west) * squeeze)))
+    # a city along a line has a map around it that is neither a stripe nor a column
+    west, right = _widened(west, right, (north - south) / (_MAX_ASPECT * squeeze))
+    south, north = _widened(south, north, (right - west) * squeeze * _MIN_ASPECT)
+    aspect = (north - south) / ((right - west) * squeeze)
     dots = (east[drawn], lat[drawn], count[drawn])
     x, y, visits = _merged(*dots, cell=(right - west) / _CELLS) if is_shared else dots
     with look():
@@ -240,6 +245,12 @@ def _window(degrees: NDArray[np.float64]) -> tuple[float, float]:
         low, high = core_low - core * 0.1, core_high + core * 0.1
     half = max(high - low, _MIN_SPAN) * (0.5 + _MARGIN)
     return (low + high) / 2 - half, (low + high) / 2 + half
+
+
+def _widened(low: float, high: float, least: float) -> tuple[float, float]:
+    """The same interval, with at least a length."""
+    more = max(0.0, least - (high - low)) / 2
+    return low - more, high + more
 
 
 def _merged(
