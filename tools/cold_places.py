@@ -161,13 +161,15 @@ class Rivals:
 
     def nearest(self, histories: Histories) -> Scores:
         """The nearness of every place to the last visit. [B, P]"""
-        return (self.points[histories.last_place] @ self.points.T).astype(np.float32)
+        cosines = self.points[histories.last_place] @ self.points.T
+        # minus the chord, not the cosine: in float32 the cosines of places within 1 km are equal
+        return -np.sqrt(np.maximum(2 - 2 * cosines, 0)).astype(np.float32)
 
     def own_categories(self, histories: Histories) -> Scores:
         """The same, but places of categories of the history are before all others. [B, P]"""
         scores = self.nearest(histories)
         for row, own in enumerate(np.split(histories.place, histories.bounds[1:-1])):
-            scores[row] += 2.0 * np.isin(self.category, np.unique(self.category[own]))
+            scores[row] += 3.0 * np.isin(self.category, np.unique(self.category[own]))
         return scores
 
     def twins(self, model: Scores) -> Scores:

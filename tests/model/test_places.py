@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from castpoi.core.errors import BadInput
 from castpoi.model.ranker import CastPoiRanker
+from tests.messages import refused
 from tests.model.small import (
     LAT,
     LON,
@@ -79,3 +81,15 @@ def test_nearness_to_a_cold_place_is_that_of_any_other() -> None:
 
     assert distance(near)[0] == distance(near)[1]
     assert distance(far)[0] != distance(far)[1]
+
+
+def test_a_run_that_could_have_shared_vectors_is_read_if_it_has_none() -> None:
+    castpoi = ranker()
+    earlier, model = castpoi.config, castpoi.config["model"]
+    expected = castpoi.score(castpoi.encode(HISTORIES))
+    restored = CastPoiRanker.restore(
+        earlier | {"model": model | {"shared_vectors": False}}, castpoi.arrays
+    )
+    np.testing.assert_array_equal(restored.score(restored.encode(HISTORIES)), expected)
+    with refused(BadInput):
+        CastPoiRanker.restore(earlier | {"model": model | {"shared_vectors": True}}, castpoi.arrays)

@@ -232,7 +232,10 @@ class CastPoiRanker:
     @classmethod
     def restore(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The ranker with these settings and arrays; it scores the same."""
-        model_config = ModelConfig.from_dict(config["model"])
+        settings = dict(config["model"])
+        if settings.get("shared_vectors") is False:  # a run of castpoi 0.2, which had that setting
+            del settings["shared_vectors"]
+        model_config = ModelConfig.from_dict(settings)
         lat, lon = arrays[_LAT], arrays[_LON]
         model = new_model(config=model_config, lat=lat, lon=lon, seed=0)
         fill(model.state_dict(), arrays, besides=(_LAT, _LON))

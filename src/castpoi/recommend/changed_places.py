@@ -47,7 +47,7 @@ def with_cold_places(
     """The run and its table of places with the places of a source appended."""
     if not abilities_of(run.ranker).takes_new_places:
         raise BadInput(
-            f"{run.name} cannot rank new places: its {run.method} learns a place from its visits "
+            f"{run.name} cannot rank new places: {run.method} learns a place from its visits "
             "alone; train a model that ranks them from the day they open: 'castpoi train "
             f"{run.city or 'CITY'} --model castpoi-next --out RUN'"
         )
