@@ -3,8 +3,8 @@
     python tools/cold_places.py CITY --seed 42 --out results/cold-places/nyc.json
 
 A tenth of the places of CITY, drawn by the seed, is left out of training altogether, with all of
-their check-ins. castpoi-next with shared vectors is trained on the rest, and the places are added
-to it by coordinates and category alone. Targets are the validation and test visits to them, whose
+their check-ins. castpoi-next is trained on the rest, and the places are added by coordinates and
+category alone, as with `--places`. Targets are the validation and test visits to them, whose
 histories have no visit to such a place either, since it has just opened. They are ranked among all
 places by the model and by three lists that do not know how popular a place is:
 
@@ -12,12 +12,17 @@ places by the model and by three lists that do not know how popular a place is:
     own categories    the same, but places of categories that the person has visited come first
     twin              each new place directly after the known place nearest to it, by the model
 
-The file OUT keeps other seeds; a seed that it has already is replaced.
+Metrics are of all targets, and of first visits: by a person who had never been there in truth
+either. Others know the place already, and their histories lack those visits. The file OUT keeps
+other seeds; a seed that it has already is replaced.
+
+Shapes: P places, known ones before new ones; B histories, N targets.
 """
 
 import argparse
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,147 +36,185 @@ from castpoi.checkins.trajectory import Histories
 from castpoi.core.provenance import Stopwatch
 from castpoi.evaluation.metrics import metrics_of
 from castpoi.evaluation.ranking import mid_ranks
-from castpoi.methods.ranker import SavableRanker, TakesNewPlaces
+from castpoi.geo.distance import unit_vectors
+from castpoi.methods.ranker import Ranker
 from castpoi.methods.registry import METHODS
-from castpoi.model.distances import unit_vectors
+from castpoi.methods.run import Run
+from castpoi.recommend.changed_places import with_cold_places
 from castpoi.training.job import TrainingOptions
 from castpoi.training.train import fit
 
+MODEL: Final = "castpoi-next"
 SHARE: Final = 0.1
+SETTINGS: Final[dict[str, object]] = {"threads": "1"}
 _AT_ONCE: Final = 256
 _JUST_AFTER: Final = 1e-4
 
 Scores = NDArray[np.float32]
+Truths = NDArray[np.bool_]
 
 
-def without_places(city: City, is_cold: NDArray[np.bool_]) -> City:
-    """The city as if some of its places did not exist; the others keep their order."""
-    number = np.cumsum(~is_cold) - 1
-    place = city.checkins[record.PLACE].to_numpy()
-    kept = pl.Series(~is_cold[place])
-    renumbered = pl.Series(number[place]).cast(city.checkins.schema[record.PLACE])
-    known = city.places.filter(pl.Series(~is_cold))
-    return replace(
-        city,
-        checkins=city.checkins.with_columns(renumbered.alias(record.PLACE)).filter(kept),
-        places=known.with_columns(
-            pl.Series(record.PLACE, np.arange(known.height)).cast(known.schema[record.PLACE])
-        ),
-        split=city.split.filter(kept),
-    )
+@dataclass(frozen=True, kw_only=True)
+class Targets:
+    """The visits to new places."""
+
+    histories: Histories  # without visits to new places
+    place: NDArray[np.int64]  # [N]
+    is_first: Truths  # the person had never been there [N]
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+    def part(self, start: int, end: int) -> "Targets":
+        """Those from start to end."""
+        laid, some = self.histories, slice(start, end)
+        visits = slice(laid.bounds[start], laid.bounds[end])
+        return Targets(
+            histories=replace(
+                laid,
+                place=laid.place[visits],
+                at_us=laid.at_us[visits],
+                offset_minutes=laid.offset_minutes[visits],
+                bounds=laid.bounds[start : end + 1] - laid.bounds[start],
+            ),
+            place=self.place[some],
+            is_first=self.is_first[some],
+        )
 
 
-def with_cold(ranker: SavableRanker[Any], city: City, is_cold: NDArray[np.bool_]) -> Any:
-    """The ranker with the cold places after its own."""
-    assert isinstance(ranker, TakesNewPlaces)
-    cold = city.places.filter(pl.Series(is_cold))
-    return ranker.with_places(
-        cold[record.LAT].to_numpy(), cold[record.LON].to_numpy(), cold[record.CATEGORY].to_list()
-    )
+@dataclass(frozen=True, kw_only=True)
+class Opening:
+    """A city some of whose places are new."""
 
+    city: City
+    is_new: Truths  # by the numbers of the city [P]
 
-def histories_and_targets(
-    city: City, is_cold: NDArray[np.bool_]
-) -> tuple[Histories, NDArray[np.int64]]:
-    """Histories before the visits to cold places, without visits to such; the target places."""
-    order = np.r_[np.flatnonzero(~is_cold), np.flatnonzero(is_cold)]
-    number = np.argsort(order)  # of each place of the city among known places, then cold ones
-    trajectories = city.trajectories
-    rows = np.sort(np.r_[city.targets(record.VALIDATION), city.targets(record.TEST)])
-    rows = rows[is_cold[trajectories.place[rows]]]
-    histories = trajectories.histories_before(rows)
-    histories = replace(histories, place=number[histories.place])
-    known = int((~is_cold).sum())
-    kept = histories.place < known
-    bounds = np.concatenate([[0], np.cumsum(kept)])[histories.bounds]
-    histories = replace(
-        histories,
-        place=histories.place[kept],
-        at_us=histories.at_us[kept],
-        offset_minutes=histories.offset_minutes[kept],
-        bounds=bounds,
-    )
-    return histories, number[trajectories.place[rows]]
+    @classmethod
+    def drawn(cls, city: City, seed: int) -> "Opening":
+        """A share of the places, drawn by a seed."""
+        is_new = np.zeros(city.places.height, dtype=np.bool_)
+        drawn = np.random.default_rng(seed).permutation(len(is_new))
+        is_new[drawn[: round(SHARE * len(is_new))]] = True
+        return cls(city=city, is_new=is_new)
 
+    @property
+    def known(self) -> int:
+        """Number of places that are not new."""
+        return int((~self.is_new).sum())
 
-def part_of(histories: Histories, start: int, end: int) -> Histories:
-    """Some of the histories."""
-    visits = slice(histories.bounds[start], histories.bounds[end])
-    return replace(
-        histories,
-        place=histories.place[visits],
-        at_us=histories.at_us[visits],
-        offset_minutes=histories.offset_minutes[visits],
-        bounds=histories.bounds[start : end + 1] - histories.bounds[start],
-    )
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """The places of the city, known ones before new ones. [P]"""
+        return np.argsort(self.is_new, kind="stable")
+
+    def before(self) -> City:
+        """The city as if the new places did not exist; the others keep their order."""
+        city, number = self.city, np.argsort(self.order)
+        place = city.checkins[record.PLACE].to_numpy()
+        kept = pl.Series(~self.is_new[place])
+        renumbered = pl.Series(record.PLACE, number[place]).cast(city.checkins[record.PLACE].dtype)
+        known = city.places.filter(pl.Series(~self.is_new))
+        places = pl.Series(record.PLACE, range(known.height), dtype=known[record.PLACE].dtype)
+        return replace(
+            city,
+            checkins=city.checkins.with_columns(renumbered).filter(kept),
+            places=known.with_columns(places),
+            split=city.split.filter(kept),
+        )
+
+    def opened(self, run: Run) -> Ranker[Any]:
+        """The ranker of a run after the new places were added, as the product adds them."""
+        new = self.city.places.filter(pl.Series(self.is_new))
+        table = new.select(
+            pl.col(record.PLACE_ID).alias("place"), record.LAT, record.LON, record.CATEGORY
+        )
+        return with_cold_places(run, run.places, table)[0].ranker
+
+    def targets(self) -> Targets:
+        """The validation and test visits to the new places."""
+        city, number = self.city, np.argsort(self.order)
+        laid = city.trajectories
+        rows = np.sort(np.r_[city.targets(record.VALIDATION), city.targets(record.TEST)])
+        rows = rows[self.is_new[laid.place[rows]]]
+        whole, target = laid.histories_before(rows), laid.place[rows]
+        been = whole.owner[whole.place == target[whole.owner]]
+        kept = ~self.is_new[whole.place]
+        histories = replace(
+            whole,
+            place=number[whole.place[kept]],
+            at_us=whole.at_us[kept],
+            offset_minutes=whole.offset_minutes[kept],
+            bounds=np.concatenate([[0], np.cumsum(kept)])[whole.bounds],
+        )
+        is_first = ~np.isin(np.arange(len(rows)), been)
+        return Targets(histories=histories, place=number[target], is_first=is_first)
 
 
 class Rivals:
     """The scores of the three lists."""
 
-    def __init__(self, city: City, is_cold: NDArray[np.bool_]) -> None:
-        order = np.r_[np.flatnonzero(~is_cold), np.flatnonzero(is_cold)]
-        points = unit_vectors(city.lat[order], city.lon[order])  # [P, 3]
-        known = int((~is_cold).sum())
-        self.points = points
-        self.category = city.places[record.CATEGORY].fill_null("").to_numpy()[order]
-        self.twin = (points[known:] @ points[:known].T).argmax(axis=1)  # of each cold place
+    def __init__(self, opening: Opening) -> None:
+        city, order, known = opening.city, opening.order, opening.known
+        self.points = unit_vectors(city.lat[order], city.lon[order])  # [P, 3]
+        self.category = city.places[record.CATEGORY].fill_null("").to_numpy()[order]  # [P]
+        self.twin = (self.points[known:] @ self.points[:known].T).argmax(axis=1)  # of each new one
 
     def nearest(self, histories: Histories) -> Scores:
         """The nearness of every place to the last visit. [B, P]"""
-        return (self.points[histories.last_place] @ self.points.T).astype(np.float32)
+        cosines = self.points[histories.last_place] @ self.points.T
+        # minus the chord, not the cosine: in float32 the cosines of places within 1 km are equal
+        return -np.sqrt(np.maximum(2 - 2 * cosines, 0)).astype(np.float32)
 
     def own_categories(self, histories: Histories) -> Scores:
         """The same, but places of categories of the history are before all others. [B, P]"""
         scores = self.nearest(histories)
-        for row, (start, end) in enumerate(
-            zip(histories.bounds[:-1], histories.bounds[1:], strict=True)
-        ):
-            own = np.unique(self.category[histories.place[start:end]])
-            scores[row] += 2.0 * np.isin(self.category, own)
+        for row, own in enumerate(np.split(histories.place, histories.bounds[1:-1])):
+            scores[row] += 3.0 * np.isin(self.category, np.unique(self.category[own]))
         return scores
 
     def twins(self, model: Scores) -> Scores:
-        """The model's scores of known places; each cold place is just after its twin. [B, P]"""
+        """The model's scores of known places; each new place is just after its twin. [B, P]"""
         scores = model.copy()
         scores[:, -len(self.twin) :] = model[:, self.twin] - _JUST_AFTER
         return scores
 
 
-def measured(city: City, seed: int) -> dict[str, Any]:
-    """Metrics of the model and of the three lists, for one draw of places and one training."""
-    draws = np.random.default_rng(seed)
-    is_cold = np.zeros(city.places.height, dtype=np.bool_)
-    is_cold[draws.permutation(len(is_cold))[: round(SHARE * len(is_cold))]] = True
-    settings = {"shared_vectors": "true", "threads": "1"}
-    run = fit(
-        without_places(city, is_cold),
-        METHODS.named("castpoi-next"),
-        seed=seed,
-        options=TrainingOptions(settings=settings),
-    )
-    ranker, rivals = with_cold(run.ranker, city, is_cold), Rivals(city, is_cold)
-    histories, target = histories_and_targets(city, is_cold)
-    has_visits = histories.lengths > 0
-    ranks: dict[str, list[NDArray[np.float64]]] = {}
-    for start in range(0, len(target), _AT_ONCE):
-        end = min(start + _AT_ONCE, len(target))
-        some = part_of(histories, start, end)
-        model = ranker.score(ranker.encode(some))
+def ranks_of(opening: Opening, ranker: Ranker[Any], targets: Targets) -> dict[str, Any]:
+    """The ranks of the targets in each list. [N] each"""
+    rivals, ranks = Rivals(opening), dict[str, list[NDArray[np.float64]]]()
+    for start in range(0, len(targets), _AT_ONCE):
+        some = targets.part(start, min(start + _AT_ONCE, len(targets)))
+        model = ranker.score(ranker.encode(some.histories))
         lists = {
-            "castpoi-next": model,
-            "nearest": rivals.nearest(some),
-            "own categories": rivals.own_categories(some),
+            MODEL: model,
+            "nearest": rivals.nearest(some.histories),
+            "own categories": rivals.own_categories(some.histories),
             "twin": rivals.twins(model),
         }
         for name, scores in lists.items():
-            ranks.setdefault(name, []).append(mid_ranks(scores, target[start:end], method=name))
-    found = {name: np.concatenate(each)[has_visits] for name, each in ranks.items()}
-    return {
-        "targets": int(has_visits.sum()),
-        "cold_places": int(is_cold.sum()),
-        "lists": {name: metrics_of(each) for name, each in found.items()},
-    }
+            ranks.setdefault(name, []).append(mid_ranks(scores, some.place, method=name))
+    return {name: np.concatenate(each) for name, each in ranks.items()}
+
+
+def measured(city: City, seed: int) -> dict[str, Any]:
+    """Metrics of the model and of the three lists, for one draw of places and one training."""
+    opening = Opening.drawn(city, seed)
+    run = fit(
+        opening.before(),
+        METHODS.named(MODEL),
+        seed=seed,
+        options=TrainingOptions(settings=SETTINGS),
+    )
+    targets = opening.targets()
+    ranks = ranks_of(opening, opening.opened(run), targets)
+    every = targets.histories.lengths > 0
+    found: dict[str, Any] = {"new_places": int(opening.is_new.sum())}
+    for title, some in (("all visits", every), ("first visits", every & targets.is_first)):
+        found[title] = {
+            "targets": int(some.sum()),
+            "lists": {name: metrics_of(each[some]) for name, each in ranks.items()},
+        }
+    return found
 
 
 def main() -> None:

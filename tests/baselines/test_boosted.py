@@ -27,11 +27,10 @@ from castpoi.checkins.synthetic import SynthesisConfig, synthesize, write_checki
 from castpoi.checkins.trajectory import Histories, Trajectories
 from castpoi.core.errors import BadInput
 from castpoi.evaluation.evaluate import evaluate
-from castpoi.geo.distance import haversine_km
+from castpoi.geo.distance import haversine_km, unit_vectors
 from castpoi.methods.ranker import Explains
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import Run, load_run
-from castpoi.model.distances import unit_vectors
 from castpoi.recommend.recommender import load
 from castpoi.training.boosted import examples, last_targets
 from castpoi.training.job import TrainingOptions

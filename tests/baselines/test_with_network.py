@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from castpoi.baselines.boosted.with_network import NetworkAndTrees
@@ -17,6 +18,7 @@ from castpoi.evaluation.ranking import rank_targets
 from castpoi.methods.ranker import Explains, HasPlaceVectors
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import Run
+from castpoi.recommend.changed_places import with_cold_places
 from castpoi.recommend.recommender import load
 from castpoi.training.job import TrainingOptions
 from castpoi.training.network_and_trees import WEIGHTS
@@ -95,6 +97,13 @@ def test_a_recommendation_is_explained_by_the_terms_of_both(city: City, run: Run
     for each in load(run, city=city).recommend(user=user, explain=True):
         content = each.to_dict()
         assert sum(content["terms"].values()) == pytest.approx(content["score"], abs=1e-4)
+
+
+def test_new_places_are_refused(run: Run) -> None:
+    new = pl.DataFrame({"place": ["bistro"], "lat": [40.7], "lon": [-74.0]})
+    with refused(BadInput) as error:
+        with_cold_places(run, run.places, new)
+    assert "--model castpoi-next --out RUN" in str(error.value)
 
 
 def test_similar_places_are_those_of_the_network(both: NetworkAndTrees) -> None:

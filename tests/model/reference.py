@@ -16,9 +16,8 @@ from castpoi.geo.distance import (
 )
 from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import REVISIT_WINDOW
-from castpoi.model.places import NEIGHBOURHOODS_KM
 from tests.model.features.slow_habits import distance_km, habits, local_time
-from tests.model.small import CATEGORIES, LAT, LON, Visit, next_moment
+from tests.model.small import LAT, LON, Visit, next_moment
 
 Vector = list[float]
 
@@ -32,33 +31,15 @@ class Reference:
             name: weight.double().tolist() for name, weight in model.state_dict().items()
         }
 
-    # Place: e_c and beta_c, its own and (ours) those of its category and its neighbourhoods
+    # Place: e_c and beta_c
 
     def vector(self, place: int) -> Vector:
         vector: Vector = self.weights["place.weight"][place + 1]
-        for row in self.traits(place):
-            vector = added(vector, self.weights["shared.vectors"][row])
         return vector
 
     def popularity(self, place: int) -> float:
         popularity: float = self.weights["popularity"][place + 1]
-        for row in self.traits(place):
-            popularity += self.weights["shared.popularity"][row]
         return popularity
-
-    def traits(self, place: int) -> list[int]:
-        """Rows of the shared vectors: 1 for no category, categories by name, then squares."""
-        if not self.config.shared_vectors:
-            return []
-        names = sorted({name for name in CATEGORIES if name})
-        category = CATEGORIES[place]
-        rows = [1 if category is None else 2 + names.index(category)]
-        before = 2 + len(names)
-        for size_km in NEIGHBOURHOODS_KM:
-            squares = [square_of(each, size_km) for each in range(len(LAT))]
-            rows.append(before + sorted(set(squares)).index(squares[place]))
-            before += len(set(squares))
-        return rows
 
     # Token: x_i = W_in [e_p ; e_time ; e_geo] + e_pos
 
@@ -318,11 +299,3 @@ def added(left: Vector, right: Vector) -> Vector:
 
 def bucket_of(value: float, edges: tuple[float, ...]) -> int:
     return sum(value >= edge for edge in edges)
-
-
-def square_of(place: int, size_km: float) -> tuple[int, int]:
-    """The square on the map in which a place lies: band of latitude, column of the band."""
-    height = size_km / (6371.0 * math.pi / 180)
-    band = math.floor(LAT[place] / height)
-    width = height / math.cos(math.radians((band + 0.5) * height))
-    return band, math.floor(LON[place] / width)

@@ -11,7 +11,6 @@ import torch
 from castpoi.checkins.trajectory import Histories
 from castpoi.model.castpoi import CastPoi, new_model
 from castpoi.model.config import ModelConfig
-from castpoi.model.places import PlaceTraits
 from castpoi.model.windows import BatchBuilder, HistoryBatch
 
 Visit = tuple[int, int, int]
@@ -20,7 +19,6 @@ Visit = tuple[int, int, int]
 LAT = np.array([40.70, 40.702, 40.71, 40.73, 40.80, 41.20, 42.36])
 LON = np.array([-74.00, -74.001, -74.00, -73.95, -73.90, -73.50, -71.06])
 """Seven places, from the same street to another state."""
-CATEGORIES = ["Food", "Food", "Arts", None, "Food", "Travel", "Arts"]
 
 PLACES = len(LAT)
 ALL_PLACES = torch.arange(PLACES)
@@ -40,21 +38,13 @@ def small_config(preset: str = "fast", /, **changes: Any) -> ModelConfig:
 
 def trained_model(config: ModelConfig, seed: int = 0) -> CastPoi:
     """A model in which no weight is zero, as after training."""
-    traits = traits_of(config)
-    model = new_model(config=config, lat=LAT, lon=LON, seed=seed, traits=traits).eval()
+    model = new_model(config=config, lat=LAT, lon=LON, seed=seed).eval()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=0.3)
         model.place.weight[0] = 0.0
     return model
-
-
-def traits_of(config: ModelConfig) -> PlaceTraits | None:
-    """The traits of the places, if the model has shared vectors."""
-    if not config.shared_vectors:
-        return None
-    return PlaceTraits.of(LAT, LON, CATEGORIES)
 
 
 def builder(config: ModelConfig) -> BatchBuilder:

@@ -8,9 +8,9 @@ import torch
 
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.arrays import k_best, log_sum_exp
+from castpoi.geo.distance import unit_vectors
 from castpoi.model import index
 from castpoi.model.castpoi import new_model
-from castpoi.model.distances import unit_vectors
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.model.windows import BatchBuilder
 from tests.model.small import small_config

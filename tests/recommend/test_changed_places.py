@@ -5,15 +5,10 @@ from typing import Any
 
 import polars as pl
 import pytest
-import torch
 
 import castpoi
 from castpoi.core.errors import BadInput, NoCandidateLeft
-from castpoi.methods.run import load_run
-from castpoi.model.ranker import CastPoiRanker
-from castpoi.model.terms.distance import DistanceGate
-from castpoi.recommend.changed_places import closed_ids, with_cold_places
-from castpoi.recommend.places import PlaceBook
+from castpoi.recommend.changed_places import closed_ids
 from castpoi.recommend.recommender import Recommender, load
 from castpoi.recommend.request import Visit
 from castpoi.training.train import train
@@ -35,15 +30,14 @@ CSV = "Place ID,Latitude,Longitude,Name,Category\nbistro,40.7001,-74.0001,Bistro
 
 
 @pytest.fixture(scope="module")
-def sharing(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose places share vectors, as castpoi-next may."""
-    parts = OUR_PARTS | {"candidate_conditioning": False, "shared_vectors": True}
-    return small_run(tmp_path_factory.mktemp("sharing"), **parts)
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    parts = OUR_PARTS | {"candidate_conditioning": False}
+    return small_run(tmp_path_factory.mktemp("run"), **parts)
 
 
 @pytest.fixture
-def cold(sharing: Path) -> Recommender:
-    return castpoi.load(sharing, places=BISTRO)
+def cold(run: Path) -> Recommender:
+    return castpoi.load(run, places=BISTRO)
 
 
 def test_a_cold_place_can_be_recommended_as_any_other(cold: Recommender) -> None:
@@ -59,30 +53,22 @@ def test_a_cold_place_can_be_recommended_as_any_other(cold: Recommender) -> None
     assert sum(each.probability for each in found.values()) == pytest.approx(1.0)
 
 
-def test_a_nearby_cold_place_of_a_popular_category_ranks_first(sharing: Path) -> None:
-    """Nearness weighs, and so does the food of this neighbourhood; own parts are small."""
-    run = load_run(sharing)
-    assert isinstance(run.ranker, CastPoiRanker)
-    model = run.ranker.model
-    assert model.shared is not None
-    food = int(model.shared.rows[1, 0])
-    gate = model.cheap_terms["distance"]
-    assert isinstance(gate, DistanceGate)
-    last = gate.weigh[-1]
-    assert isinstance(last, torch.nn.Linear)
-    with torch.no_grad():
-        for weight in (model.place.weight, model.popularity, model.shared.vectors):
-            weight.zero_()
-        model.shared.popularity.zero_()
-        model.shared.popularity[food] = 2.0
-        last.weight.zero_()
-        last.bias.zero_()
-        last.bias[0] = 3.0  # within 50 m of the last visit
-    more, places = with_cold_places(run, run.places, BISTRO)
-    (best,) = Recommender(more, PlaceBook.of(places)).recommend(
-        [Visit("cafe", "2012-04-03T12:00:00-04:00")], k=1, exclude_visited=True
-    )
-    assert best.place == "bistro"
+def test_a_new_place_is_ranked_as_the_nearest_known_one_of_its_category(
+    cold: Recommender,
+) -> None:
+    """The cafe, which is not visited here; the kiosk is beside the park, of no known category."""
+    visits = [Visit("office", "2012-04-03T12:00:00-04:00")]
+    terms = {each.place: each.terms for each in cold.recommend(visits, explain=True)}
+    for new, known in (("bistro", "cafe"), ("kiosk", "park")):
+        for term in ("base", "popularity"):
+            assert terms[new][term] == pytest.approx(terms[known][term], abs=1e-5)
+
+
+@pytest.mark.parametrize("changes", [{}, {"known_time": True}, {"candidate_conditioning": False}])
+def test_every_castpoi_ranks_new_places(tmp_path: Path, changes: dict[str, Any]) -> None:
+    recommender = load(small_run(tmp_path, **changes), places=BISTRO)
+    at = "2012-04-03T23:00:00-04:00" if changes.get("known_time") else None
+    assert "bistro" in {each.place for each in recommender.recommend(DAY, at=at)}
 
 
 def test_a_history_may_visit_a_cold_place_in_its_local_time(cold: Recommender) -> None:
@@ -110,9 +96,9 @@ def test_filters_and_empty_histories_include_cold_places(cold: Recommender) -> N
 @pytest.mark.parametrize(
     "text", [CSV, CSV.replace(",", "\t"), "lon;lat;place\n-74.0001;40.7001; bistro \n"]
 )
-def test_cold_places_are_read_from_a_file(sharing: Path, tmp_path: Path, text: str) -> None:
+def test_cold_places_are_read_from_a_file(run: Path, tmp_path: Path, text: str) -> None:
     (tmp_path / "new").write_text(text)
-    recommender = castpoi.load(sharing, places=tmp_path / "new")
+    recommender = castpoi.load(run, places=tmp_path / "new")
     assert recommender.places.ids == [*KNOWN, "bistro"]
     assert recommender.places.zones == ["America/New_York"]
 
@@ -130,29 +116,22 @@ def test_cold_places_are_read_from_a_file(sharing: Path, tmp_path: Path, text: s
         "pub,nan,-74.0",
     ],
 )
-def test_the_error_for_an_invalid_place_names_its_row(
-    sharing: Path, tmp_path: Path, rows: str
-) -> None:
+def test_the_error_for_an_invalid_place_names_its_row(run: Path, tmp_path: Path, rows: str) -> None:
     (tmp_path / "new.csv").write_text(f"place,lat,lon\nbar,40.71,-74.0\n{rows}\n")
     with refused(BadInput):
-        load(sharing, places=tmp_path / "new.csv")
+        load(run, places=tmp_path / "new.csv")
 
 
-def test_a_table_without_a_needed_column_is_rejected(sharing: Path) -> None:
+def test_a_table_without_a_needed_column_is_rejected(run: Path) -> None:
     with refused(BadInput):
-        load(sharing, places=BISTRO.drop("lon"))
-
-
-def test_the_error_without_shared_vectors_has_the_command_to_train_them(run_folder: Path) -> None:
-    with refused(BadInput) as error:
-        load(run_folder, places=BISTRO)
-    assert "--model castpoi-next --set shared_vectors=true --out RUN" in str(error.value)
+        load(run, places=BISTRO.drop("lon"))
 
 
 def test_a_counting_baseline_cannot_rank_cold_places(run_folder: Path, tmp_path: Path) -> None:
     train(run_folder.parent / "city", tmp_path / "run", method="popularity", seed=0)
-    with refused(BadInput):
+    with refused(BadInput) as error:
         load(tmp_path / "run", places=BISTRO)
+    assert "--model castpoi-next --out RUN" in str(error.value)
 
 
 def test_a_closed_place_is_not_recommended_but_remains_a_visit(run_folder: Path) -> None:

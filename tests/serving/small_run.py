@@ -16,7 +16,6 @@ from castpoi.model.ranker import CastPoiRanker
 from castpoi.model.windows import BatchBuilder
 from castpoi.recommend.places import PlaceBook
 from castpoi.recommend.request import Visit
-from castpoi.training.castpoi import traits_of
 from tests.contract import odd_city
 from tests.manifests import accept_changes
 from tests.model.small import small_config
@@ -44,7 +43,7 @@ def small_ranker(city: City, **changes: Any) -> CastPoiRanker:
     """A model whose weights are all random, none of them zero as before training."""
     config = small_config(**changes)
     lat, lon = city.places[record.LAT].to_numpy(), city.places[record.LON].to_numpy()
-    model = new_model(config=config, lat=lat, lon=lon, seed=3, traits=traits_of(city, config))
+    model = new_model(config=config, lat=lat, lon=lon, seed=3)
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for parameter in model.parameters():

@@ -76,7 +76,7 @@ def test_a_run_that_cannot_be_read_does_not_replace_the_current_one(
 
 
 def test_a_new_place_is_ranked_after_a_reload(recommender: Recommender, tmp_path: Path) -> None:
-    run, places = small_run(tmp_path, shared_vectors=True), tmp_path / "new.csv"
+    run, places = small_run(tmp_path), tmp_path / "new.csv"
     places.write_text("place,lat,lon\n")
     service = service_of(recommender, tmp_path)
     service.load = lambda: load(run, places=places)

@@ -9,7 +9,6 @@ import torch
 from castpoi.checkins.city import City
 from castpoi.model.castpoi import CastPoi, new_model
 from castpoi.model.config import ModelConfig
-from castpoi.training.castpoi import traits_of
 from castpoi.training.config import CastPoiTraining
 from castpoi.training.objectives.full import FullObjective
 
@@ -34,11 +33,7 @@ def tiny_model_config(**changes: Any) -> ModelConfig:
 
 def tiny_model(city: City, config: ModelConfig, *, noise: float = 0.0, seed: int = 0) -> CastPoi:
     """An untrained model; noise moves every weight, so that no term is zero by its start."""
-    lat, lon = city.lat, city.lon
-    traits = traits_of(city, config)
-    model = new_model(config=config, lat=lat, lon=lon, seed=seed, traits=traits)
-    if model.shared is not None:
-        model.shared.forgotten = 0.0
+    model = new_model(config=config, lat=city.lat, lon=city.lon, seed=seed)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for weight in model.parameters():

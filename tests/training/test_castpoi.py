@@ -84,30 +84,15 @@ def test_checkpoints_of_another_training_are_removed_with_a_warning(
     assert len(warnings) == 1
 
 
-def test_shared_vectors_are_learned_and_rank_a_place_without_visits(town: City) -> None:
-    ranker = fitted(town, shared_vectors="true", epochs="1")
-    vectors, squares = (ranker.arrays[name] for name in ("shared.vectors", "traits.squares"))
-    assert set(squares[:, 0].tolist()) == {0, 1}
-    assert vectors[2:].any(axis=1).all()  # row 1 is for places without a category: there are none
-    assert not vectors[0].any()
-    lat, lon = (town.places[name].to_numpy()[:1] for name in ("lat", "lon"))
-    more = ranker.with_places(lat, lon, town.places["category"].to_list()[:1])
-    found = scores(more, town)
-    assert found.shape[1] == town.places.height + 1
-    np.testing.assert_allclose(found[:, :-1], scores(ranker, town), atol=1e-5)
-    assert np.std(found[:, -1]) > 0
-
-
-def test_shared_vectors_decay_like_the_vectors_of_places(town: City) -> None:
-    model = tiny_model(town, tiny_model_config(shared_vectors=True))
+def test_place_vectors_have_a_decay_of_their_own(town: City) -> None:
+    model = tiny_model(town, tiny_model_config())
     training = CastPoiTraining(place_weight_decay=0.5, weight_decay=0.1)
     by_decay = {
         group["weight_decay"]: {id(weight) for weight in group["params"]}
         for group in _optimizer(model, training).param_groups
     }
-    assert model.shared is not None
-    assert by_decay[0.5] == {id(model.place.weight), id(model.shared.vectors)}
-    assert len(by_decay[0.1]) == len(list(model.parameters())) - 2
+    assert by_decay[0.5] == {id(model.place.weight)}
+    assert len(by_decay[0.1]) == len(list(model.parameters())) - 1
 
 
 def test_a_city_without_validation_keeps_its_last_epoch() -> None:

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from castpoi import Recommender, prepare, synthesize, train
 from castpoi.checkins.city import City
+from castpoi.checkins.similar import most_similar
 from castpoi.core.errors import BadInput, BrokenFolder
 from castpoi.methods.registry import METHODS
 from castpoi.methods.run import load_run
 from castpoi.model.castpoi import new_model
 from castpoi.model.config import ModelConfig
-from castpoi.training.castpoi import objective_of, traits_of
+from castpoi.model.places import WEIGHTS_OF_PLACES
+from castpoi.training.castpoi import objective_of
 from castpoi.training.config import CastPoiTraining
 from castpoi.training.continued import NEAREST, take_over
 from castpoi.training.job import TrainingOptions
@@ -47,6 +49,12 @@ def model(table: pl.DataFrame) -> Recommender:
 
 
 @pytest.fixture(scope="module")
+def reader(table: pl.DataFrame) -> Recommender:
+    """A model with a reader and its forecast."""
+    return train(prepare(table, accept_rhythm=True), model="castpoi", **BRIEFLY)
+
+
+@pytest.fixture(scope="module")
 def later(later_table: pl.DataFrame) -> City:
     return prepare(later_table, accept_rhythm=True)
 
@@ -55,69 +63,49 @@ def taken_over(model: Recommender, city: City) -> Any:
     """An untrained model of a city, with the weights of another model."""
     ranker: Any = model.run.ranker
     config = ranker.model.config
-    traits = traits_of(city, config)
-    new = new_model(config=config, lat=city.lat, lon=city.lon, seed=9, traits=traits)
+    new = new_model(config=config, lat=city.lat, lon=city.lon, seed=9)
     take_over(new, model.run, city)
     return new
 
 
 def by_place(city: City | Recommender, vectors: Any) -> dict[str, NDArray[np.float32]]:
-    """The vector of each place by its id, from a table whose first row is padding."""
+    """The vector of each place by its id, from a table that may start with padding."""
     places = city.places if isinstance(city, City) else city.run.places
-    rows = vectors.detach().numpy()[1:]
+    rows = vectors.detach().numpy()[-len(places) :]
     return dict(zip(places["place_id"], rows, strict=True))
 
 
+@pytest.mark.parametrize("name", ["model", "reader"])
 def test_known_places_keep_their_vectors_and_all_other_weights_stay(
-    model: Recommender, later: City
+    name: str, later: City, request: pytest.FixtureRequest
 ) -> None:
+    model: Recommender = request.getfixturevalue(name)
     ranker: Any = model.run.ranker
     new, old = taken_over(model, later), ranker.model
-    for weight in ("place.weight", "popularity"):
-        before = by_place(model, old.state_dict()[weight])
-        after = by_place(later, new.state_dict()[weight])
-        shared = before.keys() & after.keys()
-        assert len(before) - 2 <= len(shared) < len(before)
-        for place in shared:
-            np.testing.assert_array_equal(before[place], after[place])
     for name, value in old.state_dict().items():
-        if name not in ("place.weight", "popularity"):
+        if name not in WEIGHTS_OF_PLACES:
             np.testing.assert_array_equal(value, new.state_dict()[name])
+            continue
+        before, after = by_place(model, value), by_place(later, new.state_dict()[name])
+        known = before.keys() & after.keys()
+        assert len(before) - 2 <= len(known) < len(before)
+        for place in known:
+            np.testing.assert_array_equal(before[place], after[place])
 
 
-def test_a_new_place_starts_as_the_mean_of_the_nearest_of_its_category(
-    model: Recommender, later: City
+@pytest.mark.parametrize("name", ["model", "reader"])
+def test_a_new_place_starts_as_the_mean_of_the_most_similar(
+    name: str, later: City, request: pytest.FixtureRequest
 ) -> None:
-    vectors = by_place(later, taken_over(model, later).place.weight)
-    places = later.places.with_columns(
-        apart=(pl.col("lat") - pl.col("lat").filter(pl.col("place_id") == NEW).first()) ** 2
-        + (
-            (pl.col("lon") - pl.col("lon").filter(pl.col("place_id") == NEW).first())
-            * np.cos(np.radians(later.lat.mean()))
-        )
-        ** 2
-    )
-    (category,) = places.filter(pl.col("place_id") == NEW)["category"]
-    others = places.filter(pl.col("place_id") != NEW)
-    nearest = others.sort(pl.col("category") != category, "apart")[:NEAREST]
-    assert nearest["category"][0] == category
-    mean = np.mean([vectors[place] for place in nearest["place_id"]], axis=0)
-    np.testing.assert_allclose(vectors[NEW], mean, rtol=1e-6)
-
-
-def test_shared_vectors_follow_categories_and_neighbourhoods(
-    table: pl.DataFrame, later: City
-) -> None:
-    city = prepare(table, accept_rhythm=True)
-    model = train(city, **BRIEFLY, shared_vectors=True)
-    ranker: Any = model.run.ranker
-    new, old = taken_over(model, later), ranker.model
-    np.testing.assert_array_equal(by_place(later, new.place.weight)[NEW], 0.0)
-    before = by_place(model, old.eval().table().vectors)
-    after = by_place(later, new.eval().table().vectors)
-    for place in before.keys() & after.keys():
-        np.testing.assert_allclose(before[place], after[place], atol=1e-7)
-    assert np.abs(after[NEW]).max() > 0
+    new = taken_over(request.getfixturevalue(name), later)
+    is_new = pl.col("place_id") == NEW
+    known = later.places.filter(~is_new)
+    (similar,) = most_similar(later.places.filter(is_new), known, NEAREST)
+    assert len(similar) == NEAREST
+    for weight in WEIGHTS_OF_PLACES & new.state_dict().keys():
+        rows = by_place(later, new.state_dict()[weight])
+        mean = np.mean([rows[place] for place in known["place_id"][similar]], axis=0)
+        np.testing.assert_allclose(rows[NEW], mean, rtol=1e-5, atol=1e-7)
 
 
 def test_without_a_new_checkin_the_weights_stay(model: Recommender, table: pl.DataFrame) -> None:

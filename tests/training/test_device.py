@@ -54,7 +54,6 @@ PARTS: dict[str, dict[str, Any]] = {
         **{"candidate_conditioning": False, "distance_gate": True},
         **{"revisit_features": "habits", "deep_revisits": True},
     },
-    "shared vectors": {"shared_vectors": True},
 }
 
 

@@ -116,7 +116,6 @@ OURS: dict[str, Any] = {
     "distance_gate": True,
     "revisit_features": "habits",
     "deep_revisits": True,
-    "shared_vectors": True,
 }
 
 

@@ -158,7 +158,7 @@ class _Loading:
     """The run's city, if it has moved."""
     places: Annotated[Path, "FILE"] | None = None
     """New places to rank as well, without any visits: a table with place, lat, lon and optionally
-    name and category. For runs with shared_vectors=true."""
+    name and category."""
     closed: Annotated[Path, "FILE"] | None = None
     """Places that are never recommended: a table with place, of closed places only or with
     date_closed or operating_status."""

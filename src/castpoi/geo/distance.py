@@ -1,4 +1,4 @@
-"""Distances on a sphere of 6371 km, their buckets, and map squares. Shapes: P points."""
+"""Distances on a sphere of 6371 km, and their buckets. Shapes: P points."""
 
 import math
 from typing import Final
@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 
 EARTH_RADIUS_KM: Final = 6371.0
 KM_PER_DEGREE: Final = EARTH_RADIUS_KM * math.pi / 180
-_MIN_COSINE: Final = 0.01  # keeps the squares near the poles from becoming infinitely wide
 
 SPATIAL_BIAS_EDGES_KM: Final = (0.5, 2.0, 5.0, 20.0, 100.0)
 """Distance between a past visit and a candidate: walk, neighbourhood, district, city, beyond."""
@@ -43,16 +42,8 @@ def bucket_of(value: ArrayLike, edges: tuple[float, ...]) -> NDArray[np.uint8]:
     return np.searchsorted(np.asarray(edges), np.asarray(value), side="right").astype(np.uint8)
 
 
-def squares_of(
-    lat: NDArray[np.float64], lon: NDArray[np.float64], size_km: float
-) -> NDArray[np.int64]:
-    """Band and column of the map square of each point; squares are about `size_km` wide and high.
-
-    Bands have equal height in latitude. The columns of a band are as wide as the band is high,
-    measured in its middle. [P], [P] -> [P, 2]
-    """
-    height = size_km / KM_PER_DEGREE
-    band = np.floor(lat / height)
-    cosine = np.cos(np.radians((band + 0.5) * height))
-    width = height / np.maximum(cosine, _MIN_COSINE)
-    return np.stack([band, np.floor(lon / width)], axis=-1).astype(np.int64)  # [P, 2]
+def unit_vectors(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Points on the unit sphere from degrees. [P], [P] -> [P, 3]"""
+    phi, theta = np.radians(lat), np.radians(lon)
+    axes = [np.cos(phi) * np.cos(theta), np.cos(phi) * np.sin(theta), np.sin(phi)]
+    return np.stack(axes, axis=-1).astype(np.float64)

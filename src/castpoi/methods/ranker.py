@@ -7,7 +7,7 @@ were not trained on. A history may be empty. The other protocols are optional.
 Shapes: B histories, P places of the city, C candidates, T visits of a window.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
@@ -156,9 +156,6 @@ class TakesNewPlaces(Protocol):
     """A ranker that can rank places without visits."""
 
     def with_places(
-        self,
-        lat: NDArray[np.float64],
-        lon: NDArray[np.float64],
-        categories: Sequence[str | None],
+        self, lat: NDArray[np.float64], lon: NDArray[np.float64], like: NDArray[np.int64]
     ) -> Self:
-        """The same ranker with these places after its own."""
+        """The same ranker with places after its own, each ranked like a known one there."""

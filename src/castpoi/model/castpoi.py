@@ -23,7 +23,7 @@ from castpoi.geo.distance import DISTANCE_GATE_EDGES_KM, SPATIAL_BIAS_EDGES_KM
 from castpoi.model.attention import Backbone
 from castpoi.model.config import ModelConfig
 from castpoi.model.distances import DistanceBuckets
-from castpoi.model.places import PlaceTable, PlaceTraits, SharedVectors
+from castpoi.model.places import PlaceTable
 from castpoi.model.terms import CHEAP_TERMS
 from castpoi.model.terms.base import Encoded, ScoreInputs, Spread, Term
 from castpoi.model.terms.forecast import ReaderForecast
@@ -50,7 +50,6 @@ class CastPoi(nn.Module):
         config: ModelConfig,
         lat: NDArray[np.float64],
         lon: NDArray[np.float64],
-        traits: PlaceTraits | None = None,
     ) -> None:
         super().__init__()
         self.config = config
@@ -82,7 +81,6 @@ class CastPoi(nn.Module):
         self.forecast: ReaderForecast | None = None
         if config.has_forecast and distances_to_anchors is not None:
             self.forecast = ReaderForecast(config=config, distances=distances_to_anchors)
-        self.shared = None if traits is None else SharedVectors(traits=traits, width=config.width)
 
     def forward(self, batch: HistoryBatch, candidates: Tensor) -> Tensor:
         """Score candidates, shared or each history's own. batch, [C] or [B, C] -> [B, C]"""
@@ -90,8 +88,7 @@ class CastPoi(nn.Module):
 
     def table(self) -> PlaceTable:
         """The vectors and popularity of all places; needed once a step."""
-        own = PlaceTable(vectors=self.place.weight, popularity=self.popularity)
-        return own if self.shared is None else self.shared(own)
+        return PlaceTable(vectors=self.place.weight, popularity=self.popularity)
 
     def states(
         self, windows: Windows, table: PlaceTable | None = None, last: int | None = None
@@ -154,13 +151,8 @@ def new_model(
     lat: NDArray[np.float64],
     lon: NDArray[np.float64],
     seed: int,
-    traits: PlaceTraits | None = None,
 ) -> CastPoi:
-    """An untrained model for the places at these coordinates; equal seeds give equal weights.
-
-    `traits` are needed by a model with shared vectors, and by no other.
-    """
-    assert config.shared_vectors == (traits is not None)
+    """An untrained model for the places at these coordinates; equal seeds give equal weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return CastPoi(config=config, lat=lat, lon=lon, traits=traits)
+        return CastPoi(config=config, lat=lat, lon=lon)

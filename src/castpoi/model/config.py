@@ -82,8 +82,6 @@ class ModelConfig(Config):
     """Beyond the paper: layers that combine features, user and place in the revisit gate."""
     distance_gate: bool = False
     """Beyond the paper: a term for the distance of every place to the user's anchors."""
-    shared_vectors: bool = False
-    """Beyond the paper: shared vectors of category and neighbourhood, to rank added places."""
 
     known_time: bool = False
     """The time of the next visit is an input; such results form a table of their own."""

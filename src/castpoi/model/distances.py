@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from castpoi.geo.distance import EARTH_RADIUS_KM
+from castpoi.geo.distance import EARTH_RADIUS_KM, unit_vectors
 from castpoi.model.layers import has_float64
 
 TABLE_LIMIT: Final = 20_000
@@ -91,13 +91,6 @@ class DistanceBuckets(nn.Module):
         return _buckets(self.points[left.to(home)], self.points[right.to(home)], self.edges).to(
             left.device
         )
-
-
-def unit_vectors(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Points on the unit sphere from degrees. [P], [P] -> [P, 3]"""
-    phi, theta = np.radians(lat), np.radians(lon)
-    axes = [np.cos(phi) * np.cos(theta), np.cos(phi) * np.sin(theta), np.sin(phi)]
-    return np.stack(axes, axis=-1).astype(np.float64)
 
 
 def squared_chords(km: tuple[float, ...]) -> NDArray[np.float64]:

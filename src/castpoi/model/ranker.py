@@ -6,7 +6,7 @@ its city.
 Shapes: B histories, P places, C candidates, T slots.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final, Self
 
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from castpoi.checkins.trajectory import Histories
+from castpoi.geo.distance import unit_vectors
 from castpoi.methods.ranker import Abilities, Found, check_candidates
 from castpoi.model.castpoi import MEANINGS, CastPoi, new_model
 from castpoi.model.config import ModelConfig
-from castpoi.model.distances import unit_vectors
 from castpoi.model.index import PlaceIndex, queries_of
 from castpoi.model.layers import fill
-from castpoi.model.places import PlaceTraits
+from castpoi.model.places import WEIGHTS_OF_PLACES
 from castpoi.model.terms.base import Encoded, cheap_scores
 from castpoi.model.terms.reader_fast import FastReader, cores_for
 from castpoi.model.windows import BatchBuilder
@@ -32,10 +32,6 @@ INDEX_FROM: Final = 50_000
 
 _LAT: Final = "places.lat"
 _LON: Final = "places.lon"
-_TRAITS: Final = "places.traits"
-_SQUARES: Final = "traits.squares"
-_CATEGORIES: Final = "categories"
-_OWN: Final = {"place.weight", "popularity", "forecast.popularity"}  # one row for each place
 CHUNK: Final = 1024
 """Candidates scored at once."""
 
@@ -136,7 +132,7 @@ class CastPoiRanker:
             needs_next_time=config.known_time,
             max_visits=config.max_visits,
             has_reader=config.candidate_conditioning,
-            takes_new_places=config.shared_vectors,
+            takes_new_places=True,
             has_index=not config.candidate_conditioning and self.places > INDEX_FROM,
         )
 
@@ -206,60 +202,43 @@ class CastPoiRanker:
         return PlaceIndex(table.vectors[1:], table.popularity[1:], points)
 
     def place_vectors(self) -> NDArray[np.float32]:
-        """The vector of each place, with its shared vectors. [P, D]"""
+        """The vector of each place. [P, D]"""
         return self._as_numpy(self.scorer.table.vectors[1:])
 
     def with_places(
-        self,
-        lat: NDArray[np.float64],
-        lon: NDArray[np.float64],
-        categories: Sequence[str | None],
+        self, lat: NDArray[np.float64], lon: NDArray[np.float64], like: NDArray[np.int64]
     ) -> Self:
-        """The same ranker with cold places after its own, which have shared vectors only."""
-        shared, arrays = self.model.shared, self.arrays
-        assert shared is not None
-        added: dict[str, NDArray[np.generic]] = {
-            _LAT: lat,
-            _LON: lon,
-            _TRAITS: shared.traits.rows_of(lat, lon, categories),
-        }
-        for name in _OWN & arrays.keys():
-            added[name] = np.zeros((len(lat), *arrays[name].shape[1:]), arrays[name].dtype)
+        """The same ranker with places after its own, each with the weights of the place `like`."""
+        arrays = self.arrays
+        added: dict[str, NDArray[np.generic]] = {_LAT: lat, _LON: lon}
+        for name in WEIGHTS_OF_PLACES & arrays.keys():
+            added[name] = arrays[name][-self.places :][like]
         more = {name: np.concatenate([arrays[name], rows]) for name, rows in added.items()}
         return self.restore(self.config, arrays | more)
 
     @property
     def config(self) -> dict[str, Any]:
         """The settings of its model and the summary of its training, for JSON."""
-        config = {"model": self.model.config.to_dict(), "training": self.training}
-        if self.model.shared is None:
-            return config
-        return config | {_CATEGORIES: list(self.model.shared.traits.categories)}
+        return {"model": self.model.config.to_dict(), "training": self.training}
 
     @property
     def arrays(self) -> dict[str, NDArray[np.generic]]:
-        """Its weights, and the coordinates and traits of its places."""
+        """Its weights, and the coordinates of its places."""
         weights: dict[str, NDArray[np.generic]] = {
             name: weight.detach().cpu().numpy() for name, weight in self.model.state_dict().items()
         }
-        arrays = weights | {_LAT: self.builder.lat, _LON: self.builder.lon}
-        shared = self.model.shared
-        if shared is None:
-            return arrays
-        rows = shared.rows[1:].cpu().numpy()  # [P, L]
-        return arrays | {_TRAITS: rows, _SQUARES: shared.traits.squares}
+        return weights | {_LAT: self.builder.lat, _LON: self.builder.lon}
 
     @classmethod
     def restore(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The ranker with these settings and arrays; it scores the same."""
-        model_config = ModelConfig.from_dict(config["model"])
+        settings = dict(config["model"])
+        if settings.get("shared_vectors") is False:  # a run of castpoi 0.2, which had that setting
+            del settings["shared_vectors"]
+        model_config = ModelConfig.from_dict(settings)
         lat, lon = arrays[_LAT], arrays[_LON]
-        traits = None
-        if model_config.shared_vectors:
-            categories, squares = tuple(config[_CATEGORIES]), arrays[_SQUARES]
-            traits = PlaceTraits(categories=categories, squares=squares, rows=arrays[_TRAITS])
-        model = new_model(config=model_config, lat=lat, lon=lon, seed=0, traits=traits)
-        fill(model.state_dict(), arrays, besides=(_LAT, _LON, _TRAITS, _SQUARES))
+        model = new_model(config=model_config, lat=lat, lon=lon, seed=0)
+        fill(model.state_dict(), arrays, besides=(_LAT, _LON))
         builder = BatchBuilder(config=model_config, lat=lat, lon=lon)
         return cls(model, builder, training=config.get("training"))
 

@@ -29,9 +29,9 @@ from castpoi.geo.distance import (
     TEMPORAL_BIAS_EDGES_HOURS,
     bucket_of,
     haversine_km,
+    unit_vectors,
 )
 from castpoi.model.config import REVISIT_WINDOW, ModelConfig
-from castpoi.model.distances import unit_vectors
 from castpoi.model.features.known import KnownPlaces, known_at_the_end
 from castpoi.model.layers import Tensors
 from castpoi.model.places import NO_PLACE

@@ -1,8 +1,8 @@
 """Places that changed after training: new ones, called cold, and closed ones.
 
-A model with shared vectors ranks a new place, which has coordinates and perhaps a category but no
-visits, by the vectors of its category and neighbourhood, without another training. A closed place
-is never recommended, but it stays a place of histories.
+A new place has coordinates and perhaps a category, but no visits: without another training, it is
+ranked with what the model learned of the known place most similar to it. A closed place is never
+recommended, but it stays a place of histories.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,6 +15,7 @@ import polars as pl
 
 from castpoi.checkins import record
 from castpoi.checkins.reading.layouts import Word, column_of, needed_column
+from castpoi.checkins.similar import most_similar
 from castpoi.core.errors import BadInput
 from castpoi.core.frames import as_frame, is_frame, texts
 from castpoi.geo.zones import zones_of
@@ -46,14 +47,14 @@ def with_cold_places(
     """The run and its table of places with the places of a source appended."""
     if not abilities_of(run.ranker).takes_new_places:
         raise BadInput(
-            f"{run.name} cannot rank new places: its {run.method} has no shared vectors, so it "
-            "learns a place from its visits alone; train a model with shared vectors: 'castpoi "
-            f"train {run.city} --model castpoi-next --set shared_vectors=true --out RUN'"
+            f"{run.name} cannot rank new places: {run.method} learns a place from its visits "
+            "alone; train a model that ranks them from the day they open: 'castpoi train "
+            f"{run.city or 'CITY'} --model castpoi-next --out RUN'"
         )
     ranker: Any = run.ranker  # a TakesNewPlaces
     cold = cold_places(source, places)
     extended = ranker.with_places(
-        cold[record.LAT].to_numpy(), cold[record.LON].to_numpy(), cold[record.CATEGORY].to_list()
+        cold[record.LAT].to_numpy(), cold[record.LON].to_numpy(), most_similar(cold, places)[:, 0]
     )
     return replace(run, ranker=extended), pl.concat([places, cold])
 

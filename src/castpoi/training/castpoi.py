@@ -4,14 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from castpoi.checkins import record
 from castpoi.checkins.city import City
 from castpoi.core.config import changed
 from castpoi.core.errors import BadInput
 from castpoi.methods.run import Run
 from castpoi.model.castpoi import CastPoi, new_model
 from castpoi.model.config import ModelConfig
-from castpoi.model.places import PlaceTraits
 from castpoi.model.ranker import CastPoiRanker
 from castpoi.model.windows import BatchBuilder
 from castpoi.training.config import CastPoiTraining
@@ -78,8 +76,6 @@ def _why_not_sampled(model: ModelConfig, options: TrainingOptions) -> str | None
     """What the sampled objective cannot train; None: it can train this model."""
     if model.candidate_conditioning:
         return "a model with a reader (candidate_conditioning=true)"
-    if model.shared_vectors:
-        return "shared_vectors=true"
     if options.device != "cpu":
         return "on other devices than the CPU"
     return None
@@ -99,10 +95,10 @@ def plan_of(
     """
     has_shortlist = training.objective == "fast" and model.candidate_conditioning
     shortlist = SHORTLIST if has_shortlist else None
-    builder, traits = _builder(city, model), traits_of(city, model)
+    builder = _builder(city, model)
 
     def first_model() -> CastPoi:
-        new = new_model(config=model, lat=city.lat, lon=city.lon, seed=seed, traits=traits)
+        new = new_model(config=model, lat=city.lat, lon=city.lon, seed=seed)
         if start is not None:
             take_over(new, start, city)
         return new
@@ -116,14 +112,6 @@ def plan_of(
         objective=lambda: objective_of(city, model, training, seed=seed, start=start),
         ranker=lambda trained: CastPoiRanker(trained, builder, shortlist=shortlist),
     )
-
-
-def traits_of(city: City, model: ModelConfig) -> PlaceTraits | None:
-    """The traits that places share, if the model uses them."""
-    if not model.shared_vectors:
-        return None
-    categories = city.places[record.CATEGORY].to_list()
-    return PlaceTraits.of(city.lat, city.lon, categories)
 
 
 def objective_of(

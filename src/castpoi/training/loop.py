@@ -31,7 +31,7 @@ Validate = Callable[[Any], Metrics]
 """Metrics of a model on the validation split; empty if there is none."""
 
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")
-_PLACE_VECTORS = ("place.weight", "shared.vectors")  # decayed by `place_weight_decay`
+_PLACE_VECTORS = "place.weight"  # decayed by `place_weight_decay`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,8 +251,8 @@ class TrainingLoop:
 def _optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
     """AdamW, with a separate decay for place vectors."""
     weights = [(name, each) for name, each in model.named_parameters() if each.requires_grad]
-    places = [weight for name, weight in weights if name in _PLACE_VECTORS]
-    others = [weight for name, weight in weights if name not in _PLACE_VECTORS]
+    places = [weight for name, weight in weights if name == _PLACE_VECTORS]
+    others = [weight for name, weight in weights if name != _PLACE_VECTORS]
     return torch.optim.AdamW(
         [
             {"params": places, "weight_decay": config.place_weight_decay},

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from castpoi.checkins.city import City
 from castpoi.checkins.trajectory import Histories
+from castpoi.geo.distance import unit_vectors
 from castpoi.model.castpoi import new_model
-from castpoi.model.distances import unit_vectors
 from castpoi.model.features.habits import HABITS
 from castpoi.model.features.known import KnownPairs, known_at_the_end
 from castpoi.model.terms.revisit import RevisitGate

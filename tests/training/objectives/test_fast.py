@@ -28,7 +28,6 @@ OUR_PARTS: dict[str, dict[str, Any]] = {
         "distance_gate": True,
         "revisit_features": "habits",
         "deep_revisits": True,
-        "shared_vectors": True,
         "known_time": True,
     },
 }

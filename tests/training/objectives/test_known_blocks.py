@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from castpoi.model.distances import unit_vectors
+from castpoi.geo.distance import unit_vectors
 from castpoi.model.features.known import POSITIONS_AT_ONCE, KnownPairs
 from castpoi.training.objectives.known_blocks import KnownBlocks
 from tests.cities import histories_of

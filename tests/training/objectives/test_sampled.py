@@ -136,15 +136,9 @@ def test_a_resumed_training_ends_with_the_same_weights(
     assert fit(town, NEXT, seed=1, options=given).model_sha256 == whole.model_sha256
 
 
-def test_a_reader_and_shared_vectors_are_refused(town: City) -> None:
-    for model, setting in (("castpoi", {}), ("castpoi-next", {"shared_vectors": "true"})):
-        with refused(BadInput):
-            fit(
-                town,
-                METHODS.named(model),
-                seed=1,
-                options=options(objective="sampled", **setting),
-            )
+def test_a_reader_is_refused(town: City) -> None:
+    with refused(BadInput):
+        fit(town, METHODS.named("castpoi"), seed=1, options=options(objective="sampled"))
 
 
 def test_few_targets_validate_many_places(town: City, monkeypatch: pytest.MonkeyPatch) -> None:

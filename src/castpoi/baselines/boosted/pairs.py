@@ -19,8 +19,7 @@ from castpoi.baselines.counting import count_pairs
 from castpoi.baselines.moves import Counts, Moves, moves_leaving
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.arrays import Numbers, ranges
-from castpoi.geo.distance import EARTH_RADIUS_KM
-from castpoi.model.distances import unit_vectors
+from castpoi.geo.distance import EARTH_RADIUS_KM, unit_vectors
 from castpoi.model.features.habits import HABITS
 from castpoi.model.features.known import KnownPairs, known_at_the_end
 

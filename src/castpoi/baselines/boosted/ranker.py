@@ -29,8 +29,8 @@ from castpoi.baselines.counting import CountedRanker, SparseScores
 from castpoi.checkins.trajectory import Histories
 from castpoi.core.arrays import Numbers
 from castpoi.core.errors import extra_for
+from castpoi.geo.distance import unit_vectors
 from castpoi.methods.ranker import check_candidates
-from castpoi.model.distances import unit_vectors
 
 if TYPE_CHECKING:
     from lightgbm import Booster

@@ -31,9 +31,9 @@ from torch.nn import functional
 
 from castpoi.checkins.city import City
 from castpoi.core.arrays import Numbers, ranges
+from castpoi.geo.distance import unit_vectors
 from castpoi.model.castpoi import CastPoi
 from castpoi.model.config import ModelConfig
-from castpoi.model.distances import unit_vectors
 from castpoi.model.features.known import KnownPairs
 from castpoi.model.index import neighbours
 from castpoi.model.places import NO_PLACE, PlaceTable
