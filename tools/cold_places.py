@@ -46,7 +46,7 @@ from castpoi.training.train import fit
 
 MODEL: Final = "castpoi-next"
 SHARE: Final = 0.1
-SETTINGS: Final[dict[str, object]] = {"threads": "1"}
+SETTINGS: Final = {"threads": "1"}
 _AT_ONCE: Final = 256
 _JUST_AFTER: Final = 1e-4
 

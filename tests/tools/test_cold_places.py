@@ -3,10 +3,10 @@
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from castpoi.checkins.city import City
 from castpoi.checkins.prepare import Preparation, prepare
@@ -60,8 +60,8 @@ def test_the_lists_are_in_order_of_distance_category_and_twin(opening: cold_plac
     rivals = cold_places.Rivals(opening)
     after_the_park = histories_of([3, 1])  # theatre, park
 
-    def order(scores: Any) -> list[int]:
-        return np.argsort(-scores[0]).tolist()
+    def order(scores: NDArray[np.float32]) -> list[int]:
+        return list(map(int, np.argsort(-scores[0])))
 
     assert order(rivals.nearest(after_the_park)) == [1, 4, 0, 2, 3]
     assert order(rivals.own_categories(after_the_park)) == [1, 3, 4, 0, 2]
