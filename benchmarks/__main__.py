@@ -20,6 +20,7 @@ from benchmarks.learning import exact_scoring, fast_against_full, parts_against_
 from benchmarks.measure import best_of, measured, synthetic_source
 from benchmarks.scale import requests_in_a_large_region, training_in_a_large_region
 from benchmarks.serving import service_for_long, service_under_load
+from benchmarks.workers import service_with_workers
 from castpoi.baselines.simple import Revisit
 from castpoi.checkins.city import City, fingerprint_of
 from castpoi.checkins.trajectory import Trajectories
@@ -126,6 +127,7 @@ BENCHMARKS: dict[str, Callable[[Path, int], dict[str, Any]]] = {
 ON_REQUEST: dict[str, Callable[[Path, int], dict[str, Any]]] = {
     "prepare-large": prepare_large,
     "serve-long": service_for_long,
+    "serve-workers": service_with_workers,
     "requests-at-scale": requests_in_a_large_region,
     "training-at-scale": training_in_a_large_region,
 }

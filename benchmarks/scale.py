@@ -90,7 +90,7 @@ def training_in_a_large_region(folder: Path, checkins: int) -> dict[str, Any]:
 
 
 def _training_among(run: Run, places: int) -> dict[str, Any]:
-    city = _city_of_copies(city_of(run), enlarged(run, places).places)
+    city = city_of_copies(city_of(run), enlarged(run, places).places)
     model, found = ModelConfig.preset("next"), {}
     for name in ("sampled", "fast"):
         if name == "fast" and places > MAX_PLACES_OF_FAST:
@@ -117,7 +117,7 @@ def _training_among(run: Run, places: int) -> dict[str, Any]:
     return found
 
 
-def _city_of_copies(city: City, places: pl.DataFrame) -> City:
+def city_of_copies(city: City, places: pl.DataFrame) -> City:
     """The check-ins of a city at copies of its places; each user has one copy of every place."""
     own = city.places.height
     original = places[record.PLACE_ID].str.replace(r"-\d+$", "")

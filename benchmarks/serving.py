@@ -209,7 +209,7 @@ class Server:
 
 
 @contextmanager
-def serving(run: Path) -> Iterator[Server]:
+def serving(run: Path, *words: str) -> Iterator[Server]:
     """Run `castpoi serve` on a free port, with an empty store, while the block runs."""
     command = [sys.executable, "-m", "castpoi.cli.main", "serve", str(run), "--port", "0", "--json"]
     ignored = {"CASTPOI_API_KEYS", "CASTPOI_STORE"}  # settings of the developer
@@ -217,7 +217,10 @@ def serving(run: Path) -> Iterator[Server]:
     with (
         run.with_name(f"{run.name}.log").open("w", encoding="utf-8") as log,
         subprocess.Popen(
-            [*command, "--no-import-city"], stdout=subprocess.PIPE, stderr=log, env=environment
+            [*command, "--no-import-city", *words],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=environment,
         ) as process,
     ):
         try:

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from castpoi.checkins import cleaning, record
-from castpoi.checkins.cleaning import CA, NYC, PUBLISHED, RECIPES, TKY, Recipe, clean
+from castpoi.checkins.cleaning import CA, NYC, PUBLISHED, RECIPES, TKY, Recipe, StepCount
+from castpoi.checkins.tables import Mask, Tables
 from castpoi.core.errors import BadInput, TooFewCheckins
 from tests.messages import refused
 
@@ -40,10 +41,33 @@ def checkins(rows: list[Row]) -> pl.DataFrame:
     )
 
 
-def kept(frame: pl.DataFrame, mask: cleaning.Mask) -> list[Row]:
+def kept(frame: pl.DataFrame, mask: Mask) -> list[Row]:
     left = frame.filter(pl.Series(mask, dtype=pl.Boolean))
     at = left[record.AT_UTC].to_physical() / HOUR
     return list(zip(left[record.USER], left[record.PLACE], at, strict=True))
+
+
+def in_parts(frame: pl.DataFrame) -> Tables:
+    """The same check-ins in two parts, each with all rows of its users."""
+    middle = pl.col(record.USER) < 2
+    return Tables([frame.filter(middle), frame.filter(~middle)])
+
+
+def core_of(
+    frame: pl.DataFrame, rounds: cleaning.CoreRounds, min_place: int, min_user: int
+) -> Mask:
+    keep = cleaning.core_of(in_parts(frame), rounds, min_place, min_user)
+    return keep(frame)
+
+
+def clean(frame: pl.DataFrame, recipe: Recipe) -> tuple[pl.DataFrame, list[StepCount]]:
+    """The check-ins left, and the counts; the same in parts and as one."""
+    together, counts = cleaning.clean(Tables([frame]), recipe)
+    parts, same_counts = cleaning.clean(in_parts(frame), recipe)
+    (left,) = together
+    assert pl.concat(parts).equals(left)
+    assert same_counts == counts
+    return left, counts
 
 
 def test_one_of_equal_rows_is_kept() -> None:
@@ -61,9 +85,9 @@ def test_repeats_at_a_place_within_the_time_are_dropped_even_with_another_place_
 def test_the_core_filters_places_then_users_in_each_round() -> None:
     # place 1 has 2 check-ins and goes; user 1 then has 1 and goes; place 0 is left with 2 of 3
     frame = checkins([(0, 0, 1), (0, 0, 2), (1, 0, 3), (1, 1, 4), (0, 1, 5)])
-    assert kept(frame, cleaning.keep_core(frame, "once", 3, 2)) == [(0, 0, 1), (0, 0, 2)]
-    assert kept(frame, cleaning.keep_core(frame, "twice", 3, 2)) == []
-    assert kept(frame, cleaning.keep_core(frame, "iterate", 3, 2)) == []
+    assert kept(frame, core_of(frame, "once", 3, 2)) == [(0, 0, 1), (0, 0, 2)]
+    assert kept(frame, core_of(frame, "twice", 3, 2)) == []
+    assert kept(frame, core_of(frame, "iterate", 3, 2)) == []
 
 
 def slow_core(rows: list[Row], rounds: int, min_place: int, min_user: int) -> list[Row]:
@@ -87,7 +111,7 @@ def test_the_core_agrees_with_a_slow_loop(
     all_rows = kept(frame, np.ones(frame.height, dtype=np.bool_))
     number = {"once": 1, "twice": 2, "iterate": 70}[rounds]
     slow = slow_core(all_rows, number, min_place, min_user)
-    assert kept(frame, cleaning.keep_core(frame, rounds, min_place, min_user)) == slow
+    assert kept(frame, core_of(frame, rounds, min_place, min_user)) == slow
 
 
 @given(rows_of_a_city, st.integers(1, 48))
@@ -115,14 +139,17 @@ def test_sessions_and_isolation_agree_with_a_slow_loop(
 
 def test_later_check_ins_need_a_user_and_a_place_of_train() -> None:
     frame = checkins([(0, 0, 1), (0, 1, 2), (1, 0, 1), (0, 2, 3), (2, 0, 3), (1, 1, 3)])
-    is_train = (frame[record.AT_UTC].to_physical() < 3 * HOUR).to_numpy()
-    mask = cleaning.keep_seen_in_train(frame, is_train)
+
+    def is_train(some: pl.DataFrame) -> Mask:
+        return (some[record.AT_UTC].to_physical() < 3 * HOUR).to_numpy()
+
+    mask = cleaning.seen_in_train(in_parts(frame), is_train)(frame)
     assert kept(frame, mask) == [(0, 0, 1), (0, 1, 2), (1, 0, 1), (1, 1, 3)]
 
 
 def test_a_step_has_its_counts() -> None:
     frame = checkins([(0, 0, 1), (0, 0, 1), (5, 3, 2)])
-    left, counts = cleaning.clean(frame, cleaning.Recipe())
+    left, counts = clean(frame, Recipe())
     assert left.height == 2
     assert counts == [cleaning.StepCount("exact duplicates", 3, 2, 2, 2)]
     assert frame.height == 3

@@ -28,14 +28,14 @@ def one_point_each(points: pl.DataFrame) -> pl.DataFrame:
 
 
 def marks(points: list[Row], limit_km: float = 25) -> dict[Row, str]:
-    found = places.misplaced(places.points_of(rows(points)), limit_km)
+    found = places.misplaced(places.points_of([rows(points)]), limit_km)
     words = {code: key for key, code in CODE.items()}
     return {(place, lat, lon): words[mark] for place, lat, lon, mark in found.iter_rows()}
 
 
 def test_a_place_is_at_its_most_frequent_point() -> None:
     points = [(1, 40.70, -74.0), (1, 40.71, -74.0), (1, 40.71, -74.0), (0, 41.0, -74.0)]
-    found = one_point_each(places.points_of(rows(points)))
+    found = one_point_each(places.points_of([rows(points)]))
     assert found.rows() == [(0, 41.0, -74.0), (1, 40.71, -74.0)]
 
 
@@ -43,7 +43,7 @@ def test_a_tie_goes_to_the_south_then_to_the_west_in_any_order_of_rows() -> None
     points = [(1, 40.71, -74.0), (1, 40.70, -73.9), (1, 40.70, -74.0), (1, 40.72, -74.1)]
     for seed in range(5):
         shuffled = random.Random(seed).sample(points, len(points))
-        found = one_point_each(places.points_of(rows(shuffled)))
+        found = one_point_each(places.points_of([rows(shuffled)]))
         assert found.rows() == [(1, 40.70, -74.0)]
 
 
@@ -80,7 +80,7 @@ def test_rows_at_a_misplaced_point_are_marked_and_others_keep_their_own_mark() -
     table = table.with_columns(
         pl.Series([OK, OK, OK, CODE["no user"], CODE["no time"]], dtype=pl.UInt8).alias(BROKEN)
     )
-    points = places.points_of(table)
+    points = places.points_of([table])
     found = places.misplaced(points, 25)
     far = CODE["far-apart coordinates"]
     marked = places.mark_rows(table, found)[BROKEN].to_list()
@@ -94,6 +94,8 @@ def test_the_usual_text_of_a_place_is_the_most_frequent_then_the_first_by_letter
         schema={record.PLACE: pl.UInt32, record.CATEGORY: pl.UInt32},
     )
     texts = pl.Series(["Zoo", "Bar", "Cafe", "  "])
-    found = places.usual_text(table, record.CATEGORY, texts)
+    found = places.usual_text([places.count_texts(table, record.CATEGORY)], record.CATEGORY, texts)
     assert found.rows() == [(0, "Bar"), (1, "Cafe")]
-    assert places.usual_text(table, record.NAME, texts).is_empty()
+    assert places.usual_text(
+        [places.count_texts(table, record.NAME)], record.NAME, texts
+    ).is_empty()

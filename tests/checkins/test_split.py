@@ -9,13 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from castpoi.checkins.split import (
-    SplitKind,
-    chronological,
-    leave_one_out,
-    split_checkins,
-    time_cuts,
-)
+from castpoi.checkins import record
+from castpoi.checkins.split import SplitKind, parts_of, split_checkins, time_cuts
+from castpoi.checkins.tables import Tables
 from castpoi.core.errors import TooFewCheckins
 from tests.messages import refused
 
@@ -32,6 +28,29 @@ def columns(city: Sequence[tuple[int, int, int]]) -> tuple[np.ndarray, np.ndarra
     """(user, place, instant)."""
     user, at, place = np.array(city, dtype=np.int64).reshape(-1, 3).T
     return user, place, at
+
+
+def table(user: np.ndarray, place: np.ndarray, at: np.ndarray) -> pl.DataFrame:
+    codes = {record.USER: user, record.PLACE: place}
+    columns = {name: pl.Series(each, dtype=pl.UInt32) for name, each in codes.items()}
+    return pl.DataFrame({**columns, record.AT_UTC: pl.Series(at, dtype=pl.Int64)})
+
+
+def split_in_parts(kind: SplitKind, checkins: pl.DataFrame) -> np.ndarray:
+    """The split of check-ins; the same in two parts as in one."""
+    (whole,) = parts_of(kind, Tables([checkins]))
+    middle = pl.col(record.USER) < 2
+    two = parts_of(kind, Tables([checkins.filter(middle), checkins.filter(~middle)]))
+    assert np.concatenate(two).tolist() == whole.tolist()
+    return whole
+
+
+def leave_one_out(user: np.ndarray, place: np.ndarray) -> np.ndarray:
+    return split_in_parts("leave-one-out", table(user, place, np.arange(len(user))))
+
+
+def chronological(user: np.ndarray, place: np.ndarray, at: np.ndarray) -> np.ndarray:
+    return split_in_parts("chronological", table(user, place, at))
 
 
 def test_the_last_visit_is_test_the_one_before_it_validation() -> None:
@@ -114,6 +133,7 @@ def _assert_targets_are_known(part: np.ndarray, codes: np.ndarray) -> None:
 
 @pytest.mark.parametrize("kind", get_args(SplitKind))
 def test_a_city_without_a_test_target_is_refused(kind: SplitKind) -> None:
-    user, place = np.arange(4), np.arange(4)
+    given = pl.Series(record.SOURCE_PART, ["train", "test"] * 2)
+    rows = table(np.arange(4), np.arange(4), np.arange(4)).with_columns(given)
     with refused(TooFewCheckins):
-        split_checkins(kind, user, place, np.arange(4), pl.Series(["train", "test"] * 2))
+        split_checkins(kind, Tables([rows]))

@@ -76,7 +76,7 @@ def test_the_sentence_of_a_process_is_found_in_the_error_of_ray(ray_train: Any) 
     assert ray_train.own_error(WorkerGroupError("lost", {0: RuntimeError()})) is None
 
 
-def test_more_workers_than_cores_and_a_run_in_memory_are_refused(
+def test_what_cannot_start_is_refused_before_ray_starts(
     ray_train: Any, work: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ray_train, "cores", lambda: [2, 1])
@@ -84,12 +84,13 @@ def test_more_workers_than_cores_and_a_run_in_memory_are_refused(
     ray_train._wait_for_cores(3, 1)
     with refused(BadInput):
         ray_train._wait_for_cores(2, 2)
-    options = TrainingOptions(settings={**TINY, "epochs": "1"})
-    in_memory = fit(odd_city(), METHODS.named("castpoi-next"), options=options)
-    with refused(BadInput):
-        ray_train.train_on_ray(
-            work["city"], work["out"], workers=1, options=TrainingOptions(start=in_memory)
-        )
+    in_memory = fit(odd_city(), METHODS.named("castpoi-next"), options=work["options"])
+    for options in (
+        TrainingOptions(start=in_memory),
+        TrainingOptions(settings={"threads": "many"}),
+    ):
+        with refused(BadInput):
+            ray_train.train_on_ray(work["city"], work["out"], workers=1, options=options)
 
 
 @pytest.mark.slow

@@ -16,6 +16,8 @@ import pytest
 from castpoi.core.errors import BrokenFolder, BrokenStore
 from castpoi.recommend.recommender import Recommender, load
 from castpoi.recommend.request import Request
+from castpoi.serving.reloads import SharedReload
+from castpoi.serving.schema import ModelCard
 from castpoi.serving.server import listening_socket
 from castpoi.serving.service import CityImport
 from castpoi.serving.settings import Limits, ServiceSettings
@@ -174,13 +176,13 @@ def test_reloads_during_a_load_share_the_next_one_and_block_nothing(
 
     service = service_of(recommender, tmp_path)
     service.load = slow
-    reload = service.reload
+    reload = SharedReload.__call__
 
-    async def counted() -> None:
+    async def counted(shared: SharedReload[ModelCard]) -> ModelCard:
         begun.append(len(begun))
-        await reload()
+        return await reload(shared)
 
-    monkeypatch.setattr(service, "reload", counted)
+    monkeypatch.setattr(SharedReload, "__call__", counted)
     with ThreadPoolExecutor(40) as clients, living(service) as live:
 
         def ask() -> int:

@@ -14,7 +14,6 @@ from typing import Any
 import httpx
 import pytest
 
-from castpoi.serving import workers
 from tests.cli.test_serve_journey import client_of, serving
 from tests.conftest import CommandLine
 from tests.serving import live
@@ -240,7 +239,7 @@ def test_a_damaged_run_is_not_served_by_workers(tmp_path: Path) -> None:
 def test_workers_need_linux(
     castpoi: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers.sys, "platform", "darwin")
+    monkeypatch.setattr("castpoi.serving.workers.sys.platform", "darwin")
     ended = castpoi("serve", small_run(tmp_path), "--port", 0, "--workers", 2)
     assert ended.code == 1
     assert "--workers above 1 needs Linux; start several services" in ended.err

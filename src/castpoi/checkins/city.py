@@ -10,6 +10,7 @@ The SHA-256 of the files cover the rest: names, zones, local offsets and the man
 
 import hashlib
 import struct
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from castpoi.checkins import record
 from castpoi.checkins.record import PRIVATE_CATEGORIES, is_among
+from castpoi.checkins.tables import Tables
 from castpoi.checkins.trajectory import Histories, Trajectories
 from castpoi.core.arrays import Floats, Numbers
 from castpoi.core.errors import BadInput, BrokenFolder
@@ -47,6 +49,9 @@ _TABLES: Final = {
     "places": record.PLACE_SCHEMA,
     "split": record.SPLIT_SCHEMA,
 }
+_POINT: Final = (record.LAT, record.LON)
+_HASHED: Final = {record.USER: "<u4", record.PLACE: "<u4", record.AT_UTC: "<i8", record.PART: "u1"}
+"""The columns of check-ins that the fingerprint covers, and their bytes."""
 _FILES: Final = tuple(f"{table}.parquet" for table in _TABLES)
 _PREPARE_AGAIN: Final = "prepare the city again with 'castpoi data prepare'"
 
@@ -167,23 +172,8 @@ class City:
 
         Dropped rows are written next to it.
         """
-        folder = Path(folder)
-        self.check_free(folder, overwrite=overwrite)
-        with new_folder(folder, kind="city", overwrite=overwrite) as staging:
-            for table in _TABLES:
-                frame, metadata = getattr(self, table), None
-                if table == "places":  # GeoParquet, for maps and databases
-                    frame = frame.with_columns(wkb.points(self.lat, self.lon))
-                    metadata = wkb.GEO_KEY
-                write_private_table(frame, staging / f"{table}.parquet", metadata=metadata)
-            write_manifest(staging, self.manifest)
-            if self.dropped is None:
-                dropped_path(folder).unlink(missing_ok=True)  # of a previous city
-                return
-            dropped = staging / "dropped.csv"
-            dropped.touch(mode=0o600)  # it has user ids
-            self.dropped.write_csv(dropped)
-            dropped.replace(dropped_path(folder))
+        tables = {name: getattr(self, name) for name in _TABLES}
+        save_city(Path(folder), tables, self.manifest, self.dropped, overwrite=overwrite)
 
     @classmethod
     def load(cls, folder: str | PathLike[str], *, verify: bool = True) -> "City":
@@ -205,6 +195,33 @@ class City:
         if verify and (fault := fault_of(city)):
             raise _changed(folder, fault)
         return city
+
+
+def save_city(
+    folder: Path,
+    tables: Mapping[str, pl.DataFrame | pl.LazyFrame],
+    manifest: dict[str, Any],
+    dropped: pl.DataFrame | None,
+    *,
+    overwrite: bool,
+) -> None:
+    """Write the tables of a city to a new folder; see `City.save`."""
+    City.check_free(folder, overwrite=overwrite)
+    with new_folder(folder, kind="city", overwrite=overwrite) as staging:
+        for name, table in tables.items():
+            metadata = None
+            if name == "places":  # GeoParquet, for maps and databases
+                lat, lon = (table.lazy().collect()[each].to_numpy() for each in _POINT)
+                table, metadata = table.with_columns(wkb.points(lat, lon)), wkb.GEO_KEY
+            write_private_table(table, staging / f"{name}.parquet", metadata=metadata)
+        write_manifest(staging, manifest)
+        if dropped is None:
+            dropped_path(folder).unlink(missing_ok=True)  # of a previous city
+            return
+        rows = staging / "dropped.csv"
+        rows.touch(mode=0o600)  # it has user ids
+        dropped.write_csv(rows)
+        rows.replace(dropped_path(folder))
 
 
 def dropped_path(folder: Path) -> Path:
@@ -241,25 +258,33 @@ def fingerprint_of(
     checkins: pl.DataFrame, users: pl.DataFrame, places: pl.DataFrame, split: pl.DataFrame
 ) -> str:
     """The fingerprint of tables in canonical order."""
+    together = checkins.with_columns(split[record.PART])
+    return fingerprint_of_parts(Tables([together]), users, places)
+
+
+def fingerprint_of_parts(checkins: Tables, users: pl.DataFrame, places: pl.DataFrame) -> str:
+    """The same for check-ins in parts, with the part of the split of each."""
     digest = hashlib.sha256(b"castpoi split 1\n")
     _add_texts(digest, users[record.USER_ID])
     _add_texts(digest, places[record.PLACE_ID])
     _add_texts(digest, places[record.CATEGORY].fill_null(""))
-    _add_numbers(digest, places[record.LAT].to_numpy() + 0.0, "<f8")  # -0.0 becomes 0.0
-    _add_numbers(digest, places[record.LON].to_numpy() + 0.0, "<f8")
-    _add_numbers(digest, checkins[record.USER].to_numpy(), "<u4")
-    _add_numbers(digest, checkins[record.PLACE].to_numpy(), "<u4")
-    _add_numbers(digest, checkins[record.AT_UTC].to_physical().to_numpy(), "<i8")
-    _add_numbers(digest, split[record.PART].to_physical().to_numpy(), "u1")
+    _add_numbers(digest, [places[record.LAT].to_numpy() + 0.0], "<f8", places.height)  # no -0.0
+    _add_numbers(digest, [places[record.LON].to_numpy() + 0.0], "<f8", places.height)
+    for column, layout in _HASHED.items():
+        chunks = (numbers for (numbers,) in checkins.arrays(column))
+        _add_numbers(digest, chunks, layout, checkins.height)
     return digest.hexdigest()
 
 
 def _add_texts(digest: "hashlib._Hash", texts: pl.Series) -> None:
     """Count, lengths in bytes, then all texts end to end; no text can imitate a separator."""
-    _add_numbers(digest, texts.str.len_bytes().to_numpy(), "<u4")
+    _add_numbers(digest, [texts.str.len_bytes().to_numpy()], "<u4", len(texts))
     digest.update("".join(texts.to_list()).encode())
 
 
-def _add_numbers(digest: "hashlib._Hash", numbers: NDArray[np.generic], layout: str) -> None:
-    digest.update(struct.pack("<Q", len(numbers)))
-    digest.update(np.ascontiguousarray(numbers.astype(layout, copy=False)).data)
+def _add_numbers(
+    digest: "hashlib._Hash", chunks: Iterable[NDArray[np.generic]], layout: str, count: int
+) -> None:
+    digest.update(struct.pack("<Q", count))
+    for numbers in chunks:
+        digest.update(np.ascontiguousarray(numbers.astype(layout, copy=False)).data)

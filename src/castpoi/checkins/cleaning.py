@@ -1,14 +1,16 @@
 """Cleaning: steps that keep or drop check-ins, and recipes, which are fixed lists of steps.
 
-A step receives check-ins in canonical order (user, instant, place) and returns a mask of those to
-keep. Three recipes are the paper's. The paper starts from the published STHGCN / LLM4POI files:
-NYC is already split and cut into trajectories by GETNext. TKY and CA are filtered to places and
-users with ten check-ins (CA twice), isolated check-ins are dropped, sessions are cut at gaps of 24
-hours, and the split is 80/10/10 in time; later rows with a new user or place are dropped.
+A step reads what it needs of all check-ins, such as counts, and returns a function that receives
+some of them in canonical order (user, instant, place) and returns a mask of those to keep. Three
+recipes are the paper's. The paper starts from the published STHGCN / LLM4POI files: NYC is already
+split and cut into trajectories by GETNext. TKY and CA are filtered to places and users with ten
+check-ins (CA twice), isolated check-ins are dropped, sessions are cut at gaps of 24 hours, and the
+split is 80/10/10 in time; later rows with a new user or place are dropped.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Literal
 
 import numpy as np
@@ -18,13 +20,16 @@ from numpy.typing import NDArray
 from castpoi.checkins import record
 from castpoi.checkins.record import HOUR_US, MINUTE_US
 from castpoi.checkins.split import time_cuts
+from castpoi.checkins.tables import Mask, Tables
 from castpoi.core.arrays import Numbers
 from castpoi.core.config import Config, Count, Positive
 from castpoi.core.errors import BadInput, TooFewCheckins
 
+Codes = NDArray[np.uint32]
 CoreRounds = Literal["once", "twice", "iterate"]
-Mask = NDArray[np.bool_]
-Step = Callable[[pl.DataFrame], Mask]
+Keep = Callable[[pl.DataFrame], Mask]
+"""Which check-ins of a part to keep."""
+Step = Callable[[Tables], Keep]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,30 +95,34 @@ class StepCount:
     places_after: int
 
 
-def count_step(step: str, before: int, kept: pl.DataFrame) -> StepCount:
+def count_step(step: str, before: int, kept: Tables) -> StepCount:
     """The counts of a step whose result is known."""
     users, places = (
-        int(np.count_nonzero(np.bincount(kept[name].to_numpy())))
-        for name in (record.USER, record.PLACE)
+        int(np.count_nonzero(kept.codes_in(name))) for name in (record.USER, record.PLACE)
     )
     return StepCount(step, before, kept.height, users, places)
 
 
-def clean(checkins: pl.DataFrame, recipe: Recipe) -> tuple[pl.DataFrame, list[StepCount]]:
+def clean(checkins: Tables, recipe: Recipe) -> tuple[Tables, list[StepCount]]:
     """Apply the steps of a recipe to check-ins in canonical order."""
     counts: list[StepCount] = []
     if recipe.needs_published:
-        _require_published(checkins, recipe)
+        for table in checkins:
+            _require_published(table, recipe)
     for name, step in _steps(recipe):
-        mask = step(checkins)
         before = checkins.height
-        checkins = checkins if mask.all() else checkins.filter(pl.Series(mask))
+        checkins = checkins.map(partial(_kept, step(checkins)))
         counts.append(count_step(name, before, checkins))
-        if checkins.is_empty():
+        if not checkins.height:
             raise TooFewCheckins(
                 f"no check-in is left after the step '{name}' ({before:,} before it); relax it"
             )
     return checkins, counts
+
+
+def _kept(keep: Keep, table: pl.DataFrame) -> pl.DataFrame:
+    mask = keep(table)
+    return table if mask.all() else table.filter(pl.Series(mask))
 
 
 def _require_published(checkins: pl.DataFrame, recipe: Recipe) -> None:
@@ -132,37 +141,45 @@ def _require_published(checkins: pl.DataFrame, recipe: Recipe) -> None:
 def _steps(recipe: Recipe) -> Iterator[tuple[str, Step]]:
     """(name, step) of a recipe, in order."""
     if not recipe.keep_duplicates:
-        yield "exact duplicates", keep_first_of_duplicates
+        yield "exact duplicates", lambda _: keep_first_of_duplicates
     if (minutes := recipe.repeat_minutes) is not None:
-        yield f"repeats within {minutes:g} min", lambda c: keep_without_repeats(c, minutes)
+        name = f"repeats within {minutes:g} min"
+        yield name, lambda _: partial(keep_without_repeats, minutes=minutes)
     if (rounds := recipe.core) is not None:
         least = recipe.min_place_checkins, recipe.min_user_checkins
         name = f"core {rounds}, places >= {least[0]}, users >= {least[1]}"
-        yield name, lambda c: keep_core(c, rounds, *least)
+        yield name, lambda tables: core_of(tables, rounds, *least)
     if (hours := recipe.drop_isolated_hours) is not None:
-        yield f"isolated by {hours:g} h", lambda c: keep_not_isolated(c, hours)
+        yield f"isolated by {hours:g} h", lambda _: partial(keep_not_isolated, hours=hours)
     if recipe.min_session > 1:
         kind = "published" if recipe.published_sessions else f"{recipe.session_gap_hours:g} h"
         yield (
             f"{kind} sessions shorter than {recipe.min_session}",
-            lambda c: _often_enough(_sessions(c, recipe), recipe.min_session),
+            lambda tables: _long_sessions(tables, recipe),
         )
     if recipe.published_split:
-        yield (
-            "unseen in the published train",
-            lambda c: keep_seen_in_train(c, (c[record.SOURCE_PART] == record.TRAIN).to_numpy()),
-        )
+        yield "unseen in the published train", lambda tables: seen_in_train(tables, _published)
     if recipe.time_split:
-        yield (
-            "unseen in the first 80 %",
-            lambda c: keep_seen_in_train(c, (at := _columns(c)[2]) < time_cuts(at)[0]),
-        )
+        yield "unseen in the first 80 %", lambda tables: seen_in_train(tables, _first_in(tables))
 
 
-def _sessions(checkins: pl.DataFrame, recipe: Recipe) -> Numbers:
-    if recipe.published_sessions:
-        return checkins[record.SESSION].to_numpy().astype(np.int64)
-    return sessions_of(checkins, recipe.session_gap_hours)
+def _published(checkins: pl.DataFrame) -> Mask:
+    return (checkins[record.SOURCE_PART] == record.TRAIN).to_numpy()
+
+
+def _first_in(tables: Tables) -> Keep:
+    cut, _ = time_cuts(np.concatenate([at for (at,) in tables.arrays(record.AT_UTC)]))
+    return lambda checkins: checkins[record.AT_UTC].to_physical().to_numpy() < cut
+
+
+def _long_sessions(tables: Tables, recipe: Recipe) -> Keep:
+    if not recipe.published_sessions:
+        hours, least = recipe.session_gap_hours, recipe.min_session
+        return lambda c: _often_enough(sessions_of(c, hours), least)
+    sizes = np.zeros(0, dtype=np.int64)  # a session of the source may have several users
+    for (session,) in tables.arrays(record.SESSION):
+        sizes = _added(sizes, np.bincount(session))
+    return lambda c: (sizes >= recipe.min_session)[c[record.SESSION].to_numpy()]
 
 
 def keep_first_of_duplicates(checkins: pl.DataFrame) -> Mask:
@@ -184,23 +201,35 @@ def keep_without_repeats(checkins: pl.DataFrame, minutes: float) -> Mask:
     return keep
 
 
-def keep_core(checkins: pl.DataFrame, rounds: CoreRounds, min_place: int, min_user: int) -> Mask:
+def core_of(tables: Tables, rounds: CoreRounds, min_place: int, min_user: int) -> Keep:
     """Check-ins at places with enough check-ins, then of users with enough: that is one round.
 
     `iterate` repeats rounds until every remaining place and user has enough.
     """
-    user, place, _ = _columns(checkins)
-    keep = np.ones(len(user), dtype=np.bool_)
-    most = {"once": 1, "twice": 2, "iterate": len(user) + 1}[rounds]
+    stays = {name: tables.codes_in(name) for name in (record.PLACE, record.USER)}
+    most = {"once": 1, "twice": 2, "iterate": sum(map(len, stays.values()))}[rounds]
     for _ in range(most):
-        left = len(user)
-        enough = _often_enough(place, min_place)
-        keep[keep], user, place = enough, user[enough], place[enough]
-        enough = _often_enough(user, min_user)
-        keep[keep], user, place = enough, user[enough], place[enough]
-        if len(user) == left:
+        dropped = 0
+        for name, least in ((record.PLACE, min_place), (record.USER, min_user)):
+            enough = _counts(tables, stays, name) >= least
+            dropped += int(np.count_nonzero(stays[name] & ~enough))
+            stays[name] &= enough
+        if not dropped:
             break
-    return keep
+    return lambda c: _all_stay(stays, c[record.USER].to_numpy(), c[record.PLACE].to_numpy())
+
+
+def _counts(tables: Tables, stays: Mapping[str, Mask], name: str) -> Numbers:
+    """The number of check-ins of each place or user, of those that stay."""
+    counts = np.zeros(len(stays[name]), dtype=np.int64)
+    for user, place in tables.arrays(record.USER, record.PLACE):
+        codes = (user if name == record.USER else place)[_all_stay(stays, user, place)]
+        counts += np.bincount(codes, minlength=len(counts))
+    return counts
+
+
+def _all_stay(stays: Mapping[str, Mask], user: Codes, place: Codes) -> Mask:
+    return stays[record.USER][user] & stays[record.PLACE][place]
 
 
 def keep_not_isolated(checkins: pl.DataFrame, hours: float) -> Mask:
@@ -221,13 +250,22 @@ def sessions_of(checkins: pl.DataFrame, gap_hours: float) -> Numbers:
     return np.cumsum(starts) - 1
 
 
-def keep_seen_in_train(checkins: pl.DataFrame, is_train: Mask) -> Mask:
+def seen_in_train(tables: Tables, is_train: Keep) -> Keep:
     """Train check-ins, and later ones whose user and place are both in train."""
-    user, place, _ = _columns(checkins)
-    return is_train | (_is_among(user, user[is_train]) & _is_among(place, place[is_train]))
+    stays: dict[str, Mask] = {
+        name: np.zeros(len(tables.codes_in(name)), dtype=np.bool_)
+        for name in (record.USER, record.PLACE)
+    }
+    for table in tables:
+        train = is_train(table)
+        for name, seen in stays.items():
+            seen[table[name].to_numpy()[train]] = True
+    return lambda c: (
+        is_train(c) | _all_stay(stays, c[record.USER].to_numpy(), c[record.PLACE].to_numpy())
+    )
 
 
-def _columns(checkins: pl.DataFrame) -> tuple[NDArray[np.uint32], NDArray[np.uint32], Numbers]:
+def _columns(checkins: pl.DataFrame) -> tuple[Codes, Codes, Numbers]:
     """(user, place, instant in microseconds) of every check-in."""
     user, place, at = (
         checkins[name].to_physical().to_numpy()
@@ -245,7 +283,9 @@ def _often_enough(codes: NDArray[np.integer], least: int) -> Mask:
     return (np.bincount(codes) >= least)[codes]
 
 
-def _is_among(codes: NDArray[np.uint32], some: NDArray[np.uint32]) -> Mask:
-    seen = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.bool_)
-    seen[some] = True
-    return seen[codes]
+def _added(counts: Numbers, more: Numbers) -> Numbers:
+    """The sum of two arrays of counts, of which one may be shorter."""
+    longer, shorter = (counts, more) if len(counts) >= len(more) else (more, counts)
+    longer = longer.copy()
+    longer[: len(shorter)] += shorter
+    return longer

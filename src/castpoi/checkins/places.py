@@ -4,6 +4,7 @@ A place that was recorded at several near points is at the most frequent one (on
 southernmost, then westernmost), so the order of the rows does not matter.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -20,16 +21,24 @@ _NEAR_WHEN_SWAPPED_KM: Final = 500.0
 _POINT: Final = [record.PLACE, record.LAT, record.LON]
 
 
-def points_of(rows: pl.DataFrame) -> pl.DataFrame:
+def points_of(rows: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """Every (place, lat, lon) with its number of rows, the most frequent point of a place first."""
-    return (
-        rows.lazy()
+    counted = [
+        table.lazy()
         .filter(pl.col(BROKEN) == OK)
         .group_by(_POINT)
-        .agg(pl.len().alias("rows"))
-        .sort(record.PLACE, -pl.col("rows").cast(pl.Int64), record.LAT, record.LON)
+        .agg(pl.len().cast(pl.Int64).alias("rows"))
         .collect()
-    )
+        for table in rows
+    ]
+    return _summed(counted, _POINT).sort(record.PLACE, -pl.col("rows"), record.LAT, record.LON)
+
+
+def _summed(counted: Sequence[pl.DataFrame], by: Sequence[str]) -> pl.DataFrame:
+    """Numbers of rows that were counted in several tables."""
+    if len(counted) == 1:
+        return counted[0]
+    return pl.concat(counted).group_by(by).agg(pl.col("rows").sum())
 
 
 def one_point_each(points: pl.DataFrame, *, without: pl.DataFrame) -> pl.DataFrame:
@@ -101,21 +110,27 @@ def _far_from_own_place(points: pl.DataFrame, limit_km: float) -> pl.DataFrame:
     return beside.filter(pl.Series(km > limit_km, dtype=pl.Boolean))
 
 
-def usual_text(rows: pl.DataFrame, column: str, texts: pl.Series) -> pl.DataFrame:
-    """The most frequent non-blank text of a coded column for every place: place, `column`."""
+def count_texts(rows: pl.DataFrame, column: str) -> pl.DataFrame:
+    """The number of rows of every place with each text of a coded column: place, `column`, rows."""
     if column not in rows.columns:
-        return pl.DataFrame(schema={record.PLACE: pl.UInt32, column: pl.String})
-    counted = (
+        schema = {record.PLACE: pl.UInt32, column: pl.UInt32, "rows": pl.Int64}
+        return pl.DataFrame(schema=schema)
+    return (
         rows.lazy()
         .filter(pl.col(column).is_not_null())
-        .group_by(record.PLACE, column)
-        .agg(pl.len().alias("rows"))
+        .group_by(record.PLACE, pl.col(column).cast(pl.UInt32))
+        .agg(pl.len().cast(pl.Int64).alias("rows"))
         .collect()
     )
+
+
+def usual_text(counted: Sequence[pl.DataFrame], column: str, texts: pl.Series) -> pl.DataFrame:
+    """The most frequent non-blank text of a coded column for every place: place, `column`."""
+    summed = _summed(counted, [record.PLACE, column])
     return (
-        counted.with_columns(texts.gather(counted[column]).alias(column))
+        summed.with_columns(texts.gather(summed[column]).alias(column))
         .filter(pl.col(column).str.strip_chars() != "")
-        .sort(record.PLACE, -pl.col("rows").cast(pl.Int64), column)
+        .sort(record.PLACE, -pl.col("rows"), column)
         .unique(record.PLACE, keep="first", maintain_order=True)
         .select(record.PLACE, column)
     )

@@ -8,33 +8,39 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from castpoi import __version__
 from castpoi.checkins import record
 from castpoi.checkins.canonical import in_canonical_order
-from castpoi.checkins.city import City, fingerprint_of
+from castpoi.checkins.city import City, save_city
 from castpoi.checkins.cleaning import PUBLISHED, RECIPES, Recipe, StepCount, clean, count_step
-from castpoi.checkins.places import mark_rows, misplaced, one_point_each, points_of, usual_text
-from castpoi.checkins.reading.layouts import TABLE, NaiveTimes, unused_columns
+from castpoi.checkins.content import Content, content_of, zone_of_rows
+from castpoi.checkins.places import (
+    count_texts,
+    mark_rows,
+    misplaced,
+    one_point_each,
+    points_of,
+    usual_text,
+)
+from castpoi.checkins.reading.layouts import TABLE, NaiveTimes
 from castpoi.checkins.reading.opening import items_of, open_sources
 from castpoi.checkins.reading.places_table import PlacesTable
 from castpoi.checkins.reading.rows import CLOCK, IS_NAIVE, RawCheckins, good_rows, read_checkins
-from castpoi.checkins.reading.rules import bad_rows, bad_rows_of, check_rows, count_by_rule
+from castpoi.checkins.reading.rules import bad_rows, check_rows, count_by_rule
 from castpoi.checkins.reading.source import Source
-from castpoi.checkins.record import HOUR_US, MINUTE_US
-from castpoi.checkins.rhythm import Rhythm, rhythm_of
-from castpoi.checkins.split import SplitKind, split_checkins, split_table
-from castpoi.core.arrays import Numbers
+from castpoi.checkins.record import HOUR_US
+from castpoi.checkins.split import SplitKind
+from castpoi.checkins.tables import Disk, Tables, by_users
 from castpoi.core.config import Config, Positive
-from castpoi.core.errors import BadInput, WrongClock
+from castpoi.core.errors import BadInput
+from castpoi.core.files import writing
 from castpoi.core.progress import SILENCE, Progress
 from castpoi.core.provenance import now_utc
+from castpoi.core.staging import staging_beside
 from castpoi.geo.zones import (
     boundaries_version,
     check_zone,
-    numbered_zones,
-    offsets_minutes,
     to_utc_us,
     zones_of,
 )
@@ -44,9 +50,10 @@ _NUMBER: Final = r"^[+-]?[\d.]+$"
 _NUMBERS_AS_ZONES: Final = (
     "numbers in the zone column are no zones: those places have the zone of their coordinates"
 )
-_MIN_PLACES: Final = 5
-_MANY_CHECKINS: Final = 500
-"""A city with this many check-ins at fewer places was read from a wrong column."""
+_TEXTS: Final = (record.CATEGORY, record.NAME, record.ZONE)
+_MIN_MEMORY: Final = 10**9
+_FIXED_MEMORY: Final = 5 * 10**8  # the process, ids and places
+_ROW_MEMORY: Final = 160  # bytes for each row that is processed at once, measured at 49 million
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +118,40 @@ def prepare(
     return city
 
 
+def prepare_within(
+    memory: int,
+    tables: Sequence[Path | pl.DataFrame],
+    out: Path,
+    preparation: Preparation,
+    *,
+    places_table: Path | pl.DataFrame | None = None,
+    overwrite: bool = False,
+    progress: Progress = SILENCE,
+) -> dict[str, Any]:
+    """The same with a ceiling of memory in bytes; returns the manifest of the city.
+
+    The check-ins are in files next to `out`, and some of them at a time in memory.
+    """
+    City.check_free(out, overwrite=overwrite)
+    rows_at_once = _rows_within(memory)
+    with writing(out), staging_beside(out.absolute()) as folder:
+        disk = Disk(folder, rows_at_once)
+        content = _prepared(tables, preparation, places_table, disk, progress)
+        with progress.task("writing"):
+            save_city(out, content.tables, content.manifest, content.dropped, overwrite=overwrite)
+    return content.manifest
+
+
+def _rows_within(memory: int) -> int:
+    """The number of rows that are processed at once within a ceiling of memory in bytes."""
+    if memory < _MIN_MEMORY:
+        raise BadInput(
+            f"--memory of {memory / 10**9:g} GB is too little; give at least "
+            f"{_MIN_MEMORY / 10**9:g} GB"
+        )
+    return (memory - _FIXED_MEMORY) // _ROW_MEMORY
+
+
 def make_city(
     tables: Sequence[Path | pl.DataFrame],
     preparation: Preparation,
@@ -122,6 +163,16 @@ def make_city(
 
     `places_table` has the coordinates of the places, if the check-ins have none.
     """
+    return _prepared(tables, preparation, places_table, None, progress).city
+
+
+def _prepared(
+    tables: Sequence[Path | pl.DataFrame],
+    preparation: Preparation,
+    places_table: Path | pl.DataFrame | None,
+    disk: Disk | None,
+    progress: Progress,
+) -> Content:
     sources, places_sources = _opened(tables, places_table, preparation)
     with ThreadPoolExecutor(max_workers=1) as other_thread:
         origins = other_thread.submit(
@@ -134,17 +185,18 @@ def make_city(
             published=preparation.recipe.needs_published
             or preparation.split == "given"
             or sources[0].layout.is_cleaned,
+            disk=disk,
             progress=progress,
         )
         with progress.task("preparing", total=3) as task:
             raw, places = _with_places(raw, preparation)
             task.advance()
-            checkins, steps, raw = _cleaned(raw, places, preparation)
+            checkins, steps, raw = _cleaned(raw, places, preparation, disk)
             task.advance()
-            city = _city_of(checkins, raw, places, preparation)
+            content = content_of(checkins, raw, places, preparation)
             task.advance()
-        city.manifest.update(_provenance(raw, steps, preparation, origins.result()))
-    return city
+        content.manifest.update(_provenance(raw, steps, preparation, origins.result()))
+    return content
 
 
 def _opened(
@@ -173,14 +225,15 @@ def _with_places(raw: RawCheckins, preparation: Preparation) -> tuple[RawCheckin
     """The rows with wrong coordinates marked, and the table of places by rank of their id."""
     points = points_of(raw.rows)
     marks = misplaced(points, preparation.max_place_spread_km)
-    raw = replace(raw, rows=mark_rows(raw.rows, marks))
+    rows = raw.rows if marks.is_empty() else raw.rows.map(lambda rows: mark_rows(rows, marks))
+    raw = replace(raw, rows=rows, bad=bad_rows(rows))
     check_rows(
         raw, drop=preparation.on_bad_rows == "drop", limit_km=preparation.max_place_spread_km
     )
-    good = good_rows(raw)
     places = one_point_each(points, without=marks).sort(record.PLACE)
-    for column in (record.CATEGORY, record.NAME, record.ZONE):
-        texts = usual_text(good, column, raw.texts[column])
+    counted = [[count_texts(good_rows(rows), name) for name in _TEXTS] for rows in raw.rows]
+    for column, of_column in zip(_TEXTS, zip(*counted, strict=True), strict=True):
+        texts = usual_text(of_column, column, raw.texts[column])
         places = places.join(texts, on=record.PLACE, how="left", maintain_order="left")
     if preparation.zone:
         return raw, places.with_columns(pl.lit(preparation.zone).alias(record.ZONE))
@@ -196,17 +249,18 @@ def _with_places(raw: RawCheckins, preparation: Preparation) -> tuple[RawCheckin
 
 
 def _cleaned(
-    raw: RawCheckins, places: pl.DataFrame, preparation: Preparation
-) -> tuple[pl.DataFrame, list[StepCount], RawCheckins]:
-    """The good rows in canonical order, cleaned; the counts of every step; and the bad rows alone,
-    so that the others need no memory any more."""
-    checkins = _in_canonical_order(good_rows(raw), places, preparation)
+    raw: RawCheckins, places: pl.DataFrame, preparation: Preparation, disk: Disk | None
+) -> tuple[Tables, list[StepCount], RawCheckins]:
+    """The good rows in canonical order, cleaned; the counts of every step; and what was read
+    without its rows, which need no memory any more."""
     counts = []
     if raw.padding_rows:
-        counts.append(count_step("padding rows", raw.rows.height + raw.padding_rows, raw.rows))
-    counts.append(count_step("rows that are no check-ins", raw.rows.height, checkins))
+        counts.append(count_step("padding rows", raw.height + raw.padding_rows, raw.rows))
+    checkins = _in_canonical_order(raw.rows, places, preparation, disk)
+    counts.append(count_step("rows that are no check-ins", raw.height, checkins))
+    raw = replace(raw, rows=Tables([]))
     checkins, more = clean(checkins, _recipe_for(raw, preparation.recipe))
-    return checkins, [*counts, *more], replace(raw, rows=bad_rows(raw))
+    return checkins, [*counts, *more], raw
 
 
 def _recipe_for(raw: RawCheckins, recipe: Recipe) -> Recipe:
@@ -217,119 +271,35 @@ def _recipe_for(raw: RawCheckins, recipe: Recipe) -> Recipe:
 
 
 def _in_canonical_order(
-    rows: pl.DataFrame, places: pl.DataFrame, preparation: Preparation
-) -> pl.DataFrame:
+    rows: Tables, places: pl.DataFrame, preparation: Preparation, disk: Disk | None
+) -> Tables:
     """Good rows with their instant, sorted by user, instant and place."""
+    if disk is not None:
+        timed = rows.map(lambda table: _timed(good_rows(table), places, preparation))
+        rows = by_users(timed, disk)
+        return rows.map(_sorted)
+    (table,) = rows
+    return Tables([_sorted(_timed(good_rows(table), places, preparation))])
+
+
+def _timed(rows: pl.DataFrame, places: pl.DataFrame, preparation: Preparation) -> pl.DataFrame:
+    """User, place and instant of good rows, and the columns that steps may need."""
     at_us = rows[CLOCK].to_physical().to_numpy()
     if rows[IS_NAIVE].any():
-        utc_us = to_utc_us(at_us, *_zone_of_rows(rows, places))
+        utc_us = to_utc_us(at_us, *zone_of_rows(rows, places))
         at_us = np.where(rows[IS_NAIVE].to_numpy(), utc_us, at_us)
     at_us = at_us + round(preparation.clock_shift_hours * HOUR_US)
-    needed = [record.SESSION, record.SOURCE_PART]
-    return in_canonical_order(
-        rows[record.USER].to_numpy(),
-        at_us,
-        rows[record.PLACE].to_numpy(),
-        rows.select(name for name in needed if name in rows.columns),
+    needed = [record.USER, record.PLACE, record.SESSION, record.SOURCE_PART]
+    columns = [name for name in needed if name in rows.columns]
+    return rows.select(columns).with_columns(pl.Series(record.AT_UTC, at_us))
+
+
+def _sorted(rows: pl.DataFrame) -> pl.DataFrame:
+    user, at_us, place = (
+        rows[name].to_numpy() for name in (record.USER, record.AT_UTC, record.PLACE)
     )
-
-
-def _zone_of_rows(rows: pl.DataFrame, places: pl.DataFrame) -> tuple[Numbers, list[str]]:
-    """(number of the zone of every row, the zones by number)."""
-    number, zones = numbered_zones(places[record.ZONE])
-    by_place = np.zeros(int(places[record.PLACE].to_numpy().max()) + 1, dtype=np.int64)
-    by_place[places[record.PLACE].to_numpy()] = number
-    return by_place[rows[record.PLACE].to_numpy()], zones
-
-
-def _city_of(
-    checkins: pl.DataFrame, raw: RawCheckins, places: pl.DataFrame, preparation: Preparation
-) -> City:
-    """The city of cleaned check-ins: localised, renumbered without gaps, and split."""
-    at_us = checkins[record.AT_UTC].to_physical().to_numpy()
-    offsets = offsets_minutes(at_us, *_zone_of_rows(checkins, places))
-    rhythm = _checked_rhythm(at_us + offsets.astype(np.int64) * MINUTE_US, preparation)
-    user, user_ranks = _renumbered(checkins[record.USER].to_numpy())
-    place, place_ranks = _renumbered(checkins[record.PLACE].to_numpy())
-    _check_number_of_places(len(place_ranks), checkins.height, raw)
-    columns = {
-        record.CHECKIN: np.arange(checkins.height, dtype=np.uint32),
-        **{record.USER: user, record.PLACE: place},
-        **{record.AT_UTC: checkins[record.AT_UTC], record.OFFSET: offsets},
-    }
-    given = checkins.get_column(record.SOURCE_PART, default=None)
-    codes = user.astype(np.int64), place.astype(np.int64)
-    part = split_checkins(preparation.split, *codes, at_us, given)
-    kept = places.filter(pl.col(record.PLACE).is_in(place_ranks.implode()))
-    place_ids, user_ids = (
-        raw.texts[word].gather(ranks)
-        for word, ranks in ((record.PLACE, place_ranks), (record.USER, user_ranks))
-    )
-    city = City(
-        checkins=pl.DataFrame(columns, schema=record.CHECKIN_SCHEMA),
-        users=_numbered(record.USER, pl.DataFrame({record.USER_ID: user_ids}), record.USER_SCHEMA),
-        places=_numbered(
-            record.PLACE, kept.with_columns(place_ids.alias(record.PLACE_ID)), record.PLACE_SCHEMA
-        ),
-        split=split_table(part),
-        manifest={"kind": "city"},
-        dropped=bad_rows_of(raw),
-    )
-    city.manifest.update(_counts(city, rhythm))
-    return city
-
-
-def _renumbered(codes: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], pl.Series]:
-    """(codes without gaps in the same order, the old code of each new one)."""
-    used = np.flatnonzero(np.bincount(codes)).astype(np.uint32)
-    number = np.zeros(int(used[-1]) + 1, dtype=np.uint32)
-    number[used] = np.arange(len(used), dtype=np.uint32)
-    return number[codes], pl.Series(used)
-
-
-def _numbered(column: str, table: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
-    """The columns of a schema, one of which is the number of each row."""
-    numbers = pl.Series(column, np.arange(table.height, dtype=np.uint32))
-    return table.with_columns(numbers).select(list(schema)).cast(schema)
-
-
-def _check_number_of_places(places: int, checkins: int, raw: RawCheckins) -> None:
-    if places >= _MIN_PLACES or checkins < _MANY_CHECKINS:
-        return
-    source, meaning = raw.sources[0], raw.meanings[0]
-    other = unused_columns(source.columns, meaning, {}).get("place", "COLUMN")
-    raise BadInput(
-        f"{source.name}: {checkins:,} check-ins are at only {places} place{'s' * (places > 1)}, "
-        f"too few to recommend from; if '{meaning['place']}' is not the column with the id of the "
-        f"place, use --columns place={other}"
-    )
-
-
-def _checked_rhythm(local_us: Numbers, preparation: Preparation) -> Rhythm:
-    rhythm = rhythm_of(local_us)
-    if rhythm.is_judged and not rhythm.is_human and not preparation.accept_rhythm:
-        shift = preparation.clock_shift_hours + rhythm.correction_hours
-        fix = f"use --clock-shift {shift:+g}, or " if rhythm.correction_hours else ""
-        if rhythm.are_dates:
-            fix = "name a column with the time of day with --columns time=COLUMN, or "
-        raise WrongClock(
-            f"the times look wrong: {rhythm.sentence}; {fix}use --accept-rhythm if the times are "
-            "right"
-        )
-    return rhythm
-
-
-def _counts(city: City, rhythm: Rhythm) -> dict[str, Any]:
-    """The part of the manifest about the content of the city."""
-    return {
-        "fingerprint": fingerprint_of(city.checkins, city.users, city.places, city.split),
-        "checkins": city.checkins.height,
-        "users": city.users.height,
-        "places": city.places.height,
-        **{part.replace(" ", "_"): count for part, count in city.checkins_by_part.items()},
-        "revisit_share": round(city.revisit_share or 0.0, 6),
-        "rhythm": {**asdict(rhythm), "is_human": rhythm.is_human, "finding": rhythm.sentence},
-    }
+    more = rows.drop(record.USER, record.AT_UTC, record.PLACE)
+    return in_canonical_order(user, at_us, place, more)
 
 
 def _provenance(
@@ -343,7 +313,7 @@ def _provenance(
     zone_rule = "coordinates of the place"
     if preparation.zone:
         zone_rule = f"one zone for all: {preparation.zone}"
-    elif record.ZONE in raw.rows.columns:
+    elif any(record.ZONE in meaning for meaning in raw.meanings):
         zone_rule = "zone column, else coordinates"
     return {
         "prepared_at_utc": now_utc(),

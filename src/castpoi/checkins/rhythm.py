@@ -77,14 +77,23 @@ class Rhythm:
 
 def rhythm_of(local_us: NDArray[np.int64]) -> Rhythm:
     """The rhythm of local times in microseconds."""
-    counts = np.bincount((local_us // HOUR_US) % 24, minlength=24)
+    return rhythm_of_hours(hours_of(local_us))
+
+
+def hours_of(local_us: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The number of local times in each hour of the day."""
+    return np.bincount((local_us // HOUR_US) % 24, minlength=24)
+
+
+def rhythm_of_hours(counts: NDArray[np.int64]) -> Rhythm:
+    """The rhythm of the numbers of check-ins in the hours 0 to 23."""
     share = counts / max(int(counts.sum()), 1)
     night, day = float(share[1:6].mean()), float(share[8:22].mean())
     return Rhythm(
         hour_share=tuple(share.tolist()),
         trough_hour=_trough(share),
         day_night_ratio=day / night if night > 0 else (SILENT_NIGHT_RATIO if day > 0 else 0.0),
-        checkins=len(local_us),
+        checkins=int(counts.sum()),
     )
 
 

@@ -8,7 +8,7 @@ in the check-ins of a user its parts must follow in time. Check-ins are in canon
 two check-ins at one instant the later one in that order counts as the later one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from castpoi.checkins import record
+from castpoi.checkins.tables import Tables
 from castpoi.core.arrays import Numbers
 from castpoi.core.errors import BadInput, TooFewCheckins
 
@@ -34,29 +35,32 @@ _TRAIN, _VALIDATION, _TEST, _LEFT_OUT = range(len(record.PARTS))
 Parts = NDArray[np.uint8]
 
 
-def split_checkins(
-    kind: SplitKind,
-    user: Numbers,
-    place: Numbers,
-    at_us: Numbers,
-    part_of_source: pl.Series | None = None,
-) -> Parts:
-    """The part of every check-in, as an index into `record.PARTS`."""
-    if kind == "given":
-        part = given(user, place, part_of_source)
-    elif kind == "leave-one-out":
-        part = leave_one_out(user, place)
-    else:
-        part = chronological(user, place, at_us)
-    if not (part == _TEST).any():
+def split_checkins(kind: SplitKind, checkins: Tables) -> list[Parts]:
+    """The part of every check-in, as an index into `record.PARTS`, for each part of the table."""
+    parts = parts_of(kind, checkins)
+    if not any((part == _TEST).any() for part in parts):
         raise TooFewCheckins(
-            f"the {kind} split of {len(user):,} check-ins has no test target: {_NEEDS[kind]}; "
-            "relax the cleaning or add check-ins"
+            f"the {kind} split of {checkins.height:,} check-ins has no test target: "
+            f"{_NEEDS[kind]}; relax the cleaning or add check-ins"
         )
-    return part
+    return parts
 
 
-def leave_one_out(user: Numbers, place: Numbers) -> Parts:
+def parts_of(kind: SplitKind, checkins: Tables) -> list[Parts]:
+    """The same, perhaps without a test target."""
+    if kind == "leave-one-out":
+        parts = [_leave_one_out(user) for (user,) in checkins.arrays(record.USER)]
+        return _without_unseen(parts, checkins, record.PLACE)
+    if kind == "given":
+        parts = [_given(table) for table in checkins]
+    else:
+        instants = [at for (at,) in checkins.arrays(record.AT_UTC)]
+        cuts = time_cuts(np.concatenate(instants))
+        parts = [_chronological(at, *cuts) for at in instants]
+    return _without_unseen(_without_unseen(parts, checkins, record.PLACE), checkins, record.USER)
+
+
+def _leave_one_out(user: Numbers) -> Parts:
     """The last check-in of every user to test, the one before to validation, the rest to train."""
     part = np.full(len(user), _TRAIN, dtype=np.uint8)
     if not len(user):
@@ -67,37 +71,37 @@ def leave_one_out(user: Numbers, place: Numbers) -> Parts:
     part[last[enough]] = _TEST
     part[last[enough] - 1] = _VALIDATION
     part[np.repeat(~enough, counts)] = _LEFT_OUT
-    return _without_unseen(part, place)
+    return part
 
 
-def chronological(user: Numbers, place: Numbers, at_us: Numbers) -> Parts:
+def _chronological(at_us: Numbers, validation_from: int, test_from: int) -> Parts:
     """Parts by two cuts in time; equal instants are always in the same part."""
-    validation_from, test_from = time_cuts(at_us)
-    part = ((at_us >= validation_from).astype(np.uint8) + (at_us >= test_from)).astype(np.uint8)
-    return _without_unseen(_without_unseen(part, place), user)
+    return ((at_us >= validation_from).astype(np.uint8) + (at_us >= test_from)).astype(np.uint8)
 
 
-def given(user: Numbers, place: Numbers, part_of_source: pl.Series | None) -> Parts:
+def _given(checkins: pl.DataFrame) -> Parts:
     """The parts of the source; a check-in without one is left out."""
-    if part_of_source is None:
+    if record.SOURCE_PART not in checkins.columns:
         raise BadInput(
             "--split given needs a column with train, validation and test; name it with --columns "
             "part=COLUMN, or give a file of each part (train.csv, validation.csv, test.csv)"
         )
-    unknown = part_of_source.filter(~part_of_source.is_in(record.PARTS[:_LEFT_OUT])).drop_nulls()
+    words, user = checkins[record.SOURCE_PART], checkins[record.USER].to_numpy()
+    unknown = words.filter(~words.is_in(record.PARTS[:_LEFT_OUT])).drop_nulls()
     if len(unknown):
         raise BadInput(f"the split has a part '{unknown[0]}'; write train, validation or test")
-    codes = part_of_source.cast(pl.Enum(record.PARTS)).to_physical().fill_null(_LEFT_OUT)
+    codes = words.cast(pl.Enum(record.PARTS)).to_physical().fill_null(_LEFT_OUT)
     part: Parts = codes.to_numpy().astype(np.uint8)
     kept = part != _LEFT_OUT
-    backwards = (np.diff(user[kept]) == 0) & (np.diff(part[kept].astype(int)) < 0)
+    of_one_user = user[kept][1:] == user[kept][:-1]
+    backwards = of_one_user & (np.diff(part[kept].astype(int)) < 0)
     if backwards.any():
         raise BadInput(
             f"the given split has {backwards.sum():,} check-ins that follow a check-in of a later "
             "split of their user, so models would learn from the future of a target; use --split "
             "leave-one-out or chronological"
         )
-    return _without_unseen(_without_unseen(part, place), user)
+    return part
 
 
 def time_cuts(at_us: Numbers) -> tuple[int, int]:
@@ -107,20 +111,17 @@ def time_cuts(at_us: Numbers) -> tuple[int, int]:
     return first, second
 
 
-def _without_unseen(part: Parts, codes: Numbers) -> Parts:
+def _without_unseen(parts: Sequence[Parts], checkins: Tables, column: str) -> list[Parts]:
     """Leave out the targets whose code is not in train."""
-    seen = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.bool_)
-    seen[codes[part == _TRAIN]] = True
-    return np.where((part != _TRAIN) & ~seen[codes], _LEFT_OUT, part).astype(np.uint8)
+    seen = np.zeros(len(checkins.codes_in(column)), dtype=np.bool_)
+    for part, (codes,) in zip(parts, checkins.arrays(column), strict=True):
+        seen[codes[part == _TRAIN]] = True
+    return [
+        np.where((part != _TRAIN) & ~seen[codes], _LEFT_OUT, part).astype(np.uint8)
+        for part, (codes,) in zip(parts, checkins.arrays(column), strict=True)
+    ]
 
 
-def split_table(part: Parts) -> pl.DataFrame:
-    """The table that a city stores."""
-    words = pl.Series(record.PARTS, dtype=pl.Enum(record.PARTS))
-    return pl.DataFrame(
-        {
-            record.CHECKIN: np.arange(len(part), dtype=np.uint32),
-            record.PART: words.gather(pl.Series(part.astype(np.uint32))),
-        },
-        schema=record.SPLIT_SCHEMA,
-    )
+def words_of(part: Parts) -> pl.Series:
+    """The words that a city stores."""
+    return pl.Series(record.PARTS, dtype=pl.Enum(record.PARTS)).gather(part.astype(np.uint32))

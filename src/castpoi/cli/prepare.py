@@ -10,7 +10,7 @@ import click
 
 from castpoi.checkins.city import dropped_path
 from castpoi.checkins.cleaning import RECIPES, Recipe
-from castpoi.checkins.prepare import Preparation
+from castpoi.checkins.prepare import Preparation, prepare_within
 from castpoi.checkins.prepare import prepare as prepare_city
 from castpoi.checkins.reading.layouts import LAYOUTS, parse_columns
 from castpoi.cli.console import Console, output_options
@@ -42,6 +42,14 @@ def _delimiter(text: str) -> str | None:
     if len(plain) > 1:
         raise click.BadParameter(f"'{text}' must be one character, or 'tab'")
     return plain or None
+
+
+def _bytes(text: str) -> int:
+    """Read a size in bytes: `8GB`, `1.5 GB`, `500MB`."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(GB|MB)\s*", text, re.IGNORECASE)
+    if match is None:
+        raise click.BadParameter(f"'{text}' is not a size such as 8GB or 500MB")
+    return round(float(match[1]) * (10**9 if match[2].upper() == "GB" else 10**6))
 
 
 _TYPES = {
@@ -76,6 +84,12 @@ _FIXED = ("name", "published_sessions", "published_split", "time_split")
     "check-ins have only their ids.",
 )
 @click.option("--recipe", type=click.Choice(list(RECIPES)), help="The paper's exact cleaning.")
+@click.option(
+    "--memory",
+    type=parsed("SIZE", _bytes),
+    help="Ceiling of memory, such as 8GB, for sources of many files that do not fit in it: "
+    "check-ins are kept in files next to OUT meanwhile.",
+)
 @options_of(Recipe, "steps", leave_out=_FIXED)
 @output_options
 def prepare(
@@ -86,6 +100,7 @@ def prepare(
     overwrite: bool,
     preparation: Preparation,
     places_table: Path | None,
+    memory: int | None,
     recipe: str | None,
     steps: Recipe,
 ) -> None:
@@ -95,18 +110,17 @@ def prepare(
     RecBole) with a user, a place, its coordinates and a time, or one of the published layouts.
     """
     preparation = replace(preparation, recipe=_recipe(recipe, steps))
-    city = prepare_city(
-        list(sources),
-        out,
-        preparation,
-        places_table=places_table,
-        overwrite=overwrite,
-        progress=console.progress(),
-    )
-    for remark in city.manifest["remarks"]:
+    arguments = list(sources), out, preparation
+    options: Any = {"places_table": places_table, "overwrite": overwrite}
+    options["progress"] = console.progress()
+    if memory is None:
+        manifest = prepare_city(*arguments, **options).manifest
+    else:
+        manifest = prepare_within(memory, *arguments, **options)
+    for remark in manifest["remarks"]:
         console.note(f"Note: {remark}.")
-    show_preparation(console, city.manifest, out)
-    console.result({**summary(city.manifest), "out": str(out)})
+    show_preparation(console, manifest, out)
+    console.result({**summary(manifest), "out": str(out)})
 
 
 def _recipe(name: str | None, steps: Recipe) -> Recipe:

@@ -105,6 +105,13 @@ def read_value(value: Any, kind: Any, name: str) -> Any:
         raise _invalid(name, value, kind) from None
 
 
+def text_of(value: object) -> str:
+    """A setting as text, as in `castpoi train --set`, which `read_value` reads."""
+    if isinstance(value, list | tuple):
+        return ",".join(map(text_of, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _read(value: Any, kind: Any, name: str) -> Any:
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:

@@ -333,11 +333,12 @@ def _sha256_of_entries(manifest: dict[str, Any]) -> str:
 
 
 def write_private_table(
-    table: pl.DataFrame, path: Path, *, metadata: dict[str, str] | None = None
+    table: pl.DataFrame | pl.LazyFrame, path: Path, *, metadata: dict[str, str] | None = None
 ) -> None:
     """Write a table, with metadata of the file, to a new file that only its owner may read."""
     path.touch(mode=0o600)
-    table.write_parquet(path, compression="zstd", metadata=metadata)
+    write = table.write_parquet if isinstance(table, pl.DataFrame) else table.sink_parquet
+    write(path, compression="zstd", metadata=metadata)
 
 
 def read_table(

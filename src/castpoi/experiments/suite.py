@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from castpoi.core.config import Seed, read_dataclass
+from castpoi.core.config import Seed, read_dataclass, text_of
 from castpoi.core.errors import BadInput, UnknownMethod, did_you_mean
 from castpoi.evaluation.metrics import METRICS
 from castpoi.methods.outline import RIVALS, STRONGEST, Against, Family, Row, TableOutline, Together
@@ -183,7 +183,7 @@ def _row(at: str, name: str, table: _RowTable) -> Row:
         raise UnknownMethod(f"{at}.method: {problem}") from problem
     method.check_preset(table.preset, where=f"{at}.preset: ")
     preset = table.preset or method.default_preset
-    settings = {setting: _as_text(value) for setting, value in table.set.items()}
+    settings = {setting: text_of(value) for setting, value in table.set.items()}
     _check_settings(f"{at}.set: ", method, preset, settings)
     return Row(
         name=name,
@@ -193,13 +193,6 @@ def _row(at: str, name: str, table: _RowTable) -> Row:
         preset=preset,
         settings=settings,
     )
-
-
-def _as_text(value: object) -> str:
-    """A setting as in `castpoi train --set`."""
-    if isinstance(value, tuple):
-        return ",".join(map(_as_text, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _check_settings(

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from castpoi.checkins.city import City
+from castpoi.core.config import text_of
 from castpoi.core.errors import BadInput
 from castpoi.core.progress import Progress
 from castpoi.library.progress import shown
 from castpoi.methods.registry import METHODS
-from castpoi.methods.run import load_run
 from castpoi.recommend.recommender import Recommender, load
 from castpoi.training.job import TrainingOptions
 from castpoi.training.train import best_epoch, fit
@@ -47,31 +47,22 @@ def train(
     its settings, for one epoch at a lower rate. Known places keep their vectors.
     """
     method, progress = METHODS.named(model), progress or shown()
-    texts = {name: _text(value) for name, value in {**(settings or {}), **more_settings}.items()}
+    texts = {name: text_of(value) for name, value in {**(settings or {}), **more_settings}.items()}
     if epochs_from is not None:
         if "epochs" in texts:
             raise BadInput("give epochs or epochs_from, not both")
         texts["epochs"] = best_epoch(Path(epochs_from), method)
-    start = from_run.run if isinstance(from_run, Recommender) else from_run
-    if isinstance(start, str | PathLike):
-        start = load_run(Path(start))
+    if isinstance(from_run, str | PathLike):
+        from_run = load(from_run)
+    start = None if from_run is None else from_run.run
     options = TrainingOptions(preset=preset, settings=texts, device=device, start=start)
     folder = city.folder if isinstance(city, City) else Path(city)
+    how: dict[str, Any] = {"part": holdout, "seed": seed, "progress": progress, "options": options}
     if out is not None and folder is not None:
-        run = train_run(
-            folder, Path(out), method=model, seed=seed, part=holdout, overwrite=overwrite,
-            progress=progress, options=options,
-        )  # fmt: skip
-        return load(run, city=city)
-    city = city if isinstance(city, City) else City.load(Path(city))
-    run = fit(city, method, part=holdout, seed=seed, progress=progress, options=options)
-    if out is not None:
-        run.save(Path(out), overwrite=overwrite)
+        run = train_run(folder, Path(out), method=model, overwrite=overwrite, **how)
+    else:
+        city = city if isinstance(city, City) else City.load(Path(city))
+        run = fit(city, method, **how)
+        if out is not None:
+            run.save(Path(out), overwrite=overwrite)
     return load(run, city=city)
-
-
-def _text(value: Any) -> str:
-    """A setting as the command line writes it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

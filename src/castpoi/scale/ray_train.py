@@ -18,6 +18,7 @@ from ray.train import RunConfig, ScalingConfig, TrainingFailedError
 from ray.train.torch import TorchTrainer
 
 from castpoi import __version__
+from castpoi.core.config import Count, read_value
 from castpoi.core.errors import BadInput, CastPoiError
 from castpoi.core.files import check_vacant, read_manifest
 from castpoi.methods.run import Run, load_run
@@ -52,7 +53,7 @@ def train_on_ray(
         "options": replace(options, start=None, warn=ignore),
         "arguments": arguments,
     }
-    threads = int(options.settings.get("threads", 1))
+    threads = read_value(options.settings.get("threads", 1), Count, "threads")
     scratch = out.absolute().with_name(f"{out.name}.ray")  # Ray demands a folder
     connect(address)
     try:
@@ -62,9 +63,11 @@ def train_on_ray(
                 _fit(work, scratch / str(attempt), workers=workers, threads=threads)
                 break
             except (TrainingFailedError, RayError) as problem:
-                if (cause := own_error(problem)) is not None:
+                is_last, cause = attempt == ATTEMPTS - 1, own_error(problem)
+                # after a loss, the checkpoints may be locked for a moment
+                if cause is not None and (attempt == 0 or is_last):
                     raise cause from problem
-                if attempt == ATTEMPTS - 1:
+                if is_last:
                     raise CastPoiError(
                         f"training failed {ATTEMPTS} times ({problem}); see the logs of Ray, and "
                         "run the same command to resume"
@@ -104,8 +107,8 @@ def _wait_for_cores(workers: int, threads: int) -> None:
     while (free := sum(each // threads for each in cores())) < workers:
         if time.monotonic() > until:
             raise BadInput(
-                f"the cluster has cores for {free} workers of {threads} threads, not for "
-                f"{workers}; give fewer --workers, or add a machine and run the same command, "
-                "which resumes"
+                f"the cluster has cores for {free} of {workers} workers with {threads} threads "
+                "each; give fewer --workers, or add a machine and run the same command, which "
+                "resumes"
             )
         time.sleep(1)

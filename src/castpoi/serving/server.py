@@ -27,6 +27,7 @@ from castpoi.serving.service import Service
 _KEPT_FREE: Final = 128  # files for the store, the run and the pages
 _PAUSE_SECONDS: Final = 0.5  # shorter than the second after which asyncio tries again
 _SECONDS_BETWEEN_LINES: Final = 60.0
+_LINGER_SECONDS: Final = 1.0
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -140,7 +141,13 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # runs at its first wait: then it has closed the socket and all idle connections
+        for server in self.servers:
+            server.close()
+        # a request may be on its way through a connection that seems idle; its answer closes it
+        end = monotonic() + _LINGER_SECONDS
+        while self.server_state.connections and monotonic() < end and not self.force_exit:
+            await asyncio.sleep(0.02)
+        # runs at the first wait, when the idle connections are closed
         asyncio.get_running_loop().call_soon(self.on_drained)
         await super().shutdown(sockets)
 

@@ -18,7 +18,7 @@ import polars as pl
 from castpoi.baselines.counting import parts_before
 from castpoi.checkins import record
 from castpoi.checkins.city import City
-from castpoi.core.config import differences
+from castpoi.core.config import differences, text_of
 from castpoi.core.errors import BadInput
 from castpoi.core.files import check_vacant, is_folder_of, new_folder, write_json, writing
 from castpoi.core.progress import SILENCE, Progress
@@ -220,7 +220,7 @@ def changed_settings(
     before = [vars(each) for each in configs_for(method, preset, {})]
     after = [vars(each) for each in configs_for(method, preset, settings)]
     return {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
+        name: text_of(value)
         for old, new in zip(before, after, strict=True)
         for name, value in new.items()
         if value != old[name] and name != "threads"

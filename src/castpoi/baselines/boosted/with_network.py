@@ -67,14 +67,15 @@ class NetworkAndTrees:
         self, encoded: BothEncoded, candidates: NDArray[np.int64]
     ) -> dict[str, NDArray[np.float32]]:
         """The terms of the score of each candidate. [C] or [B, C] -> [B, C] each"""
-        network = self.network.term_values(encoded.network, candidates)
-        trees = self.trees.term_values(encoded.trees, candidates)
-        nothing = np.float32(0)
-        return {
-            name: (1 - self.weight) * network.get(name, nothing)
-            + self.weight * trees.get(name, nothing)
-            for name in self.terms
+        own = candidates.shape[-1]
+        values = {
+            name: np.zeros((encoded.trees.histories, own), dtype=np.float32) for name in self.terms
         }
+        for name, value in self.network.term_values(encoded.network, candidates).items():
+            values[name] += (1 - self.weight) * value
+        for name, value in self.trees.term_values(encoded.trees, candidates).items():
+            values[name] += self.weight * value
+        return values
 
     def attention(self, encoded: BothEncoded, candidates: NDArray[np.int64]) -> None:
         """None: neither has attention to visits."""

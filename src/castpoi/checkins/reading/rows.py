@@ -24,6 +24,7 @@ from castpoi.checkins.reading.layouts import (
 )
 from castpoi.checkins.reading.rules import BROKEN, CODE, OK, broken_rule
 from castpoi.checkins.reading.source import Source, explained, id_text
+from castpoi.checkins.tables import Disk, Tables, write_part
 from castpoi.core.errors import BadInput
 from castpoi.core.progress import SILENCE, Progress
 
@@ -46,20 +47,22 @@ class RawCheckins:
     """Rows as they were read: columns user, place, lat, lon, clock, is_naive, broken_rule, row,
     source; and category, name, zone, session, source_part if the source has them."""
 
-    rows: pl.DataFrame
+    rows: Tables
     texts: Texts
     sources: tuple[Source, ...]
     meanings: tuple[Meaning, ...]  # one for each source
     naive_times: str  # meaning of naive clocks: utc, local or refuse; mixed if the sources differ
     padding_rows: int  # number of padding rows, which have been removed
     remarks: tuple[str, ...]  # decisions of the reader, one sentence each
+    height: int  # number of rows
+    bad: pl.DataFrame  # the rows that break a rule, once all rules are applied
 
 
-def good_rows(raw: RawCheckins) -> pl.DataFrame:
+def good_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows that break no rule; copied only if there are others."""
-    if raw.rows[BROKEN].max() == OK:
-        return raw.rows
-    return raw.rows.filter(pl.col(BROKEN) == OK)
+    if rows[BROKEN].max() == OK:
+        return rows
+    return rows.filter(pl.col(BROKEN) == OK)
 
 
 def read_checkins(
@@ -68,35 +71,57 @@ def read_checkins(
     columns: Mapping[str, str],
     naive_times: NaiveTimes | None,
     published: bool,
+    disk: Disk | None = None,
     progress: Progress = SILENCE,
 ) -> RawCheckins:
-    """Read all sources; `published` keeps the published split and sessions of the rows."""
+    """Read all sources; `published` keeps the published split and sessions of the rows.
+
+    With `disk` the rows of each source become a file.
+    """
     categories = {word: pl.Categories.random(word) for word in _CODED}
     meanings = [_meaning(source, columns) for source in sources]
-    read: list[tuple[pl.DataFrame, int, str]] = []
+    tables: list[pl.DataFrame] = []  # with `disk` without rows
+    read: list[tuple[int, str]] = []
     with progress.task("reading", total=len(sources)) as task:
         for number, (source, meaning) in enumerate(zip(sources, meanings, strict=True)):
+            if disk is not None:
+                source.check_size(disk)
             reader = _Reader(source, number, meaning, categories, published)
-            read.append(reader.read(naive_times))
+            rows, padding, means = reader.read(naive_times)
+            read.append((padding, means))
+            if disk is not None:
+                write_part(_coded(rows), disk.folder / f"source-{number}")
+                rows = rows.clear()
+            tables.append(rows)
             task.advance()
-    tables, padding, meant = zip(*read, strict=True)
-    rows = pl.concat(tables, how="diagonal") if len(tables) > 1 else tables[0]
+    paddings, meant = zip(*read, strict=True)
     # Polars drops the texts of a category when no column has it: take them first.
     texts = {str(word): each.to_series() for word, each in categories.items()}
-    rows, remarks = _with_ranked_ids(rows.with_columns(pl.col(pl.Categorical).to_physical()), texts)
+    if disk is None:
+        together = pl.concat(tables, how="diagonal") if len(tables) > 1 else tables[0]
+        coded = Tables([_coded(together)])
+    else:
+        coded = Tables(disk.folder / f"source-{number}" for number in range(len(sources)))
+    coded, remarks = _with_ranked_ids(coded, texts)
     return RawCheckins(
-        rows=rows,
+        rows=coded,
         texts=texts,
         sources=tuple(sources),
         meanings=tuple(meanings),
         naive_times=meant[0] if len(set(meant)) == 1 else "mixed",
-        padding_rows=sum(padding),
+        padding_rows=sum(paddings),
         remarks=(
             *(remark for source in sources for remark in source.remarks),
             *_remarks_on_columns(sources, meanings, columns),
             *remarks,
         ),
+        height=coded.height,
+        bad=pl.DataFrame(),
     )
+
+
+def _coded(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.with_columns(pl.col(pl.Categorical).to_physical())
 
 
 def _meaning(source: Source, given: Mapping[str, str]) -> Meaning:
@@ -137,32 +162,43 @@ def _remarks_on_columns(
     ]
 
 
-def _with_ranked_ids(
-    rows: pl.DataFrame, texts: dict[str, pl.Series]
-) -> tuple[pl.DataFrame, list[str]]:
+def _with_ranked_ids(rows: Tables, texts: dict[str, pl.Series]) -> tuple[Tables, list[str]]:
     """Replace codes of users and places by the rank of their id in byte order.
 
     Blanks around ids are trimmed, so ids that differ only in blanks become one; returns a remark if
     there were any. Changes `texts` to the ids by rank.
     """
     trimmed: list[str] = []
-    is_trimmed = pl.repeat(False, rows.height, eager=True)
+    ranks: dict[str, pl.Series] = {}
+    have_blanks: dict[str, pl.Series] = {}
     for word, title in _IDS.items():
         ids = texts[word].str.strip_chars()
         had_blanks = (ids != texts[word]) & ~ids.is_in(NO_IDS)
         if count := int(had_blanks.sum()):
             trimmed.append(f"{count:,} {title}{'s' * (count > 1)}")
-            is_trimmed |= had_blanks.gather(rows[word]).fill_null(False)
+            have_blanks[word] = had_blanks
         order = ids.arg_sort()
         ids = ids.gather(order)
         is_first = (ids != ids.shift(1)).fill_null(True)
         rank = np.empty(len(ids), dtype=np.uint32)
         rank[order.to_numpy()] = is_first.cum_sum().to_numpy() - 1
         texts[word] = ids.filter(is_first)
-        rows = rows.with_columns(pl.Series(rank).gather(rows[word]).alias(word))
+        ranks[word] = pl.Series(rank)
+    count = 0
+
+    def ranked(table: pl.DataFrame) -> pl.DataFrame:
+        nonlocal count
+        is_trimmed = pl.repeat(False, table.height, eager=True)
+        for word, had_blanks in have_blanks.items():
+            is_trimmed |= had_blanks.gather(table[word]).fill_null(False)
+        count += int(is_trimmed.sum())
+        return table.with_columns(
+            rank.gather(table[word]).alias(word) for word, rank in ranks.items()
+        )
+
+    rows = rows.map(ranked)
     if not trimmed:
         return rows, []
-    count = int(is_trimmed.sum())
     blanks = f"blanks around {' and '.join(trimmed)} were trimmed"
     return rows, [f"{blanks}, in {count:,} row{'s' * (count != 1)}"]
 

@@ -14,6 +14,7 @@ import polars as pl
 from castpoi.checkins import record
 from castpoi.checkins.reading.source import Source
 from castpoi.checkins.reading.times import EARLIEST_US, LATEST_US
+from castpoi.checkins.tables import Tables
 from castpoi.core.errors import BadRows
 
 if TYPE_CHECKING:
@@ -107,15 +108,15 @@ def broken_rule(*, naive_is_refused: bool) -> pl.Expr:
     return code
 
 
-def bad_rows(raw: "RawCheckins") -> pl.DataFrame:
+def bad_rows(rows: Tables) -> pl.DataFrame:
     """The rows that break a rule."""
-    return raw.rows.filter(pl.col(BROKEN) != OK)
+    return pl.concat([table.filter(pl.col(BROKEN) != OK) for table in rows], how="diagonal")
 
 
 def check_rows(raw: "RawCheckins", *, drop: bool, limit_km: float) -> None:
     """Raise BadRows at the first row that breaks a rule; with `drop`, only if all rows do."""
-    bad = bad_rows(raw)
-    if bad.is_empty() or (drop and bad.height < raw.rows.height):
+    bad = raw.bad
+    if bad.is_empty() or (drop and bad.height < raw.height):
         return
     counts = ", ".join(f"{count:,} {key}" for key, count in count_by_rule(raw).items())
     if drop:
@@ -130,22 +131,22 @@ def check_rows(raw: "RawCheckins", *, drop: bool, limit_km: float) -> None:
     if rule.key == _DATE_ALONE.key and _DATE.fullmatch(str(cells["time"]).strip()):
         rule = _DATE_ALONE
     sentence = rule.sentence.format(**cells, limit=f"{limit_km:g}")
-    skip = "" if bad.height == raw.rows.height else ", or skip such rows with --on-bad-rows drop"
+    skip = "" if bad.height == raw.height else ", or skip such rows with --on-bad-rows drop"
     raise BadRows(
         f"{source.name}, {source.place_of_row(first[record.ROW])}: {sentence}; {rule.fix}{skip} "
-        f"(of {raw.rows.height:,} rows: {counts})"
+        f"(of {raw.height:,} rows: {counts})"
     )
 
 
 def count_by_rule(raw: "RawCheckins") -> dict[str, int]:
     """Rule -> number of rows that break it, in the order of the rules."""
-    counts = bad_rows(raw)[BROKEN].value_counts().sort(BROKEN)
+    counts = raw.bad[BROKEN].value_counts().sort(BROKEN)
     return {RULES[code - 1].key: count for code, count in counts.iter_rows()}
 
 
 def bad_rows_of(raw: "RawCheckins") -> pl.DataFrame | None:
     """The rows that break a rule, as they are in their files, with file, row and rule."""
-    bad = bad_rows(raw).select(record.SOURCE, record.ROW, BROKEN)
+    bad = raw.bad.select(record.SOURCE, record.ROW, BROKEN)
     tables = [
         _with_cells(raw.sources[int(str(number))], rows)
         for (number,), rows in bad.sort(record.SOURCE, record.ROW).group_by(

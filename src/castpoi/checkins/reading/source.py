@@ -18,6 +18,7 @@ from polars.exceptions import NoDataError
 
 from castpoi.checkins import record
 from castpoi.checkins.reading.layouts import TABLE, Layout
+from castpoi.checkins.tables import Disk
 from castpoi.core.errors import BadInput
 from castpoi.core.files import DAMAGED
 
@@ -25,6 +26,8 @@ NOT_TEXT: Final = "\ufffd"  # replaces bytes that are not in the encoding
 PLACE_KEY: Final = "place of the places table"  # with spaces: clashes with no column of a table
 MAX_LINE: Final = 1_000_000  # limit for one line in characters; a longer one could fill the memory
 csv.field_size_limit(MAX_LINE)
+_SHORTEST_ROW: Final = 32  # bytes of a row of text, to estimate the number of rows
+_SHORTEST_GZIP: Final = 8  # the same when compressed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +131,21 @@ class Source:
         """`row 3 (line 4)`: rows are counted without the header, lines as in an editor."""
         lines = islice(self.lines(), row + self.has_header, None) if self.is_text else iter(())
         return next((f"row {row + 1} (line {line})" for line, _ in lines), f"row {row + 1}")
+
+    def check_size(self, disk: Disk) -> None:
+        """Refuse a source with more rows than may be in memory; those of texts are estimated."""
+        if self.table is None or not self.is_file:
+            shortest = _SHORTEST_GZIP if self.path.suffix == ".gz" else _SHORTEST_ROW
+            rows = self.path.stat().st_size // shortest
+        else:
+            with explained(self):
+                rows = int(self.table.select(pl.len()).collect().item())
+        if rows > disk.rows_at_once:
+            raise BadInput(
+                f"{self.name} has {'' if self.table is not None else 'up to '}{rows:,} rows, but "
+                f"--memory allows {disk.rows_at_once:,} at once; split it into smaller files, or "
+                "allow more memory"
+            )
 
     def origin(self) -> dict[str, Any]:
         """The entry of the source in a manifest."""
