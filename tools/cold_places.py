@@ -13,8 +13,9 @@ places by the model and by three lists that do not know how popular a place is:
     twin              each new place directly after the known place nearest to it, by the model
 
 Metrics are of all targets, and of first visits: by a person who had never been there in truth
-either. Others know the place already, and their histories lack those visits. The file OUT keeps
-other seeds; a seed that it has already is replaced.
+either. Others know the place already, and their histories lack those visits. Each list is judged
+twice: as it is, and as with `new_only`, without the places of the history. The file OUT keeps other
+seeds; a seed that it has already is replaced.
 
 Shapes: P places, known ones before new ones; B histories, N targets.
 """
@@ -46,7 +47,7 @@ from castpoi.training.train import fit
 
 MODEL: Final = "castpoi-next"
 SHARE: Final = 0.1
-SETTINGS: Final[dict[str, object]] = {"threads": "1"}
+SETTINGS: Final = {"threads": "1"}
 _AT_ONCE: Final = 256
 _JUST_AFTER: Final = 1e-4
 
@@ -179,9 +180,20 @@ class Rivals:
         return scores
 
 
-def ranks_of(opening: Opening, ranker: Ranker[Any], targets: Targets) -> dict[str, Any]:
-    """The ranks of the targets in each list. [N] each"""
-    rivals, ranks = Rivals(opening), dict[str, list[NDArray[np.float64]]]()
+def new_only(scores: Scores, histories: Histories) -> Scores:
+    """The scores with the places of each history after all others. [B, P]"""
+    scores = scores.copy()
+    scores[histories.owner, histories.place] = scores.min() - 1
+    return scores
+
+
+Ranks = dict[tuple[str, str], NDArray[np.float64]]
+"""The ranks of the targets in each list, as it is and with `new_only`. [N] each"""
+
+
+def ranks_of(opening: Opening, ranker: Ranker[Any], targets: Targets) -> Ranks:
+    """The ranks of the targets in all lists."""
+    rivals, ranks = Rivals(opening), dict[tuple[str, str], list[NDArray[np.float64]]]()
     for start in range(0, len(targets), _AT_ONCE):
         some = targets.part(start, min(start + _AT_ONCE, len(targets)))
         model = ranker.score(ranker.encode(some.histories))
@@ -192,7 +204,9 @@ def ranks_of(opening: Opening, ranker: Ranker[Any], targets: Targets) -> dict[st
             "twin": rivals.twins(model),
         }
         for name, scores in lists.items():
-            ranks.setdefault(name, []).append(mid_ranks(scores, some.place, method=name))
+            for way, each in (("all", scores), ("new_only", new_only(scores, some.histories))):
+                found = mid_ranks(each, some.place, method=name)
+                ranks.setdefault((way, name), []).append(found)
     return {name: np.concatenate(each) for name, each in ranks.items()}
 
 
@@ -210,10 +224,9 @@ def measured(city: City, seed: int) -> dict[str, Any]:
     every = targets.histories.lengths > 0
     found: dict[str, Any] = {"new_places": int(opening.is_new.sum())}
     for title, some in (("all visits", every), ("first visits", every & targets.is_first)):
-        found[title] = {
-            "targets": int(some.sum()),
-            "lists": {name: metrics_of(each[some]) for name, each in ranks.items()},
-        }
+        found[title] = {"targets": int(some.sum()), "all": {}, "new_only": {}}
+        for (way, name), each in ranks.items():
+            found[title][way][name] = metrics_of(each[some])
     return found
 
 

@@ -58,7 +58,7 @@ def test_a_new_place_is_ranked_as_the_nearest_known_one_of_its_category(
 ) -> None:
     """The cafe, which is not visited here; the kiosk is beside the park, of no known category."""
     visits = [Visit("office", "2012-04-03T12:00:00-04:00")]
-    terms = {each.place: each.terms for each in cold.recommend(visits, explain=True)}
+    terms = {each.place: each.terms or {} for each in cold.recommend(visits, explain=True)}
     for new, known in (("bistro", "cafe"), ("kiosk", "park")):
         for term in ("base", "popularity"):
             assert terms[new][term] == pytest.approx(terms[known][term], abs=1e-5)

@@ -3,10 +3,10 @@
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from castpoi.checkins.city import City
 from castpoi.checkins.prepare import Preparation, prepare
@@ -60,11 +60,13 @@ def test_the_lists_are_in_order_of_distance_category_and_twin(opening: cold_plac
     rivals = cold_places.Rivals(opening)
     after_the_park = histories_of([3, 1])  # theatre, park
 
-    def order(scores: Any) -> list[int]:
-        return np.argsort(-scores[0]).tolist()
+    def order(scores: NDArray[np.float32]) -> list[int]:
+        return list(map(int, np.argsort(-scores[0])))
 
     assert order(rivals.nearest(after_the_park)) == [1, 4, 0, 2, 3]
     assert order(rivals.own_categories(after_the_park)) == [1, 3, 4, 0, 2]
+    nearest = cold_places.new_only(rivals.nearest(after_the_park), after_the_park)
+    assert order(nearest)[:3] == [4, 0, 2]
     model = np.array([[0.5, 0.1, 0.3, 0.2, 9.0]], dtype=np.float32)
     assert order(rivals.twins(model)) == [0, 4, 2, 3, 1]  # the office is like the cafe beside it
 
@@ -92,7 +94,7 @@ def test_each_seed_draws_a_tenth_of_the_places_and_keeps_the_others(
         has_visits = targets.histories.lengths > 0
         assert each["all visits"]["targets"] == has_visits.sum() > 0
         assert each["first visits"]["targets"] == (has_visits & targets.is_first).sum()
-        assert each["all visits"]["lists"].keys() == {
+        assert each["all visits"]["new_only"].keys() == {
             *("castpoi-next", "nearest", "own categories", "twin")
         }
 
