@@ -70,10 +70,11 @@ def retired_words(text: str) -> Iterator[tuple[int, str, str]]:
 
 
 def files_of(paths: list[Path]) -> Iterator[Path]:
-    """The given files and the texts in the given folders, without this one and its tests."""
+    """The given files and the texts in the given folders; not this one, its tests and vendors'."""
     own = {Path(__file__).name, f"test_{Path(__file__).name}"}
     for path in paths:
-        found = (file for file in sorted(path.rglob("*")) if file.suffix in SUFFIXES)
+        texts = (file for file in sorted(path.rglob("*")) if file.suffix in SUFFIXES)
+        found = (file for file in texts if "vendor" not in file.parts)
         yield from (file for file in (found if path.is_dir() else [path]) if file.name not in own)
 
 

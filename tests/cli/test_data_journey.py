@@ -217,7 +217,6 @@ def test_a_folder_holds_the_table_and_how_to_make_it_again(
     assert parameters["checkins"] == checkins.height
     assert parameters["parameters"]["users"] == parameters["users"] == 20
     assert parameters["parameters"]["first_day"] == "2024-01-08"
-    assert parameters["parameters"]["exploration_gamma"] == 0.21
     assert sorted(path.name for path in out.iterdir()) == ["checkins.parquet", "synthesis.json"]
 
 

@@ -54,6 +54,23 @@ def test_filters_change_neither_scores_nor_probabilities(recommender: Recommende
         assert each.probability == pytest.approx(everywhere[each.place].probability, rel=1e-5)
 
 
+def test_candidates_have_their_rank_among_all_places(recommender: Recommender) -> None:
+    listed = recommender.recommend(DAY)
+    assert [each.rank for each in listed] == [1, 2, 3, 4, 5]
+    some = [listed.recommendations[index].place for index in (3, 1)]
+    assert [each.rank for each in recommender.recommend(DAY, candidates=some)] == [2, 4]
+    first = listed.recommendations[0].place
+    rest = recommender.recommend(DAY, candidates=some, exclude=[first])
+    assert [each.rank for each in rest] == [1, 3]
+
+
+def test_with_a_shortlist_candidates_have_no_rank(recommender: Recommender) -> None:
+    assert recommender.weighed_by == "attention"
+    short = Recommender(recommender.run, recommender.places, shortlist=2)
+    assert [each.rank for each in short.recommend(DAY, k=2)] == [1, 2]
+    assert [each.rank for each in short.recommend(DAY, k=1, candidates=["cafe"])] == [None]
+
+
 def test_the_ranking_equals_that_of_evaluation(recommender: Recommender) -> None:
     city, ranker = odd_city(), small_ranker(odd_city())
     targets = city.targets(record.TEST)
@@ -200,8 +217,8 @@ def test_an_answer_has_the_fields_of_the_api(recommender: Recommender) -> None:
     ]
     first = answer["recommendations"][0]
     assert list(first) == [
-        *("place", "name", "category", "lat", "lon", "score", "probability"),
-        *("distance_km", "visited", "sentence", "terms", "visits"),
+        *("place", "name", "category", "lat", "lon", "rank", "score"),
+        *("probability", "distance_km", "visited", "sentence", "terms", "visits"),
     ]
     assert list(first["terms"]) == ["base", "popularity", "reader", "revisit"]
     needed = {

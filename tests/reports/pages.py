@@ -60,3 +60,15 @@ def chromium() -> Iterator[Any]:
             yield browser
         finally:
             browser.close()
+
+
+def problems_of(file: Path, theme: str) -> list[str]:
+    """What overlaps, is cut or excludes people on a page, on a desk and on a phone."""
+    from tests.looks import DESK, PHONE, barriers_of, flaws_of
+
+    with chromium() as browser:
+        tab = browser.new_page(viewport=DESK, color_scheme=theme)
+        tab.goto(file.as_uri())
+        problems = flaws_of(tab) + barriers_of(tab)
+        tab.set_viewport_size(PHONE)
+        return problems + flaws_of(tab) + barriers_of(tab)

@@ -1,6 +1,7 @@
 """The page of a city: complete, safe, private and without network."""
 
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from castpoi.reports.city_page import (
 )
 from castpoi.reports.style import LAND, SEA
 from tests.cities import CAFE, THEIR_PARTS, TWO_PEOPLE, small_city
-from tests.reports.pages import Balance
+from tests.reports.pages import Balance, problems_of
 
 
 def text_of(page: str) -> str:
@@ -217,3 +218,22 @@ def test_the_map_shows_where_the_city_meets_the_sea() -> None:
     (west, east), (south, north) = axes.get_xlim(), axes.get_ylim()
     assert ring.min(axis=0) == pytest.approx([west, south])
     assert ring.max(axis=0) == pytest.approx([east, north])
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nothing_on_the_page_overlaps_is_cut_or_excludes_anybody(
+    page: str, tmp_path: Path, theme: str
+) -> None:
+    file = tmp_path / "city.html"
+    file.write_text(page, encoding="utf-8")
+    assert problems_of(file, theme) == []
+
+
+def test_a_place_without_a_name_has_its_category_and_its_id() -> None:
+    lat, lon = np.array([40.7, 40.71]), np.array([-74.0, -74.01])
+    city = city_at(lat, lon, np.array([3, 2]))
+    places = city.places.with_columns(name=pl.lit(None, pl.String), category=pl.lit("Bar"))
+    busy = busiest_places(replace(city, places=places))
+    assert [(each.name, each.category) for each in busy] == [
+        *(("Bar", "no. …000000"), ("Bar", "no. …000001")),
+    ]

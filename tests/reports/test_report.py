@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pytest
 
 from castpoi.reports.report import SECTIONS, Report, write_report
-from tests.reports.pages import Balance, chromium
+from tests.reports.pages import Balance, chromium, problems_of
 from tests.reports.result_folders import result_of
 
 
@@ -195,6 +195,13 @@ def test_a_real_browser_shows_it_on_a_desk_and_on_a_phone_and_sorts(
         table = tab.locator(".scroll").first
         table.evaluate("each => each.scrollLeft = 200")
         assert table.locator("tbody th").first.bounding_box()["x"] < 40  # methods stay in view
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nothing_on_the_page_overlaps_is_cut_or_excludes_anybody(
+    report: Report, theme: str
+) -> None:
+    assert problems_of(report.out / "report.html", theme) == []
 
 
 def test_the_tables_of_the_committed_report_fit_a_desk() -> None:

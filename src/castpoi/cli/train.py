@@ -51,8 +51,8 @@ class _Options:
     """CaST-POI also receives the time of the next visit, as in 'where to go now'; such results
     cannot be compared with others."""
     from_run: Annotated[Path, "RUN"] | None = None
-    """Continue from an earlier RUN of the method, with its settings, on a newer city: one epoch at
-    a lower learning rate; known places keep their vectors."""
+    """Continue from an earlier RUN of the method, with its settings, on a newer city: one epoch of
+    the check-ins since then, at a lower learning rate; known places keep their vectors."""
     epochs: Annotated[str, "N"] | None = None
     """Maximum number of passes over the train split."""
     epochs_from: Annotated[Path, "RUN"] | None = None

@@ -44,7 +44,7 @@ def train(
     split selects its epoch, so give `epochs`, or an earlier run with `epochs_from`.
 
     `from_run` is an earlier model of the method, or its folder: training continues from it, with
-    its settings, for one epoch at a lower rate. Known places keep their vectors.
+    its settings, for one epoch of the check-ins since then. Known places keep their vectors.
     """
     method, progress = METHODS.named(model), progress or shown()
     texts = {name: text_of(value) for name, value in {**(settings or {}), **more_settings}.items()}

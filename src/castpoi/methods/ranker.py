@@ -124,6 +124,7 @@ class Found:
     place: NDArray[np.int64]  # [k]
     score: NDArray[np.float32]  # [k]
     log_total: float  # logarithm of the sum of exp(score) over all places, or nearly
+    rank: NDArray[np.int64] | None = None  # among other places than these; None: unknown [k]
 
     @property
     def probability(self) -> NDArray[np.float64]:

@@ -87,6 +87,9 @@ class Recommendation(Answer):
     category: str | None
     lat: float
     lon: float
+    rank: int | None
+    """Rank among all places that pass the filters, whatever the `candidates`; null if these are
+    given and not all places are scored exactly."""
     score: float
     probability: float
     """Softmax of the scores of all places, independent of the filters."""
@@ -186,15 +189,21 @@ def recommendations_of(
 ) -> Iterator[Recommendation]:
     """The best places of a request, in their order. [K]"""
     probability = found.probability
+    ranks: Sequence[int | None] = range(1, len(found.place) + 1)
+    if request.is_rival is not None:
+        ranks = [None] * len(found.place)
+        if found.rank is not None:
+            ranks = [rank or None for rank in found.rank.tolist()]
     km = None if request.origin is None else places.km_from(request.origin, found.place)
     visited = np.isin(found.place, request.history.place)
-    for rank, (place, why) in enumerate(zip(found.place.tolist(), explanations, strict=True)):
+    for number, (place, why) in enumerate(zip(found.place.tolist(), explanations, strict=True)):
         yield Recommendation(
             **places.details(place),
-            score=float(found.score[rank]),
-            probability=float(probability[rank]),
-            distance_km=None if km is None else float(km[rank]),
-            visited=bool(visited[rank]),
+            rank=ranks[number],
+            score=float(found.score[number]),
+            probability=float(probability[number]),
+            distance_km=None if km is None else float(km[number]),
+            visited=bool(visited[number]),
             sentence=sentence_of(place, request, places),
             terms=why and why.terms,
             visits=why and _contributing_visits(why.visits, place, request, places),

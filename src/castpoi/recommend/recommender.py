@@ -65,6 +65,7 @@ from castpoi.recommend.scores import (
     shortlist_scores,
     shortlist_size,
     with_few_of_a_group,
+    with_ranks,
 )
 from castpoi.recommend.similar import SimilarPlaces, similar_places
 
@@ -330,7 +331,7 @@ class Recommender:
             each.k if most is None else len(self.places)
             for each, most in zip(requests, limits, strict=True)
         ]
-        return state, [
+        best = [
             found
             if most is None
             else with_few_of_a_group(found, each.k, group=self.places.category_number, most=most)
@@ -338,6 +339,10 @@ class Recommender:
                 requests, limits, best_places(scores, is_allowed, counts), strict=True
             )
         ]
+        if size is None or size == len(self.places):  # all scores are exact
+            rows = zip(best, scores, requests, strict=True)
+            best = [with_ranks(found, own, each.is_rival) for found, own, each in rows]
+        return state, best
 
     def _remarks(self, request: ResolvedRequest) -> Iterator[str]:
         """Sentences about limits of the method for this request."""

@@ -105,8 +105,8 @@ def _of_datetime(at: datetime) -> Moment:
 
 
 def _of_text(at: str, *, what: str) -> Moment:
-    with suppress(ValueError):
-        epoch = epoch_us(float(at))  # first: some epochs have the digits of a date
+    if at.replace(".", "", 1).isdecimal():  # first: some epochs have the digits of a date
+        epoch = epoch_us(float(at))
         if epoch is not None:
             return Moment(epoch, is_naive=False)
     if len(at) > _LONGEST_DATE:

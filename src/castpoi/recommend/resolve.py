@@ -45,6 +45,7 @@ class ResolvedRequest:
     near: Point | None  # position of the person, if given
     origin: Point | None  # distances are measured from `near`, or from the last visit
     is_allowed: NDArray[np.bool_]  # which places may be recommended; at least one [P]
+    is_rival: NDArray[np.bool_] | None  # the same without the candidates, if there are any [P]
     k: int
     max_per_category: int | None
     explain: bool
@@ -154,12 +155,16 @@ def _resolved(
         remarks.append(f"the history is empty, so these are the most visited places{where}")
     elif origin is None:
         origin = places.point(int(history.place[-1]))
+    rivals = None
+    if request.candidates is not None:
+        rivals = _allowed_places(replace(request, candidates=None), places, history, origin)
     return ResolvedRequest(
         history=history,
         at_us=at_us,
         near=request.near,
         origin=origin,
         is_allowed=_allowed_places(request, places, history, origin),
+        is_rival=rivals,
         k=request.k,
         max_per_category=request.max_per_category,
         explain=request.explain,

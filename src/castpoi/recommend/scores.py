@@ -54,6 +54,18 @@ def with_few_of_a_group(found: Found, k: int, *, group: NDArray[np.int64], most:
     return replace(found, place=found.place[is_kept][:k], score=found.score[is_kept][:k])
 
 
+def with_ranks(
+    found: Found, score: NDArray[np.float32], is_rival: NDArray[np.bool_] | None
+) -> Found:
+    """The same with the rank of each place among its rivals; 0 if it is none of them. [P], [P]"""
+    if is_rival is None:
+        return found
+    rivals = np.flatnonzero(is_rival)
+    rank = np.zeros(len(score), dtype=np.int64)  # [P]
+    rank[rivals[np.argsort(-score[rivals], kind="stable")]] = np.arange(1, len(rivals) + 1)
+    return replace(found, rank=rank[found.place])
+
+
 def check_finite(values: NDArray[Any]) -> None:
     """Raise BadScores if any score is NaN or infinite."""
     if not np.isfinite(values).all():

@@ -44,6 +44,8 @@ _MAX_BUSIEST: Final = 100
 _CELLS: Final = 64  # across the map, where neighbours share a dot
 _LABEL_CHARACTERS: Final = 22
 _KM_PER_DEGREE: Final = math.radians(1) * EARTH_RADIUS_KM
+_MIN_ASPECT: Final = 0.6  # height of the map by its width
+_MAX_ASPECT: Final = 1.2
 _MIN_SPAN: Final = 0.005  # degrees, about half a kilometre
 _MARGIN: Final = 0.05
 _WEEKDAYS: Final = {
@@ -85,10 +87,14 @@ def busiest_places(city: City) -> list[BusyPlace]:
     count = checkins_per_place(city)
     public = np.flatnonzero(~city.is_private)
     top = public[np.argsort(-count[public], kind="stable")][:MAX_PLACES]
-    chosen = city.places[top].select(record.NAME, record.CATEGORY).rows()
+    chosen = city.places[top].select(record.NAME, record.CATEGORY, record.PLACE_ID).rows()
     return [
-        BusyPlace(name=name or "(no name)", category=category or "", checkins=checkins)
-        for (name, category), checkins in zip(chosen, count[top].tolist(), strict=True)
+        BusyPlace(
+            name=name or category or "(no name)",
+            category=(category or "") if name else f"no. …{identity[-6:]}",
+            checkins=checkins,
+        )
+        for (name, category, identity), checkins in zip(chosen, count[top].tolist(), strict=True)
     ]
 
 
@@ -156,7 +162,10 @@ def place_map(city: City) -> Chart:
     top = drawn[: min(busiest(len(drawn), 0.01), _MAX_BUSIEST)]
     is_shared = len(drawn) > MAX_DOTS
     squeeze = max(0.02, math.cos(math.radians((south + north) / 2)))
-    aspect = min(1.2, max(0.6, (north - south) / ((right - west) * squeeze)))
+    # a city along a line has a map around it that is neither a stripe nor a column
+    west, right = _widened(west, right, (north - south) / (_MAX_ASPECT * squeeze))
+    south, north = _widened(south, north, (right - west) * squeeze * _MIN_ASPECT)
+    aspect = (north - south) / ((right - west) * squeeze)
     dots = (east[drawn], lat[drawn], count[drawn])
     x, y, visits = _merged(*dots, cell=(right - west) / _CELLS) if is_shared else dots
     with look():
@@ -169,8 +178,9 @@ def place_map(city: City) -> Chart:
         _draw_dots(axes, x, y, visits / most, color=BLUE, alpha=0.5)
         _draw_dots(axes, east[top], lat[top], count[top] / most, color=ORANGE)
         axes.set(xlim=(west, right), ylim=(south, north), aspect=1 / squeeze)
-        axes.xaxis.set_major_formatter(FuncFormatter(_degrees("E", "W", middle)))
-        axes.yaxis.set_major_formatter(FuncFormatter(_degrees("N", "S", 0.0)))
+        digits = max(2, 1 - math.floor(math.log10(min(north - south, right - west))))
+        axes.xaxis.set_major_formatter(FuncFormatter(_degrees("E", "W", middle, digits)))
+        axes.yaxis.set_major_formatter(FuncFormatter(_degrees("N", "S", 0.0, digits)))
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_locator(MaxNLocator(3))
         _scale_bar(axes, (right - west) * squeeze * _KM_PER_DEGREE)
@@ -237,6 +247,12 @@ def _window(degrees: NDArray[np.float64]) -> tuple[float, float]:
     return (low + high) / 2 - half, (low + high) / 2 + half
 
 
+def _widened(low: float, high: float, least: float) -> tuple[float, float]:
+    """The same interval, with at least a length."""
+    more = max(0.0, least - (high - low)) / 2
+    return low - more, high + more
+
+
 def _merged(
     x: NDArray[np.float64], y: NDArray[np.float64], count: NDArray[np.int64], *, cell: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
@@ -260,10 +276,12 @@ def _draw_dots(
         axes.scatter(x[area == size], y[area == size], s=size, linewidth=0, **look)
 
 
-def _degrees(positive: str, negative: str, middle: float) -> Callable[[float, int | None], str]:
+def _degrees(
+    positive: str, negative: str, middle: float, digits: int
+) -> Callable[[float, int | None], str]:
     def words(value: float, _: int | None) -> str:
         degree = (value + middle + 180.0) % 360.0 - 180.0
-        return f"{abs(degree):.2f}° {positive if degree >= 0 else negative}"
+        return f"{abs(degree):.{digits}f}° {positive if degree >= 0 else negative}"
 
     return words
 

@@ -176,7 +176,7 @@ def strata_dots(evidence: Evidence, city: CityEvidence, found: Sequence[Stratum]
         across = axes.get_yaxis_transform()
         bold: dict[str, Any] = {"ha": "right", "va": "center", "fontweight": "bold"}
         for axis, position in headings.items():
-            axes.text(-0.02, position, AXES[axis], transform=across, fontsize=6.5, **bold)
+            axes.text(-0.02, position, AXES[axis], transform=across, fontsize=6, **bold)
         axes.tick_params(axis="y", length=0)
         axes.set(xlim=(-3, 103), ylim=(min(at) - 0.7, 0.7), xlabel=f"{METRIC}, %")
         grid_along("x", [axes])

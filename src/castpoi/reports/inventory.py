@@ -158,7 +158,6 @@ def _source_line(each: RowResult, root: Path, out: Path, position: int) -> dict[
         "Row": Cell(each.row.label),
         "Seed": Cell(str(each.seed), each.seed),
         "Training": _seconds(each.training_seconds),
-        "Ranking": _seconds(each.result.seconds),
         "Code": Cell(str(manifest.get(EXPERIMENT, {}).get("key", {}).get("code", "–"))[:8]),
         "Commit": Cell(commit[:8] + dirty, note=commit),
         "Config": link("config", each.config),

@@ -26,10 +26,11 @@ from castpoi.core.errors import (
     RepeatedKey,
     UnknownMethod,
     UnknownPlace,
+    did_you_mean,
 )
 from castpoi.serving import place_routes, routes
 from castpoi.serving.batcher import RETRY_SECONDS
-from castpoi.serving.bodies import MANY, ONE
+from castpoi.serving.bodies import MANY, ONE, field_names
 from castpoi.serving.dependencies import Served, errors
 from castpoi.serving.logs import log_failure
 from castpoi.serving.middleware import (
@@ -50,6 +51,11 @@ _ABOUT: Final = (
 _DOCS: Final = Path(__file__).with_name("api_page")  # shows /openapi.json
 _MAP: Final = Path(__file__).with_name("map")  # index.html is /, its other files are /map/...
 _NO_TILES: Final = '<meta name="castpoi-tiles" content="" />'
+# modules that import one another are found one after the other; named in the page, all at once
+_PRELOADS: Final = "".join(
+    f'<link rel="modulepreload" href="map/{module.relative_to(_MAP).as_posix()}" />'
+    for module in sorted([*_MAP.glob("*.js"), _MAP / "vendor" / "maplibre-gl.mjs"])
+)
 
 _STATUS: Final[dict[type[CastPoiError], int]] = {
     UnknownPlace: 404,
@@ -91,6 +97,7 @@ async def metrics(service: Served) -> Response:
 def first_page(service: Served) -> Response:
     """The map."""
     text = (_MAP / "index.html").read_text(encoding="utf-8")
+    text = text.replace("</head>", f"{_PRELOADS}</head>")
     if service.settings.tiles is not None:
         text = text.replace(_NO_TILES, _NO_TILES.replace('""', f'"{service.settings.tiles}"'))
     return HTMLResponse(text)
@@ -210,9 +217,15 @@ def _wrong_fields(_: Request, problem: Exception) -> JSONResponse:
     return error_answer(422, f"{fields[0].field}: {fields[0].problem}{more}", fields=fields)
 
 
-def _http_error(_: Request, problem: Exception) -> JSONResponse:
+def _http_error(request: Request, problem: Exception) -> JSONResponse:
     assert isinstance(problem, HTTPException)
-    return error_answer(problem.status_code, str(problem.detail), headers=problem.headers)
+    sentence = str(problem.detail)
+    if problem.status_code == 404:
+        sentence = "there is no such page or route; /docs/ lists all routes"
+    elif problem.status_code == 405:
+        methods = (problem.headers or {}).get("Allow", "another method")
+        sentence = f"this route does not take {request.method}; use {methods}"
+    return error_answer(problem.status_code, sentence, headers=problem.headers)
 
 
 def _malformed_json(wrong: dict[str, Any], body: str) -> str:
@@ -235,4 +248,6 @@ def _name(location: Iterable[Any]) -> str:
 def _problem(wrong: dict[str, Any]) -> str:
     if _name(wrong["loc"]) == "body" and wrong["type"] != "value_error":
         return "send a JSON object, with the header Content-Type: application/json"
+    if wrong["type"] == "extra_forbidden":
+        return f"unknown field; {did_you_mean(wrong['loc'][-1], field_names())}/docs/ lists all"
     return str(wrong["msg"]).removeprefix("Value error, ")

@@ -241,3 +241,8 @@ VisitsBody = Annotated[
     Annotated[PostedVisit, Tag(ONE)] | Annotated[PostedVisits, Tag(MANY)],
     Discriminator(_one_or_many),
 ]
+
+
+def field_names() -> set[str]:
+    """The names of the fields of all bodies."""
+    return {name for body in _Strict.__subclasses__() for name in body.model_fields}

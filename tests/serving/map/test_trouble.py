@@ -47,7 +47,7 @@ def test_the_page_asks_for_a_key_and_keeps_it_in_memory_only(
         page = open_page(locked)
         page.fill("#key", "not the key at all")
         page.click("#key-dialog .main")
-        expect(page.locator("#notice")).to_contain_text("An API key is needed")
+        expect(page.locator("#notice")).to_contain_text("This API key is not known")
         page.fill("#key", KEY)
         page.click("#key-dialog .main")
         page.wait_for_selector("#card:has-text('5 places')")

@@ -19,6 +19,20 @@ const FADING = [
 /** Whether the panel is a sheet at the foot of the window. */
 export const PHONE = matchMedia("(width < 760px)");
 
+/** The closest zoom that fits the map to places. */
+export const CLOSEST = 15.5;
+
+/** The share of places on each side that the first view leaves out. */
+export const OUTLIERS = 0.02;
+
+/** What covers the edges of the map: controls and, on a phone, the sheet; and the height of a pin. */
+export function roomIn({ clientWidth: width, clientHeight: height }, panel) {
+  const edge = Math.min(56, width / 8, height / 8);
+  const room = { top: edge + 44, right: Math.max(edge, 64), bottom: edge, left: edge };
+  if (PHONE.matches) room.bottom += Math.min(panel.getBoundingClientRect().height, height * 0.55);
+  return room;
+}
+
 /** A map of the city in an element; throws if the browser cannot draw one. */
 export async function openAtlas(container, { tiles, isDark, panel }) {
   const maplibre = await import("./vendor/maplibre-gl.mjs");
@@ -151,13 +165,17 @@ class Atlas {
   }
 
   /** Moves the map so that points are visible next to the panel. */
-  fit(spots, { leftOut = 0, closest = 15.5, calmly = true } = {}) {
+  fit(spots, { leftOut = 0, closest = CLOSEST, calmly = true } = {}) {
     if (!spots.length) return;
     this.map.fitBounds(boxAround(spots, leftOut), {
       padding: this.#room(),
       maxZoom: closest,
       duration: calmly ? 700 : 0,
     });
+  }
+
+  #room() {
+    return roomIn(this.map.getContainer(), this.panel);
   }
 
   /** Whether a point is visible next to the panel. */
@@ -209,6 +227,11 @@ class Atlas {
     });
   }
 
+  /** Calls a function when everything that is shown so far has been drawn. */
+  onDrawn(listener) {
+    this.map.once("idle", listener);
+  }
+
   /** Draws in the colours of the light or the dark theme. */
   paint(isDark) {
     this.style = styleOf(paletteOf(isDark), this.tiles);
@@ -228,15 +251,6 @@ class Atlas {
       const usual = this.style.layers.find(({ id }) => id === layer).paint[property];
       this.map.setPaintProperty(layer, property, isFaded ? 0.12 : usual);
     }
-  }
-
-  // What covers the edges of the map: controls and, on a phone, the sheet; and the height of a pin.
-  #room() {
-    const { clientWidth: width, clientHeight: height } = this.map.getContainer();
-    const edge = Math.min(56, width / 8, height / 8);
-    const room = { top: edge + 44, right: Math.max(edge, 64), bottom: edge, left: edge };
-    if (PHONE.matches) room.bottom += Math.min(this.panel.getBoundingClientRect().height, height * 0.55);
-    return room;
   }
 
   #hover(event) {
@@ -320,5 +334,8 @@ export class NoAtlas {
   }
   onClick() {}
   onRest() {}
+  onDrawn(listener) {
+    listener();
+  }
   paint() {}
 }

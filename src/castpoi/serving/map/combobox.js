@@ -46,6 +46,7 @@ export function combobox(field, list, { find, choose, miss = () => {} }) {
     list.replaceChildren(...options.map((option, index) => itemOf(option, `${list.id}-${index}`)));
     list.hidden = options.length === 0;
     field.setAttribute("aria-expanded", String(!list.hidden));
+    list.scrollIntoView({ block: "nearest" });
     active = -1;
   };
 

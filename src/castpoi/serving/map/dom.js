@@ -24,3 +24,15 @@ export function calmly(action, milliseconds) {
   later.stop = () => clearTimeout(timer);
   return later;
 }
+
+const PATIENCE_MS = 5000; // a hidden tab paints nothing
+
+/** Waits until what is on the page now can be seen. */
+export async function painted() {
+  const seen = new Promise((done) => new PerformanceObserver(done).observe({ type: "paint", buffered: true }));
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
+  await Promise.race([
+    seen.then(frame).then(frame),
+    new Promise((done) => setTimeout(done, PATIENCE_MS)),
+  ]);
+}

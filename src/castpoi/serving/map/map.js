@@ -1,8 +1,8 @@
 // The page: choose visits, a moment and a place, show recommendations on the map and in the list.
 
-import { NoAtlas, openAtlas, PHONE } from "./atlas.js";
+import { NoAtlas, openAtlas, OUTLIERS, PHONE } from "./atlas.js";
 import { keep, keptPlaces, overlapWords, ranksOf, showKept } from "./comparison.js";
-import { byId, calmly } from "./dom.js";
+import { byId, calmly, painted } from "./dom.js";
 import { byPlace, explanationOf, shareWords } from "./explanation.js";
 import {
   chosenFilters,
@@ -21,6 +21,7 @@ import { closePlace, openPlace, openPlaceId, refreshPlace, startPlaceCard } from
 import { openRow, showRanking, showWaiting } from "./ranking.js";
 import { explain, findPlaces, landAround, modelCard, openCityPage, recommend } from "./service.js";
 import { visibleBox } from "./shapes.js";
+import { drawSketch, removeSketch, sketched } from "./sketch.js";
 import { startShare } from "./share_menu.js";
 import { viewOfAddress } from "./share.js";
 import { setSheet, startSheet } from "./sheet.js";
@@ -39,6 +40,7 @@ const BEST_IN_VIEW = 6; // the others may be far away
 const places = new Map(); // by id: all places listed so far
 let atlas = new NoAtlas();
 let isOpened = false; // whether the map is ready, or known to be missing
+let ground = null; // the outline of land and sea
 let past = null;
 let card = null; // the model card
 let answer = null; // the latest answer of the service
@@ -70,7 +72,14 @@ async function start() {
   startTrouble({ readCity, begin });
   startButtons();
   begin();
+  followTheme(() => {
+    atlas.paint(isDark());
+    paintLegend();
+    sketchCity();
+  });
   const reading = readCity();
+  await Promise.race([sketched, reading]);
+  await painted(); // to start the map blocks the page
   atlas = await openAtlas(byId("map"), {
     tiles: tilesUrl(),
     isDark: isDark(),
@@ -78,10 +87,6 @@ async function start() {
   }).catch(continueWithoutMap);
   globalThis.castpoi = { atlas }; // for the console
   atlas.onClick(onMapClick);
-  followTheme(() => {
-    atlas.paint(isDark());
-    paintLegend();
-  });
   isOpened = true;
   drawCity();
   await reading;
@@ -91,15 +96,18 @@ async function start() {
 /** Reads the model card and the places; opens the dialog for a key if one is needed. */
 async function readCity() {
   try {
+    const outline = tilesUrl() ? null : landAround().catch(() => null); // an extra
     const [read, first] = await Promise.all([modelCard(), findPlaces({ limit: FIRST_PLACES })]);
     card = read;
     byId("city-name").textContent = cityName(card);
     document.title = `Where next in ${cityName(card) || "the city"}? · castpoi`;
     byId("card").textContent = `${counted(card.places, "place")} · time of ${zoneName(card.zone)} · ${card.method}`;
     offerMoments(card);
-    await offerRuns(card);
     addPlaces(first);
     drawCity();
+    sketchCity();
+    outline?.then(showGround);
+    await offerRuns(card);
     if (first.length < FIRST_PLACES) return;
     addPlaces(await findPlaces({ limit: MAX_PLACES }));
   } catch (problem) {
@@ -112,10 +120,21 @@ async function readCity() {
 function drawCity() {
   if (!places.size || !card || !isOpened) return;
   atlas.showPlaces([...places.values()]);
-  atlas.fit([...places.values()], { leftOut: 0.02, calmly: false });
+  if (ground) atlas.showGround(ground);
+  atlas.fit([...places.values()], { leftOut: OUTLIERS, calmly: false });
+  atlas.onDrawn(removeSketch);
   if (card.places - card.private_places > MAX_PLACES) atlas.onRest(calmly(readBox, SETTLE_MS));
   paintLegend();
-  if (!tilesUrl()) landAround().then((shapes) => atlas.showGround(shapes), () => {}); // an extra
+}
+
+function showGround(shapes) {
+  ground = shapes;
+  if (ground) atlas.showGround(ground);
+  sketchCity();
+}
+
+function sketchCity() {
+  if (places.size && !isOpened) drawSketch([...places.values()], ground, isDark());
 }
 
 /** Reads the places of the visible area, in a city too large to list at once. */

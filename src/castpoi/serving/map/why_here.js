@@ -3,7 +3,7 @@
 import { sentenceFor, termLabel } from "./explanation.js";
 import { element } from "./dom.js";
 import { explain, recommend } from "./service.js";
-import { percent, sentenceCase, signed, titleOf } from "./words.js";
+import { grouped, percent, sentenceCase, signed, titleOf } from "./words.js";
 
 const MAX_RANKED = 100; // as many places as the service ranks at once
 
@@ -27,7 +27,7 @@ export async function whyHere(place, { request, answer, meanings, isOwn }) {
     const why = found.remarks.at(-1) ?? "the filters leave it out";
     return element("p", { textContent: `It cannot be in this list. ${sentenceCase(why)}.` });
   }
-  const rank = await rankOf(place, request, answer);
+  const rank = own.rank ?? (await rankOf(place, request, answer));
   const known = rivals.filter(({ each }) => byId.has(each.place));
   const shown = known.map(({ each, rank: at }) => ({ ...byId.get(each.place), rank: at }));
   return element(
@@ -47,6 +47,7 @@ function rivalsOf(place, recommendations) {
   return ends.filter(({ each }) => each.place !== place.place);
 }
 
+// Of a model that does not score all places exactly only the best have a rank.
 async function rankOf(place, request, { recommendations }) {
   const isIt = (each) => each.place === place.place;
   const listed = recommendations.findIndex(isIt);
@@ -55,7 +56,7 @@ async function rankOf(place, request, { recommendations }) {
   return more.recommendations.findIndex(isIt) + 1;
 }
 
-const rankWords = (rank) => (rank ? `No. ${rank}` : `Not among the first ${MAX_RANKED}`);
+const rankWords = (rank) => (rank ? `No. ${grouped(rank)}` : `Not among the first ${MAX_RANKED}`);
 
 // What separates the place from the first of the list, by its largest term.
 function gapWords(own, first) {

@@ -20,9 +20,12 @@ const UNITS = [
 ];
 const COUNT = new Intl.NumberFormat("en-GB");
 
+/** A number with its thousands: 2,300. */
+export const grouped = (number) => COUNT.format(number);
+
 /** A count with its noun: 1 visit, 2,300 visits. */
 export function counted(count, noun) {
-  return `${COUNT.format(count)} ${noun}${count === 1 ? "" : "s"}`;
+  return `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 /** A distance: 300 m, 2.3 km, 41 km. */
