@@ -65,8 +65,7 @@ def fit(
         options = _continued(method, options, options.start)
     log, work = _log_of(options), Stopwatch()
     origin: dict[str, Any] = {"method": method.name, "seed": seed, "fingerprint": city.fingerprint}
-    knows = known_parts(method, part)
-    places = places_of(city, knows)
+    places = places_of(city, knows := known_parts(method, part))
     checkins = int(places[KNOWN_CHECKINS].sum())
     log.event("run started", commit=commit(), **origin, holdout=part, checkins=checkins)
     preset, settings = options.preset or method.default_preset, options.settings

@@ -97,12 +97,7 @@ def read_checkins(
     paddings, meant = zip(*read, strict=True)
     # Polars drops the texts of a category when no column has it: take them first.
     texts = {str(word): each.to_series() for word, each in categories.items()}
-    if disk is None:
-        together = pl.concat(tables, how="diagonal") if len(tables) > 1 else tables[0]
-        coded = Tables([_coded(together)])
-    else:
-        coded = Tables(disk.folder / f"source-{number}" for number in range(len(sources)))
-    coded, remarks = _with_ranked_ids(coded, texts)
+    coded, remarks = _with_ranked_ids(_tables(tables, disk), texts)
     return RawCheckins(
         rows=coded,
         texts=texts,
@@ -118,6 +113,13 @@ def read_checkins(
         height=coded.height,
         bad=pl.DataFrame(),
     )
+
+
+def _tables(tables: Sequence[pl.DataFrame], disk: Disk | None) -> Tables:
+    """The rows of all sources: one table in memory, or the file of each source."""
+    if disk is not None:
+        return Tables(disk.folder / f"source-{number}" for number in range(len(tables)))
+    return Tables([_coded(pl.concat(tables, how="diagonal") if len(tables) > 1 else tables[0])])
 
 
 def _coded(rows: pl.DataFrame) -> pl.DataFrame:
