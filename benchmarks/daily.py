@@ -79,7 +79,7 @@ def scored(make: Callable[[], Any], city: City, file: Path) -> dict[str, float]:
         seconds = round(time.process_time() - began, 1)
         rows = city.targets(record.TEST)
         found = metrics_of(rank_targets(ranker, city.trajectories, rows, method="daily"))
-        scores = {name: round(100 * found[name], 2) for name in METRICS}
+        scores = {name: round(100 * (found[name] or 0.0), 2) for name in METRICS}
         file.write_text(json.dumps({**scores, "seconds": seconds}))
     return dict(json.loads(file.read_text()))
 

@@ -29,7 +29,7 @@ from castpoi.core.provenance import commit
 from castpoi.model.castpoi import new_model
 from castpoi.model.config import ModelConfig
 from castpoi.training.castpoi import objective_of
-from castpoi.training.config import CastPoiTraining
+from castpoi.training.config import CastPoiTraining, ObjectiveName
 from castpoi.training.device import deterministic
 from castpoi.training.distributed import process_group
 from castpoi.training.loop import TrainingContext, TrainingLoop
@@ -43,7 +43,7 @@ class Steps:
 
     city: str
     copies: int
-    objective: str
+    objective: ObjectiveName
     windows: int
     steps: int
 

@@ -19,7 +19,7 @@ from castpoi.model.castpoi import new_model
 from castpoi.model.config import ModelConfig
 from castpoi.model.places import WEIGHTS_OF_PLACES
 from castpoi.training.castpoi import objective_of
-from castpoi.training.config import CastPoiTraining
+from castpoi.training.config import CastPoiTraining, ObjectiveName
 from castpoi.training.continued import NEAREST, take_over
 from castpoi.training.job import TrainingOptions
 from castpoi.training.train import fit
@@ -114,7 +114,7 @@ def test_without_a_new_checkin_the_weights_stay(model: Recommender, table: pl.Da
 
 
 @pytest.mark.parametrize("objective", ["fast", "sampled", "full"])
-def test_only_the_targets_since_the_run_are_learned(later: City, objective: str) -> None:
+def test_only_the_targets_since_the_run_are_learned(later: City, objective: ObjectiveName) -> None:
     config = replace(CastPoiTraining.preset("next"), objective=objective)
     shape = ModelConfig.from_dict(ModelConfig.preset("next").to_dict() | {"window": 10})
     learning: Any = objective_of(later, shape, config, seed=1)

@@ -180,6 +180,7 @@ def test_without_a_reader_the_lines_lead_to_visits_with_counterfactuals(
             "Visits that matter most (share of the total effect)"
         )
         assert page.locator(".contributions details li").count() == len(first["visits"]) > 0
+        until(page, "Boolean(globalThis.castpoi)")
         until(page, "castpoi.atlas.map.queryRenderedFeatures({layers: ['explanation']}).length > 0")
 
 
@@ -230,7 +231,7 @@ def test_a_large_city_is_read_for_the_visible_area_across_the_date_line(
 ) -> None:
     page = open_page(live, has_webgl=True, script=MORE_PLACES)
     page.wait_for_selector("#card:has-text('30,000 places')")
-    page.wait_for_function("globalThis.castpoi")
+    until(page, "Boolean(globalThis.castpoi)")
 
     def is_about_fiji(request: Request) -> bool:
         box = parse_qs(urlsplit(request.url).query).get("bbox", ["0"])[0]

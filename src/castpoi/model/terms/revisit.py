@@ -83,8 +83,8 @@ class _DeepLayers(nn.Module):
         """The deep part of each known place. -> [E]"""
         known, vectors, row = inputs.known, inputs.table.vectors, inputs.known.place + 1
         inner = self.features(known.features) + self.user(inputs.state)[known.owner]  # [E, W]
-        # a request has fewer pairs than the city has places, a training step has more
-        few = len(row) < len(vectors)
+        # a request has fewer pairs than the city has places; training keeps one order of sums
+        few = not self.training and len(row) < len(vectors)
         of_place = self.place(vectors[row]) if few else self.place(vectors)[row]  # [E, W]
         inner = functional.gelu(inner + of_place)
         return self.last(functional.gelu(self.mix(inner))).squeeze(1)  # [E]
