@@ -50,8 +50,8 @@ def cost_of(city_folder: Path, row: Any) -> dict[str, Any]:
         run, longer = _cpu(lambda: train(1 + more))
         epoch = (longer - seconds) / more
         found = {"around_epochs_s": max(0.0, seconds - epoch), "epoch_s": epoch}
-    arrays = run.ranker.arrays.values()
-    parameters = sum(each.size for each in arrays) if has_epochs and row.method != "boosted" else 0
+    started = (each for each in map(json.loads, run.log.splitlines()) if "parameters" in each)
+    parameters = next(started, {}).get("parameters", 0)
     return {**found, "parameters": parameters, "request_ms": _request_ms(run, city)}
 
 
