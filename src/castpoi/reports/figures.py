@@ -360,11 +360,12 @@ def cost_dots(evidence: Evidence, city: CityEvidence) -> Chart | None:
         figure, (axes,) = new_figure(2.6)
         for row in rows:
             seconds, mrr = costs[row.name]["training_s"], 100 * city.mean(row.name, "MRR")
-            is_named, best = mrr > best or row.role == OURS, max(best, mrr)
-            axes.plot(seconds, mrr, "o", color=BLUE if row.role == OURS else GREY, markersize=4)
-            if is_named:
+            is_ours, is_best, best = row.role == OURS, mrr > best, max(best, mrr)
+            axes.plot(seconds, mrr, "o", color=BLUE if is_ours else GREY, markersize=4)
+            if is_ours or is_best:
+                above = (9 if is_ours else 4) if is_best else -11  # apart from the best so far
                 axes.annotate(
-                    row.label, (seconds, mrr), xytext=(0, 4), textcoords="offset points",
+                    row.label, (seconds, mrr), xytext=(0, above), textcoords="offset points",
                     ha="left" if row == rows[0] else "right", fontsize="small",
                 )  # fmt: skip
         axes.set_xscale("log")
