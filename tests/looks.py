@@ -12,12 +12,22 @@ DESK: Final[ViewportSize] = {"width": 1280, "height": 800}
 PHONE: Final[ViewportSize] = {"width": 390, "height": 844}
 
 _AXE: Final = Path(__file__).parent / "vendor" / "axe.min.js"
+_LOOKS: Final = 10
+_BETWEEN_MS: Final = 200
 _FLAWS: Final = Path(__file__).with_suffix(".js")
 
 
 def flaws_of(page: Page, *, within: str = "body", without: str = ".unseen") -> list[str]:
-    """Texts and controls that overlap or are cut, within some elements (CSS selectors)."""
-    found: list[str] = page.evaluate(_FLAWS.read_text(encoding="utf-8"), [within, without])
+    """Texts and controls that overlap or are cut, within some elements (CSS selectors).
+
+    A list may still be scrolling, so only flaws that last are returned.
+    """
+    found: list[str] = []
+    for _ in range(_LOOKS):
+        found = page.evaluate(_FLAWS.read_text(encoding="utf-8"), [within, without])
+        if not found:
+            break
+        page.wait_for_timeout(_BETWEEN_MS)
     return found
 
 
